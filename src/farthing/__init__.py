@@ -1,0 +1,3 @@
+"""farthing: differential privacy, accounted to the last farthing."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,23 @@
+"""The nouns of privacy: events that mechanisms hand over and accountants price."""
+
+from farthing.privacy.events import (
+    ApproxDP,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    RandomizedResponse,
+    Sampled,
+)
+
+__all__ = [
+    "ApproxDP",
+    "DiscreteGaussianNoise",
+    "DiscreteLaplaceNoise",
+    "Event",
+    "GaussianNoise",
+    "LaplaceNoise",
+    "RandomizedResponse",
+    "Sampled",
+]

@@ -1,0 +1,236 @@
+"""What a mechanism did, as frozen facts an accountant can price.
+
+An event says nothing about how the mechanism ran and nothing about data. Accountants interpret events;
+mechanisms hand them over; a ledger stores them under a stable tag (never under a Python name).
+
+Noise events describe one real- or integer-valued answer whose neighbouring values differ by at most the
+sensitivity; `noise_multiplier` is scale / sensitivity, so a smaller multiplier costs more.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from farthing.errors import InvalidValue
+
+
+def checked_epsilon(value: object, name: str = "epsilon") -> float:
+    """`value` as a float >= 0 and finite; bools, strings and NaN are refused."""
+    number = checked_real(value, name)
+    if not 0 <= number < math.inf:
+        raise InvalidValue(name, value, "must be a finite number >= 0")
+    return number
+
+
+def checked_delta(value: object, name: str = "delta") -> float:
+    """`value` as a float in [0, 1)."""
+    number = checked_real(value, name)
+    if not 0 <= number < 1:
+        raise InvalidValue(name, value, "must be >= 0 and < 1", "use a small probability such as 1e-9")
+    return number
+
+
+def checked_real(value: object, name: str) -> float:
+    """`value` as a float; anything that is not a real number is refused (a bool is not a number here)."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        if not hasattr(value, "dtype") or not getattr(value, "shape", None) == () or value.dtype.kind not in "iuf":
+            raise InvalidValue(name, value, f"must be a real number, not {type(value).__name__}")
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise InvalidValue(name, value, "must be a finite number") from None
+
+
+def checked_count(value: object, name: str = "count") -> int:
+    """`value` as an int >= 0; bools and fractions are refused."""
+    if isinstance(value, bool) or not (isinstance(value, numbers.Integral) or getattr(getattr(value, "dtype", None), "kind", "") in "iu"):
+        raise InvalidValue(name, value, "must be a whole number >= 0")
+    if not value >= 0:  # type: ignore[operator]
+        raise InvalidValue(name, value, "must be a whole number >= 0")
+    return int(value)  # type: ignore[call-overload,no-any-return]
+
+
+def _checked_multiplier(value: object) -> float:
+    number = checked_real(value, "noise_multiplier")
+    if not 0 < number < math.inf:
+        raise InvalidValue(
+            "noise_multiplier", value, "must be a finite number > 0", "it is the noise scale divided by the sensitivity"
+        )
+    return number
+
+
+class Event:
+    """Base of all events: frozen, hashable, and storable as plain data under a stable tag.
+
+    >>> LaplaceNoise(2.0).to_dict()
+    {'type': 'laplace', 'noise_multiplier': 2.0}
+    >>> Event.from_dict({'type': 'laplace', 'noise_multiplier': 2.0})
+    LaplaceNoise(noise_multiplier=2.0)
+    """
+
+    __slots__ = ()
+    tag: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as JSON-ready data."""
+        body: dict[str, Any] = {}
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            body[field.name] = value.to_dict() if isinstance(value, Event) else value
+        return {"type": self.tag, **body}
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Event:
+        """The event that `to_dict` described; unknown tags are refused (no code is ever looked up by name)."""
+        body = dict(data)
+        tag = body.pop("type", None)
+        cls = _REGISTRY.get(tag) if isinstance(tag, str) else None
+        if cls is None:
+            raise InvalidValue("type", tag, f"must be one of {', '.join(sorted(_REGISTRY))}")
+        if isinstance(body.get("event"), dict):
+            body["event"] = Event.from_dict(body["event"])
+        return cls(**body)
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxDP(Event):
+    """Any (epsilon, delta)-DP mechanism, known by its guarantee alone; priced as the worst of its class.
+
+    >>> ApproxDP(0.5, 1e-9)
+    ApproxDP(epsilon=0.5, delta=1e-09)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    tag: ClassVar[str] = "approx_dp"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", checked_delta(self.delta))
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse(Event):
+    """A bit told truthfully with probability e^epsilon / (1 + e^epsilon), else flipped.
+
+    >>> RandomizedResponse(1.0)
+    RandomizedResponse(epsilon=1.0)
+    """
+
+    epsilon: float
+    tag: ClassVar[str] = "randomized_response"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceNoise(Event):
+    """Real Laplace noise of scale noise_multiplier * l1_sensitivity; alone it is (1 / noise_multiplier)-DP.
+
+    >>> LaplaceNoise(10.0)
+    LaplaceNoise(noise_multiplier=10.0)
+    """
+
+    noise_multiplier: float
+    tag: ClassVar[str] = "laplace"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noise_multiplier", _checked_multiplier(self.noise_multiplier))
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianNoise(Event):
+    """Gaussian noise of standard deviation noise_multiplier * l2_sensitivity.
+
+    >>> GaussianNoise(4.0)
+    GaussianNoise(noise_multiplier=4.0)
+    """
+
+    noise_multiplier: float
+    tag: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noise_multiplier", _checked_multiplier(self.noise_multiplier))
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplaceNoise(Event):
+    """Integer noise with mass proportional to exp(-|n| / scale), scale = noise_multiplier * l1_sensitivity.
+
+    One integer answer moves by at most `l1_sensitivity` (an integer). At sensitivity 1 the privacy loss is
+    exactly that of randomized response with epsilon = 1 / noise_multiplier.
+
+    >>> DiscreteLaplaceNoise(2.0)
+    DiscreteLaplaceNoise(noise_multiplier=2.0, l1_sensitivity=1)
+    """
+
+    noise_multiplier: float
+    l1_sensitivity: int = 1
+    tag: ClassVar[str] = "discrete_laplace"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noise_multiplier", _checked_multiplier(self.noise_multiplier))
+        object.__setattr__(self, "l1_sensitivity", _checked_sensitivity(self.l1_sensitivity, "l1_sensitivity"))
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussianNoise(Event):
+    """Integer noise with mass proportional to exp(-n^2 / (2 sd^2)), sd = noise_multiplier * l2_sensitivity.
+
+    One integer answer moves by at most `l2_sensitivity` (an integer).
+
+    >>> DiscreteGaussianNoise(3.0)
+    DiscreteGaussianNoise(noise_multiplier=3.0, l2_sensitivity=1)
+    """
+
+    noise_multiplier: float
+    l2_sensitivity: int = 1
+    tag: ClassVar[str] = "discrete_gaussian"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noise_multiplier", _checked_multiplier(self.noise_multiplier))
+        object.__setattr__(self, "l2_sensitivity", _checked_sensitivity(self.l2_sensitivity, "l2_sensitivity"))
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled(Event):
+    """`event` run on a Poisson sample: each unit is kept independently with `probability`, in secret.
+
+    Neighbours add or remove one unit; both directions are priced and the worse one counts.
+
+    >>> Sampled(GaussianNoise(1.0), 0.01)
+    Sampled(event=GaussianNoise(noise_multiplier=1.0), probability=0.01)
+    """
+
+    event: Event
+    probability: float
+    tag: ClassVar[str] = "sampled"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.event, Event):
+            raise InvalidValue("event", self.event, "must be an event of farthing.privacy", "for example GaussianNoise(1.0)")
+        if isinstance(self.event, Sampled):
+            raise InvalidValue("event", self.event, "must not be sampled already", "multiply the two probabilities instead")
+        number = checked_real(self.probability, "probability")
+        if not 0 <= number <= 1:
+            raise InvalidValue("probability", self.probability, "must be between 0 and 1")
+        object.__setattr__(self, "probability", number)
+
+
+def _checked_sensitivity(value: object, name: str) -> int:
+    number = checked_count(value, name)
+    if not number >= 1:
+        raise InvalidValue(name, value, "must be a whole number >= 1")
+    return number
+
+
+_REGISTRY: dict[str, type[Any]] = {
+    cls.tag: cls
+    for cls in (
+        ApproxDP, RandomizedResponse, LaplaceNoise, GaussianNoise, DiscreteLaplaceNoise, DiscreteGaussianNoise, Sampled,
+    )
+}  # fmt: skip
