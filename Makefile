@@ -1,0 +1,74 @@
+# The few commands to remember: `make demo` and `make test`; `make help` lists the rest.
+# Everything lives in $(VENV). Stamps inside it remember what is installed, so a second run starts at once and a
+# change of pyproject.toml or constraints.txt installs again.
+
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+VENV ?= .venv
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INSTALL := $(PIP) install --constraint constraints.txt
+PINS := pyproject.toml constraints.txt
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-fast lint format docs bench clean
+
+help:  ## say what each target does
+	@sed -nE 's/^([a-z-]+):.*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+install: $(STAMPS)/all  ## make .venv with every optional part except the bench's peers
+
+demo: $(STAMPS)/demo  ## tell the accountant's story, with an HTML report at the end
+	$(BIN)/farthing demo
+
+test: $(STAMPS)/all lint  ## lint, types, then every test and every example in the docs
+	$(PYTEST)
+
+test-fast: $(STAMPS)/all  ## the tests that take seconds
+	$(PYTEST) -m "not slow"
+
+lint: $(STAMPS)/all  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMPS)/all  ## let ruff fix what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(STAMPS)/all  ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "the documentation is in site/index.html"
+
+bench: $(STAMPS)/bench  ## farthing beside its peers: result, error, time, memory (QUICK=1: under two minutes)
+	$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
+
+clean:  ## remove what was built; .venv stays unless VENV_TOO=1
+	rm -rf site dist build farthing-demo benchmarks/results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	$(if $(VENV_TOO),rm -rf $(VENV))
+
+# hatchling is installed first and the package is built with it, so that even the build is pinned.
+$(STAMPS)/venv: $(PINS)
+	@test -n "$(PYTHON)" || { echo "farthing needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python"; exit 1; }
+	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
+	@mkdir -p $(STAMPS)
+	$(INSTALL) hatchling
+	@touch $@
+
+$(STAMPS)/demo: $(STAMPS)/venv
+	$(INSTALL) --no-build-isolation --editable '.[plots]'
+	@touch $@
+
+$(STAMPS)/all: $(STAMPS)/venv
+	$(INSTALL) --no-build-isolation --editable '.[all]'
+	@touch $@ $(STAMPS)/demo
+
+$(STAMPS)/bench: $(STAMPS)/venv
+	$(INSTALL) --no-build-isolation --editable '.[plots,bench]'
+	@touch $@
