@@ -11,7 +11,10 @@ from hypothesis import HealthCheck, settings
 # Machines are shared and noisy, so no test may fail by the clock. Under CI the cases are the same each time, so that a
 # change is judged by itself; everywhere else hypothesis goes on searching.
 settings.register_profile(
-    "farthing", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    "farthing",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile("farthing-ci", settings.get_profile("farthing"), derandomize=True, database=None)
 settings.load_profile("farthing-ci" if os.environ.get("CI") == "true" else "farthing")
@@ -43,7 +46,9 @@ class SkipsAreFailuresInCI:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.skips:
-            verdict = "a failure under CI=true" if os.environ.get("CI") == "true" else "would fail under CI=true"
+            verdict = (
+                "a failure under CI=true" if os.environ.get("CI") == "true" else "would fail under CI=true"
+            )
             terminalreporter.section(f"{len(self.skips)} skipped: {verdict}", red=True, bold=True)
             for line in self.skips:
                 terminalreporter.write_line(line)
