@@ -1,0 +1,75 @@
+"""Prose is tested: the API page forgets no name, every command and option is explained, the site builds."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+from public_names import PUBLIC
+from tree import TOP
+
+DOCS = TOP / "docs"
+
+
+def test_the_api_page_has_every_public_module_and_name() -> None:
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    hook = _api_page()
+    assert hook.modules_of(page) == list(PUBLIC)
+    filled = hook.on_page_markdown(page)
+    missing = [
+        f"{m}.{name}" for m, names in PUBLIC.items() for name in names if f"### `{name}`" not in filled
+    ]
+    assert missing == []
+
+
+def test_every_command_and_option_is_explained() -> None:
+    page = (DOCS / "cli.md").read_text(encoding="utf-8")
+    missing = [word for word in _words_of_the_command_line() if word not in page]
+    assert missing == []
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    contents = (TOP / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
+    assert [page for page in pages if page not in contents] == []
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning_and_without_the_network(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=TOP, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    index = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    for host in ("fonts.googleapis.com", "fonts.gstatic.com", "cdn.", "unpkg.com"):
+        assert host not in index
+
+
+def _words_of_the_command_line() -> Iterator[str]:
+    from farthing.cli import main
+
+    def walk(command: click.Command, path: str) -> Iterator[str]:
+        yield path
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and not parameter.hidden:
+                yield from (option for option in parameter.opts if option.startswith("--"))
+        if isinstance(command, click.Group):
+            for name, below in command.commands.items():
+                yield from walk(below, f"{path} {name}")
+
+    return walk(main, "farthing")
+
+
+def _api_page() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("api_page", DOCS / "api_page.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

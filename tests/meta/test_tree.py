@@ -1,0 +1,92 @@
+"""What may stand in the tree: no unfinished marks, no traces of one machine, no giants."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from tree import TOP, project_files, text_of
+
+# Written in pieces so that this file does not find itself.
+_UNFINISHED = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "Not" + "Implemented" + "Error")))
+_MACHINE = re.compile(r"(?<![\w.~])/(?:work|farm|home|root|Users|opt|mnt)/\w")
+_INDEX_SETTING = re.compile(
+    r"(?:--(?:extra-)?index-url|--find-links|--trusted-host|PIP_(?:EXTRA_)?INDEX_URL)\b"
+)
+_INDEX_HOST = re.compile(r"https?://[^\s\"')]*/simple\b")
+_TEXT = {path: text for path in project_files() if (text := text_of(path)) is not None}
+
+
+def _found(pattern: re.Pattern[str]) -> list[str]:
+    return [
+        f"{path.relative_to(TOP)}:{number}: {line.strip()[:100]}"
+        for path, text in _TEXT.items()
+        if path != Path(__file__)
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+def test_the_tree_is_read_at_all() -> None:
+    assert TOP / "README.md" in _TEXT
+    assert TOP / "src/farthing/errors.py" in _TEXT
+
+
+def test_nothing_is_marked_unfinished() -> None:
+    assert _found(_UNFINISHED) == []
+
+
+def test_no_path_of_one_machine_is_named() -> None:
+    assert _found(_MACHINE) == []
+
+
+def test_no_package_index_is_named() -> None:
+    """Which index to install from is the reader's own setting; ours would not work for them."""
+    assert _found(_INDEX_SETTING) + _found(_INDEX_HOST) == []
+
+
+def test_no_host_of_this_machines_pip_settings_is_named() -> None:
+    hosts = {host for url in _configured_urls() if (host := urlsplit(url).hostname)}
+    named = [host for host in hosts if any(host in text for text in _TEXT.values())]
+    assert named == []
+
+
+def _configured_urls() -> list[str]:
+    settings = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    ).stdout
+    return re.findall(r"[a-z+]+://[^\s'\"]+", settings + " " + os.environ.get("PIP_INDEX_URL", ""))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "bad", "good"),
+    [
+        (_UNFINISHED, "# TO" + "DO later", "a to-do list"),
+        (_MACHINE, "see /ho" + "me/someone/x", "src/home/x and ~/home/x"),
+        (_INDEX_SETTING, "pip install --index" + "-url x", "an index of urls"),
+        (_INDEX_HOST, "https://example.org/sim" + "ple/", "https://arxiv.org/abs/1311.0776"),
+    ],
+)
+def test_each_pattern_finds_what_it_is_for(pattern: re.Pattern[str], bad: str, good: str) -> None:
+    assert pattern.search(bad)
+    assert not pattern.search(good)
+
+
+def test_no_python_file_grows_past_five_hundred_lines() -> None:
+    """A file that long holds more than one idea."""
+    giants = {
+        str(path.relative_to(TOP)): lines
+        for path, text in _TEXT.items()
+        if path.suffix == ".py" and (lines := text.count("\n")) > 500
+    }
+    assert giants == {}
+
+
+def test_no_file_is_a_drawer() -> None:
+    drawers = {"utils.py", "util.py", "common.py", "helpers.py", "misc.py"}
+    assert [str(path.relative_to(TOP)) for path in _TEXT if path.name in drawers] == []

@@ -1,0 +1,34 @@
+"""The files of the project, as git sees them (or as an unpacked archive holds them)."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+TOP = Path(__file__).parents[2]
+_BUILT = {".venv", "site", "dist", "build", "results", "farthing-demo", "__pycache__"}
+
+
+def project_files() -> list[Path]:
+    """Every file that belongs to the project, new ones included, ignored ones not."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=TOP, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if listing.returncode == 0:
+        found = [TOP / name for name in listing.stdout.split("\0") if name]
+    else:  # an archive without git: everything but what the tools made
+        found = [
+            path
+            for path in TOP.rglob("*")
+            if not any(p in _BUILT or p.endswith("_cache") for p in path.parts)
+        ]
+    return sorted(path for path in found if path.is_file())
+
+
+def text_of(path: Path) -> str | None:
+    """The file as text, or None for a picture or another binary."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None
