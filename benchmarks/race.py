@@ -1,0 +1,112 @@
+"""Which contender runs on which case, each in its own process and within a cap on its time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cases import CASES, Case
+
+TOP = Path(__file__).parents[1]
+DEFAULT = 1e-4  # dp-accounting's own discretisation interval
+COARSER = (1e-3, 1e-2)
+FINER = (1e-5, 1e-6, 1e-7)
+GROWTH = 12  # a ten times finer interval costs dp-accounting about this much more time
+QUICK_CASES = ("a", "a20", "c", "d100", "d1000", "e", "mix")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table."""
+
+    case: str
+    name: str
+    data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def failure(self) -> str | None:
+        """Why there is no number, in a few words."""
+        return self.data.get("failure")
+
+    @property
+    def seconds(self) -> float:
+        """Time of one call."""
+        return float(self.data.get("seconds", float("inf")))
+
+
+def ask(cap: float, **task: Any) -> dict[str, Any]:
+    """Run one worker; a worker that takes longer than `cap` seconds is stopped, which is a result too."""
+    command = [sys.executable, "-m", "benchmarks.worker", json.dumps(task)]
+    try:
+        done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, timeout=cap, check=False)
+    except subprocess.TimeoutExpired:
+        return {"failure": f"stopped after {cap:.0f} s"}
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        return {"failure": f"died ({done.returncode}): {last}"[:120]}
+    answer: dict[str, Any] = json.loads(lines[-1])
+    return answer
+
+
+def race(names: list[str], cap: float, say: Callable[[str], None]) -> Iterator[Result]:
+    """Every contender on every case; `say` is told what is about to run."""
+    for name in names:
+        case = CASES[name]
+        say(f"{case.title}: independent truth")
+        yield Result(name, "truth", ask(10 * cap, what="truth", case=name))
+        for label, contender, options in _ours():
+            say(f"{case.title}: {label}")
+            yield _measured(case, label, contender, options, 3 * cap)
+        yield from _google(case, cap, say)
+        if case.k <= 1_000 or case.kind == "repeated":
+            say(f"{case.title}: prv-accountant")
+            yield _measured(case, "prv-accountant ±0.01", "prv-accountant", {}, cap)
+
+
+def _ours() -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        ("farthing, proven", "farthing", {"proof": True}),
+        ("farthing, proof=False", "farthing", {"proof": False}),
+    ]
+
+
+def _google(case: Case, cap: float, say: Callable[[str], None]) -> Iterator[Result]:
+    """dp-accounting at its default interval, then the finest it can use within the cap (or the coarsest it needs)."""
+
+    def at(interval: float, tree: bool = False) -> Result:
+        label = f"dp-accounting, {interval:.0e}{', by tree' if tree else ''}".replace("e-0", "e-")
+        say(f"{case.title}: {label}")
+        return _measured(case, label, "dp-accounting", {"interval": interval, "tree": tree}, cap)
+
+    distinct = case.kind == "distinct"
+    # One by one, the composed array grows with every step, so the time grows with the square of k: beyond a few
+    # thousand charges it is known to take hours, and only the tree is tried.
+    if case.k <= 2_000 or not distinct:
+        yield at(DEFAULT)
+    if case.k > 100_000 and distinct:
+        yield at(COARSER[0], tree=True)
+        return
+    latest = None
+    if distinct:
+        latest = at(DEFAULT, tree=True)
+        yield latest
+    tried = latest or at(FINER[0])
+    if latest is None:
+        yield tried
+    for interval in FINER if latest else FINER[1:]:
+        if tried.failure or tried.seconds * GROWTH > cap:
+            break
+        tried = at(interval, tree=distinct)
+        yield tried
+
+
+def _measured(case: Case, label: str, contender: str, options: dict[str, Any], cap: float) -> Result:
+    return Result(
+        case.name, label, ask(cap, what="measure", case=case.name, contender=contender, options=options)
+    )
