@@ -1,0 +1,249 @@
+"""Read what the user hands to `compose`, refuse what is not a charge, and sort it by kind of loss.
+
+The kinds are those whose transforms are known in closed form (randomized response, Laplace, Gaussian); the leak of an
+(epsilon, delta) pair, which composes by itself; and everything else, which goes to the grid engine.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.accounting.transforms import Array
+from farthing.errors import InvalidValue
+from farthing.privacy.events import (
+    ApproxDP,
+    DiscreteLaplaceNoise,
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    RandomizedResponse,
+    Sampled,
+    checked_count,
+    checked_delta,
+    checked_epsilon,
+)
+
+_FORMS = "use a list of epsilons, of (epsilon, delta) pairs, or of events from farthing.privacy"
+_NONE = np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """A batch of (epsilon, delta)-DP charges with multiplicities; all three arrays have one length."""
+
+    epsilons: Array
+    deltas: Array
+    counts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.epsilons)
+
+
+@dataclass(frozen=True, eq=False)
+class Charges:
+    """A multiset of charges, sorted by kind."""
+
+    chunks: tuple[Chunk, ...] = ()
+    events: Mapping[Event, int] = field(default_factory=dict)
+    k: int = 0
+
+    def merge(self, other: Charges) -> Charges:
+        """Both multisets together. Small chunks are joined so that a long chain of additions stays short."""
+        events = dict(self.events)
+        for event, count in other.events.items():
+            events[event] = events.get(event, 0) + count
+        chunks = self.chunks + other.chunks
+        small = [chunk for chunk in chunks if len(chunk) < 4096]
+        if len(small) > 32:
+            chunks = (*(chunk for chunk in chunks if len(chunk) >= 4096), joined(small))
+        return Charges(chunks, events, self.k + other.k)
+
+
+def joined(chunks: Sequence[Chunk]) -> Chunk:
+    """One chunk with the charges of all."""
+    if len(chunks) == 1:
+        return chunks[0]
+    if not chunks:
+        return Chunk(_NONE, _NONE, np.zeros(0, dtype=np.int64))
+    return Chunk(
+        np.concatenate([chunk.epsilons for chunk in chunks]),
+        np.concatenate([chunk.deltas for chunk in chunks]),
+        np.concatenate([chunk.counts for chunk in chunks]),
+    )
+
+
+def read_charges(charges: Any, deltas: Any = None, counts: Any = None) -> Charges:
+    """`charges` in any accepted form, checked, as one multiset."""
+    if isinstance(charges, (str, bytes, Mapping, Event, numbers.Number)) or not isinstance(charges, Iterable):
+        raise InvalidValue("charges", charges, f"must be a sequence, not {type(charges).__name__}", _FORMS)
+    array = _as_float_array(charges)
+    if array is not None:
+        if array.ndim == 2:
+            if array.shape[1] != 2:
+                raise InvalidValue("charges.shape", array.shape, "must be (k,) or (k, 2)", _FORMS)
+            if deltas is not None:
+                raise InvalidValue("deltas", deltas, "must not be given when charges are (epsilon, delta) pairs")
+            array, deltas = array[:, 0], array[:, 1]
+        return _from_arrays(array, deltas, counts)
+    return _from_objects(list(charges), deltas, counts)
+
+
+def _as_float_array(charges: Any) -> Array | None:
+    """Real numbers as one float array; None when they have to be looked at one by one."""
+    if isinstance(charges, np.ndarray):
+        if charges.dtype.kind in "iuf" and charges.ndim in (1, 2):
+            return charges.astype(np.float64)
+        if charges.dtype.kind != "O":
+            raise InvalidValue(
+                "charges", charges, f"must hold real numbers in one dimension, not {charges.dtype} in {charges.ndim}", _FORMS
+            )
+        return None
+    if not isinstance(charges, (list, tuple)) or not charges:
+        return None
+    # type() and not isinstance(): a bool is an int, and bools are refused one by one further on.
+    if all(type(charge) in (float, int) for charge in charges):
+        try:
+            return np.asarray(charges, dtype=np.float64)
+        except OverflowError:
+            return None
+    return None
+
+
+def _from_arrays(epsilons: Array, deltas: Any, counts: Any) -> Charges:
+    size = len(epsilons)
+    _check(epsilons, (epsilons >= 0) & (epsilons < np.inf), "charges", "must be a finite number >= 0")
+    delta_array = np.zeros(size) if deltas is None else _beside(deltas, size, "deltas")
+    _check(delta_array, (delta_array >= 0) & (delta_array < 1), "deltas", "must be >= 0 and < 1")
+    count_array = _read_counts(counts, size)
+    # A count of 0 is no charge at all.
+    if counts is not None and not count_array.all():
+        kept = count_array > 0
+        epsilons, delta_array, count_array = epsilons[kept], delta_array[kept], count_array[kept]
+    k = sum(count_array.tolist()) if counts is not None else size
+    if not size:
+        return Charges()
+    return Charges((Chunk(epsilons, delta_array, count_array),), {}, k)
+
+
+def _beside(values: Any, size: int, name: str) -> Array:
+    """An array of real numbers as long as the charges; a single number stands for all of them."""
+    if isinstance(values, numbers.Real) and not isinstance(values, bool):
+        return np.full(size, float(values))
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InvalidValue(name, values, "must be a sequence of numbers, one for each charge")
+    array = np.asarray(values if isinstance(values, np.ndarray) else list(values))
+    if array.size == 0:
+        array = array.astype(np.float64)
+    if array.dtype.kind not in "iuf" or any(isinstance(v, bool) for v in values if not isinstance(values, np.ndarray)):
+        raise InvalidValue(name, values, "must hold real numbers only", "one for each charge")
+    if array.shape != (size,):
+        raise InvalidValue(f"len({name})", len(array), f"must equal the number of charges, {size}")
+    return array.astype(np.float64)
+
+
+def _read_counts(counts: Any, size: int) -> NDArray[np.int64]:
+    if counts is None:
+        return np.ones(size, dtype=np.int64)
+    if isinstance(counts, numbers.Number):
+        return np.full(size, checked_count(counts, "counts"), dtype=np.int64)
+    array = _beside(counts, size, "counts")
+    _check(array, (array >= 0) & (array == np.floor(array)) & (array < 2.0**53), "counts", "must be a whole number >= 0")
+    return array.astype(np.int64)
+
+
+def _check(values: Array, good: NDArray[np.bool_], name: str, rule: str) -> None:
+    if not good.all():
+        place = int(np.argmin(good))
+        raise InvalidValue(f"{name}[{place}]", float(values[place]), rule)
+
+
+def _from_objects(charges: list[Any], deltas: Any, counts: Any) -> Charges:
+    """Pairs, events and numbers, mixed freely."""
+    if deltas is not None and charges:
+        raise InvalidValue(
+            "deltas", deltas, "must not be given unless all charges are plain epsilons", "put each delta into its pair or event"
+        )
+    repeats = _read_counts(counts, len(charges)).tolist()
+    epsilons: list[float] = []
+    leaks: list[float] = []
+    multiples: list[int] = []
+    events: dict[Event, int] = {}
+    for place, (charge, repeat) in enumerate(zip(charges, repeats, strict=True)):
+        if not repeat:
+            continue
+        pair = _as_pair(charge, f"charges[{place}]")
+        if pair is None:
+            events[charge] = events.get(charge, 0) + repeat
+        else:
+            epsilons.append(pair[0])
+            leaks.append(pair[1])
+            multiples.append(repeat)
+    chunk = Chunk(np.array(epsilons), np.array(leaks), np.array(multiples, dtype=np.int64))
+    return Charges((chunk,) if epsilons else (), events, sum(repeats))
+
+
+def _as_pair(charge: Any, name: str) -> tuple[float, float] | None:
+    """(epsilon, delta) when the charge's loss is that of (leaky) randomized response; None for another event."""
+    if isinstance(charge, ApproxDP):
+        return charge.epsilon, charge.delta
+    if isinstance(charge, RandomizedResponse):
+        return charge.epsilon, 0.0
+    if isinstance(charge, Sampled) and charge.probability == 0:
+        return 0.0, 0.0
+    if isinstance(charge, Sampled) and charge.probability == 1:
+        return _as_pair(charge.event, name)
+    if isinstance(charge, Event):
+        return None
+    if isinstance(charge, (tuple, list)) or isinstance(charge, np.ndarray) and charge.ndim == 1:
+        if len(charge) != 2:
+            raise InvalidValue(name, charge, "must be a pair (epsilon, delta)", _FORMS)
+        return checked_epsilon(charge[0], f"{name}[0]"), checked_delta(charge[1], f"{name}[1]")
+    if isinstance(charge, numbers.Number) or isinstance(charge, np.generic):
+        return checked_epsilon(charge, name), 0.0
+    raise InvalidValue(name, charge, f"must be a number, a pair or an event, not {type(charge).__name__}", _FORMS)
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """The events other than (epsilon, delta) pairs, by the engine that prices them."""
+
+    geometric: Chunk  # discrete Laplace at sensitivity 1: randomized response with epsilon = 1 / noise_multiplier
+    laplace: Array
+    laplace_counts: Array
+    gaussian: tuple[tuple[float, int], ...]
+    grid: tuple[tuple[Event, int], ...]
+
+
+def sort_events(events: Mapping[Event, int]) -> Kinds:
+    """Laplace epsilons, Gaussian multipliers, and what only the grid can price."""
+    geometric: dict[float, int] = {}
+    laplace: dict[float, int] = {}
+    gaussian: dict[float, int] = {}
+    grid: list[tuple[Event, int]] = []
+    for event, count in events.items():
+        bare = event.event if isinstance(event, Sampled) and event.probability == 1 else event
+        if isinstance(bare, DiscreteLaplaceNoise) and bare.l1_sensitivity == 1:
+            geometric[bare.noise_multiplier] = geometric.get(bare.noise_multiplier, 0) + count
+        elif isinstance(bare, LaplaceNoise):
+            laplace[bare.noise_multiplier] = laplace.get(bare.noise_multiplier, 0) + count
+        elif isinstance(bare, GaussianNoise):
+            gaussian[bare.noise_multiplier] = gaussian.get(bare.noise_multiplier, 0) + count
+        else:
+            grid.append((bare, count))
+    return Kinds(
+        Chunk(
+            np.array([1 / m for m in geometric]),
+            np.zeros(len(geometric)),
+            np.array(list(geometric.values()), dtype=np.int64),
+        ),
+        np.array([1 / m for m in laplace]),
+        np.array([float(n) for n in laplace.values()]),
+        tuple(gaussian.items()),
+        tuple(grid),
+    )

@@ -1,0 +1,177 @@
+"""`compose`: what several mechanisms cost together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from farthing.accounting.charges import Charges, Kinds, read_charges, sort_events
+from farthing.accounting.curves import Region, TradeoffFunction, region_of, tradeoff_of
+from farthing.accounting.pricing import EngineChoice, Pricing
+from farthing.errors import InvalidValue
+from farthing.numerics import Bounds
+from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
+
+
+def compose(charges: Any, deltas: Any = None, counts: Any = None) -> Composition:
+    """The composition of `charges`: a value that answers what they cost together.
+
+    `charges` is a sequence of epsilons (a NumPy array is fastest; `deltas` and `counts` may stand beside it), of
+    (epsilon, delta) pairs, or of events from `farthing.privacy`, mixed freely. The parameters must have been fixed in
+    advance: when they depend on earlier answers, only a filter's word counts (`farthing.accounting.filters`).
+
+    >>> hundred = compose([0.1], counts=[100])
+    >>> hundred.epsilon_at(1e-6).upper < 4.774568
+    True
+    >>> compose([]).epsilon_at(1e-6)
+    Bounds(lower=0.0, upper=0.0, estimate=0.0, proven=True)
+    >>> compose([0.1, float("nan")])
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: charges[1]=nan: must be a finite number >= 0.
+    """
+    return Composition(read_charges(charges, deltas, counts))
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """Charges composed: their cost as a curve of (epsilon, delta), with bounds that are proven.
+
+    >>> from farthing.privacy import GaussianNoise, LaplaceNoise
+    >>> both = compose([LaplaceNoise(2.0), GaussianNoise(4.0)]).plus([0.1, 0.2])
+    >>> both.k
+    4
+    >>> bounds = both.epsilon_at(1e-6)
+    >>> bounds.proven and bounds.width < 1e-6
+    True
+    """
+
+    charges: Charges
+    _pricing: Pricing | None = field(default=None, repr=False)
+
+    @property
+    def k(self) -> int:
+        """How many charges were composed."""
+        return self.charges.k
+
+    @cached_property
+    def pricing(self) -> Pricing:
+        """The engines set up for these charges (made once, then kept)."""
+        return self._pricing or Pricing(self.charges)
+
+    def epsilon_at(self, delta: float, proof: bool = True) -> Bounds:
+        """The least epsilon such that all charges together are (epsilon, delta)-DP.
+
+        With `proof` the bounds hold the optimum, floating-point error included, and `upper` is what to charge. Without,
+        they are a fast estimate with an honest margin, marked `proven=False`, for planning and sliders only.
+        Infinite when the charges leak more than `delta`.
+
+        >>> compose([(1.0, 1e-5)] * 3).epsilon_at(1e-6)
+        Bounds(lower=inf, upper=inf, estimate=inf, proven=True)
+        """
+        return self.pricing.epsilon_at(checked_delta(delta), proof)
+
+    def delta_at(self, epsilon: float, proof: bool = True) -> Bounds:
+        """The least delta such that all charges together are (epsilon, delta)-DP.
+
+        >>> round(compose([1.0]).delta_at(0.0).upper, 12) == round((math.e - 1) / (math.e + 1), 12)
+        True
+        """
+        return self.pricing.delta_at(checked_epsilon(epsilon), proof)
+
+    def plus(self, charges: Any, deltas: Any = None, counts: Any = None) -> Composition:
+        """This composition with more charges; the estimate's state is carried over, not rebuilt.
+
+        >>> compose([0.1]).plus([0.2, 0.3]).k
+        3
+        """
+        return self.merge(compose(charges, deltas, counts))
+
+    def merge(self, other: Composition) -> Composition:
+        """Both compositions together.
+
+        >>> compose([0.1]).merge(compose([0.2], counts=[5])).k
+        6
+        """
+        if not isinstance(other, Composition):
+            raise InvalidValue("other", other, "must be a Composition", "use plus() for charges")
+        charges = self.charges.merge(other.charges)
+        return Composition(charges, self.pricing.merged(other.pricing, charges))
+
+    @property
+    def leak(self) -> Bounds:
+        """The least delta at which any epsilon exists: 1 - prod(1 - delta_i) over the (epsilon, delta) charges.
+
+        >>> compose([(0.5, 0.1), (0.5, 0.2)]).leak.estimate
+        0.28
+        """
+        return self.pricing.leak()
+
+    def renyi_at(self, alpha: float) -> Bounds:
+        """The Renyi divergence of order `alpha` > 1: the sum of the charges' own divergences.
+
+        Infinite as soon as one charge has delta > 0.
+
+        >>> from farthing.privacy import GaussianNoise
+        >>> compose([GaussianNoise(2.0)]).renyi_at(3.0).estimate
+        0.375
+        """
+        order = checked_real(alpha, "alpha")
+        if not 1 < order < math.inf:
+            raise InvalidValue("alpha", alpha, "must be a finite number > 1")
+        return self.pricing.renyi_at(order)
+
+    def tradeoff(self) -> TradeoffFunction:
+        """The f-DP curve: the least missed-detection rate of any test with a given false-alarm rate.
+
+        >>> curve = compose([1.0]).tradeoff()
+        >>> round(float(curve(0.0)), 9), float(curve(1.0))
+        (1.0, 0.0)
+        """
+        return tradeoff_of(self.pricing)
+
+    def region(self) -> Region:
+        """The region of (P_FA, P_MD) that the composition guarantees: the testing view, as a polygon.
+
+        >>> compose([1.0]).region().vertices.shape[1]
+        2
+        """
+        return region_of(self.pricing)
+
+    def engine_at(self, delta: float) -> EngineChoice:
+        """Which engine proves the answer at `delta`, and why it was chosen.
+
+        >>> compose([0.1], counts=[100]).engine_at(1e-6).name
+        'lattice'
+        """
+        return self.pricing.engine_at(checked_delta(delta))
+
+    def explain(self, delta: float = 1e-6) -> str:
+        """In words: what is composed, which engine answers at `delta`, and why.
+
+        >>> print(compose([0.1], counts=[100]).explain())
+        100 charges: 100 x randomized response (1 distinct epsilon).
+        At delta = 1e-06 the engine is lattice: ...
+        """
+        choice = self.engine_at(delta)
+        return f"{self.k:,} charge{'' if self.k == 1 else 's'}: {self._described()}.\nAt delta = {delta:g} the engine is {choice.name}: {choice.reason}"
+
+    def _described(self) -> str:
+        kinds: Kinds = sort_events(self.charges.events)
+        pairs = sum(int(chunk.counts.sum()) for chunk in (*self.charges.chunks, kinds.geometric))
+        parts = []
+        if pairs:
+            distinct = self.pricing.distinct
+            leaky = any(np.any(chunk.deltas > 0) for chunk in self.charges.chunks)
+            name = "(epsilon, delta) mechanisms" if leaky else "randomized response"
+            parts.append(f"{pairs:,} x {name} ({distinct:,} distinct epsilon{'' if distinct == 1 else 's'})")
+        if len(kinds.laplace):
+            parts.append(f"{int(kinds.laplace_counts.sum()):,} x Laplace noise")
+        if kinds.gaussian:
+            parts.append(f"{sum(n for _, n in kinds.gaussian):,} x Gaussian noise")
+        parts += [f"{count:,} x {event}" for event, count in kinds.grid]
+        return ", ".join(parts) or "nothing"

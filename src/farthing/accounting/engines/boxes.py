@@ -1,0 +1,78 @@
+"""Bounds of |Phi(t)| over whole intervals of t: the proof that the far part of the line does not matter.
+
+Statement:
+    For randomized response |Phi(t)|^2 = 1 - sech^2(a) sin^2(t e), a = (c + 1/2) e. Let t run over [low, high], m be the
+    distance of (low + high) e / 2 from the nearest multiple of pi and r = (high - low) e / 2. Then
+        sin^2(t e) >= sin^2(max(0, m - r)),   and   sin^2(t e) >= (2/3) (low e)^2 when high e <= 1.
+    Every factor of Phi has modulus <= 1, so any subset of the factors gives a bound.
+Source: the distance to the nearest multiple of pi is 1-Lipschitz and |sin| grows with it; sin^2 v >= v^2 (1 - v^2 / 3).
+Assumes: weights >= 0 (true multiplicities, not a sketch's).
+Direction: upper bound of log |Phi|, and so of what truncation leaves out.
+Checked by: tests/theorems/test_contour.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from farthing.accounting.transforms import Array, Transform
+
+_ROUNDING = 1e-9  # far above the error of reducing t e modulo pi for t e < 10^6, far below any angle that matters
+_CHUNK = 1 << 20
+
+
+class BoxBounds:
+    """Bounds on boxes for one transform and one line; sorts the epsilons once."""
+
+    def __init__(self, transform: Transform, c: float) -> None:
+        order = np.argsort(transform.epsilons)
+        self.epsilons = transform.epsilons[order]
+        self.weights = transform.weights[order]
+        self.sech2 = 1 / np.cosh(np.minimum((c + 0.5) * self.epsilons, 350.0)) ** 2
+        self.spread = np.concatenate([[0.0], np.cumsum(self.weights * self.epsilons**2 * self.sech2)])
+        self.transform = transform
+        self.c = c
+
+    def natural_width(self, t: float, factors: int) -> float:
+        """A box width at t for which the chosen factors do not blur: r <= 1/4."""
+        chosen = self._chosen(t, factors)
+        if not len(chosen):
+            return t
+        return min(t, 0.5 / float(self.epsilons[chosen[-1]]))
+
+    def log_modulus(self, low: Array, high: Array, factors: int) -> Array:
+        """An upper bound of log |Phi| on each [low, high]; all boxes lie within a factor of two of the first."""
+        out = -low * low * self.transform.gaussian / 2
+        # Factors too slow to turn within the box: the Gaussian-like part.
+        slow = np.searchsorted(self.epsilons, 1 / high)
+        out -= self.spread[slow] * low * low / 3
+        chosen = self._chosen(float(low[0]), factors)
+        fast = chosen[self.epsilons[chosen] > 1 / float(high.min())]
+        if len(fast):
+            e, w, sech2 = self.epsilons[fast], self.weights[fast], self.sech2[fast]
+            rows = max(1, _CHUNK // len(e))
+            for start in range(0, len(low), rows):
+                part = slice(start, start + rows)
+                turn = (low[part, None] + high[part, None]) * (e / (2 * np.pi))
+                distance = np.pi * np.abs(turn - np.rint(turn))
+                blur = (high[part, None] - low[part, None]) * e / 2
+                sine = np.sin(np.maximum(distance - blur - _ROUNDING * (1 + turn * 1e-6), 0.0))
+                out[part] += 0.5 * (w * np.log1p(-sech2 * sine * sine)).sum(axis=1)
+        out += self._laplace(low)
+        return out * (1 - _ROUNDING)
+
+    def _chosen(self, t: float, factors: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+        """The `factors` smallest epsilons that turn by at least one radian up to t: fast enough, yet wide boxes."""
+        first = min(int(np.searchsorted(self.epsilons, 1 / t)), max(0, len(self.epsilons) - factors))
+        return np.arange(first, min(len(self.epsilons), first + factors))
+
+    def _laplace(self, low: Array) -> Array | float:
+        """Half of a Laplace loss is two atoms; the rest has a density whose transform decays like 1 / t."""
+        e, n = self.transform.laplace, self.transform.laplace_counts
+        if not len(e):
+            return 0.0
+        s = 2 * self.c + 1
+        level = np.log(((self.c + 1) + self.c * np.exp(-s * e)) / s)
+        ratio = 0.5 * (1 + np.exp(-s * e)) * (1 + 1 / (2 * low[:, None]))
+        bound: Array = (n * np.minimum(np.log(ratio) - level, 0.0)).sum(axis=1)
+        return bound

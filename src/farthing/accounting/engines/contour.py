@@ -1,0 +1,261 @@
+"""The contour engine: D(x) between two integrals that can be bounded for all t.
+
+Statement (the Gaussian sandwich):
+    For mu > 0 add to L the loss of one more mechanism, a Gaussian with that mu: a normal variable g of mean mu^2 / 2 and
+    variance mu^2. Write D_mu for the curve of L + g and g_mu for its density, whose integrals have the factor
+    exp(z (z+1) mu^2 / 2) and, in place of k(z), k(z) and 1.
+    Then   D_mu(x) - A mu^2 g_mu(x)  <=  D(x)  <=  D_mu(x),   A = (2 Phi(mu/2) - 1) / (mu phi(mu/2)) = 1 + O(mu^2).
+Source: this project. Right side: adding a mechanism never lowers delta. Left side: with u = L - x the excess of the
+    smoothed payoff E[(1 - exp(-u - g))_+] over (1 - exp(-u))_+ is, by put-call parity, exp(-u/2) times
+    (R(v - mu/2) - R(v + mu/2)) exp(-u^2 / (2 mu^2) - mu^2 / 8) / sqrt(2 pi), with v = |u| / mu and R = (1 - Phi) / phi
+    (Mills). R is decreasing and convex, so the difference is largest at u = 0, where it is A mu; and
+    mu^2 exp(-u/2 - u^2/(2 mu^2) - mu^2/8) / (mu sqrt(2 pi)) is mu^2 times the density above.
+Assumes: any loss with a finite transform at c; nothing about lattices or smoothness.
+Direction: both. The gap is second order: about (c + 1) mu^2 in epsilon. For both integrands the factor
+    exp(-t^2 mu^2 / 2) makes everything beyond t of about 7 / mu negligible, whatever the epsilons are; between the
+    sampled part and there, |Phi| is bounded on boxes, and where that is too weak the points are sampled too.
+Checked by: tests/theorems/test_contour.py
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from farthing.accounting.engines.boxes import BoxBounds
+from farthing.accounting.engines.line import Kernel, LatticeKernel, Line, PlainKernel
+from farthing.accounting.inversion import Curve
+from farthing.accounting.lattice import Lattice
+from farthing.accounting.saddle import Saddle, alias_bound, alias_for, dyadic, nodes
+from farthing.accounting.transforms import ARGUMENT_ERROR, Phase, Transform
+
+_BLOCK = 16
+_NEGLIGIBLE = -46.0  # log of what no longer matters in double precision
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """A sampled line with a bound on everything that was not sampled."""
+
+    line: Line
+    transform: Transform
+    saddle: Saddle
+    smoothing: float
+    left_out: float
+
+    def log_delta(self, x: float) -> Curve:
+        """log D(x) from below and from above, every error included."""
+        line = self.line
+        samples = line.integrand(x)
+        turn = np.abs(line.t * line.kernel.anchor(x))
+        error = float(np.sum(np.abs(samples) * (line.phase.error + ARGUMENT_ERROR * (turn + 16))))
+        error = error * (1 + 1e-6) + self.left_out
+        total = float(np.sum(samples.real))
+        # log(h / 2 pi) + K - c y: the rounding of each of the three terms.
+        anchor = line.kernel.anchor(x)
+        slack = self.saddle.at_c.error + 2.0**-50 * (abs(line.log_scale) + 2 * line.c * abs(anchor) + 16)
+        prefactor = line.log_prefactor(x)
+        high = prefactor + math.log(total + error) + slack if total + error > 0 else -math.inf
+        lowest = total - error - self._correction(x) - self.aliases(x)
+        low = prefactor + math.log(lowest) - slack if lowest > 0 else -math.inf
+        return Curve(low, min(high, 0.0))
+
+    def _correction(self, x: float) -> float:
+        """A mu^2 g_mu(x), in units of the prefactor; 0 when nothing was smoothed."""
+        if not self.smoothing:
+            return 0.0
+        line = self.line
+        turn = line.phase.argument - line.t * line.kernel.anchor(x)
+        samples = line.weights * np.exp(line.phase.log_modulus) * np.cos(turn)
+        error = float(np.sum(line.weights * np.exp(line.phase.log_modulus) * (line.phase.error + ARGUMENT_ERROR * np.abs(turn))))
+        return excess_constant(self.smoothing) * self.smoothing**2 * (max(float(np.sum(samples)), 0.0) + error) * (1 + 1e-9)
+
+    def aliases(self, x: float) -> float:
+        """What sampling added, in units of the prefactor: only the lower bound has to take it off."""
+        anchor = self.line.kernel.anchor(x)
+        relative = alias_bound(self.transform, self.saddle, x, 2 * math.pi / self.line.step)
+        # alias_bound is relative to exp(K - c x); the prefactor has exp(K - c y), y >= x.
+        return relative * 2 * math.pi / self.line.step * math.exp(min(self.line.c * (anchor - x), 700.0)) * (1 + 1e-6)
+
+
+def excess_constant(smoothing: float) -> float:
+    """An upper bound of A(mu) = (2 Phi(mu/2) - 1) / (mu phi(mu/2)) for mu <= 1: the series 1 + mu^2/12 + ..."""
+    return 1 + smoothing**2 / 11 + 1e-12
+
+
+def smoothing_for(goal: float, c: float) -> float:
+    """The mu whose sandwich is about `goal` wide in epsilon."""
+    return min(0.5, math.sqrt(goal / (c + 1)))
+
+
+def prove(
+    transform: Transform, saddle: Saddle, lattice: Lattice | None, goal: float, work: float = 2e8
+) -> Proof:
+    """Sample the line through `saddle` and bound the rest.
+
+    `goal` is the width of the sandwich aimed at (lattices need none); `work` caps how many factor evaluations are
+    spent on sampling the far part before its box bounds are accepted as they are.
+    """
+    smoothing = 0.0
+    kernel: Kernel = PlainKernel()
+    if lattice is None and not _gaussian_suffices(transform, smoothing_for(goal, saddle.c)):
+        smoothing = smoothing_for(goal, saddle.c)
+        transform = replace(transform, gaussian=transform.gaussian + smoothing**2)
+        saddle = Saddle(saddle.c, saddle.x, transform.cumulants(saddle.c))
+    period = alias_for(transform, saddle)
+    if lattice is not None:
+        points = max(3, math.ceil(period / lattice.span)) | 1
+        step = 2 * math.pi / (points * lattice.span)
+        kernel = LatticeKernel(transform.top()[0], lattice.span)
+        last = points // 2 + 1
+    else:
+        step = dyadic(2 * math.pi / period)
+        last = 1 << 62
+    return _sampled(transform, saddle, kernel, step, last, smoothing, work)
+
+
+def _gaussian_suffices(transform: Transform, smoothing: float) -> bool:
+    """Whether the mechanisms' own Gaussian noise already makes the far part negligible soon enough."""
+    return transform.gaussian > smoothing**2
+
+
+def _sampled(
+    transform: Transform, saddle: Saddle, kernel: Kernel, step: float, last: int, smoothing: float, work: float
+) -> Proof:
+    main, end = _main_part(transform, saddle, step, last, work)
+    lattice = isinstance(kernel, LatticeKernel)
+    start = nodes(step, 0, end)
+    line = Line(saddle.c, step, saddle.at_c.value, start, _folded(start), main, kernel)
+    scale = abs(float(np.sum(line.integrand(saddle.x).real)))
+    tolerance = max(scale, 1e-300) * 1e-13
+    bound = _kernel_bound(kernel, saddle.c, smoothing)
+    stop, tail = (last, 0.0) if lattice else _tail(transform, step, bound, tolerance)
+    far = _far_part(BoxBounds(transform, saddle.c), step, end, stop, bound, tolerance, work / max(1, transform.terms))
+    left_out = far.left_out + tail
+    if len(far.points):
+        t = far.points
+        more = transform.phase(saddle.c, t)
+        phase = Phase(*(np.concatenate([a, b]) for a, b in zip(main, more, strict=True)))
+        t = np.concatenate([start, t])
+        line = replace(line, t=t, weights=_folded(t), phase=phase)
+    return Proof(line, transform, saddle, smoothing, left_out * (1 + 1e-9))
+
+
+def _folded(t: np.ndarray) -> np.ndarray:
+    """Weight 1 at t = 0 and 2 elsewhere: the points at -t are conjugates."""
+    return np.where(t == 0, 1.0, 2.0)
+
+
+def _main_part(transform: Transform, saddle: Saddle, step: float, last: int, work: float) -> tuple[Phase, int]:
+    """Phi at 0, h, 2 h, ... until it is negligible, or until box bounds are the better way to go on."""
+    parts: list[Phase] = []
+    end, block = 0, _BLOCK
+    limit = min(last, max(256, int(min(work, 4e6) / max(1, transform.terms))))
+    while end < limit:
+        stop = min(end + block, limit)
+        parts.append(transform.phase(saddle.c, nodes(step, end, stop)))
+        end = stop
+        if float(parts[-1].log_modulus[-1]) < _NEGLIGIBLE:
+            break
+        block = max(block, end // 2)
+    return Phase(*(np.concatenate(pieces) for pieces in zip(*parts, strict=True))), end
+
+
+def _kernel_bound(kernel: Kernel, c: float, smoothing: float) -> tuple[float, float]:
+    """(a, b) with |k(z)| <= a / t^2 + b for both ends of the sandwich."""
+    if isinstance(kernel, LatticeKernel):
+        return 0.0, 2 * kernel.span / -math.expm1(-c * kernel.span) * (1 + 1e-9)
+    return 1.0, excess_constant(smoothing) * smoothing**2 if smoothing else 0.0
+
+
+def _tail(transform: Transform, step: float, bound: tuple[float, float], tolerance: float) -> tuple[int, float]:
+    """How far to look, and a bound on 2 sum |Phi k| beyond: the Gaussian factor alone.
+
+    For t > T the terms are at most (a / T^2 + b) exp(-s t^2 / 2) and decrease, so their sum is below the integral from
+    T - h on, which is below exp(-s T'^2 / 2) / (s T' h) with T' = T - h.
+    """
+    s = transform.gaussian
+    if not s > 0:
+        raise AssertionError("the sandwich or a Gaussian event always provides decay")
+    reach = 5.0
+    while True:
+        end = math.ceil(reach / math.sqrt(s) / step) + 2
+        start = (end - 2) * step
+        left = 2 * (bound[0] / start**2 + bound[1]) * math.exp(-s * start**2 / 2) / (s * start * step)
+        if left <= tolerance or reach > 40:
+            return end, left * (1 + 1e-6)
+        reach += 0.25
+
+
+class _Far(NamedTuple):
+    points: np.ndarray
+    left_out: float
+
+
+def _far_part(
+    boxes: BoxBounds, step: float, first: int, stop: int, bound: tuple[float, float], tolerance: float, budget: float
+) -> _Far:
+    """Cover the points first..stop by boxes; sample those whose bound is too weak, within the budget.
+
+    Zones double in t. In each, boxes are tried with few factors, then smaller ones with more factors.
+    """
+    left_out = 0.0
+    weak: list[tuple[float, int, int]] = []
+    start = first
+    zones = max(1, math.ceil(math.log2(stop / max(first, 1)))) if stop > first else 0
+    share = tolerance / max(zones, 1)
+    while start < stop:
+        end = min(stop, 2 * start)
+        low, high = np.array([start]), np.array([end])
+        for factors, shrink in ((200, 1), (200, 4), (2000, 4), (20000, 16)):
+            width = max(1, int(boxes.natural_width(start * step, factors) / step / shrink))
+            low, high = _split(low, high, width)
+            if len(low) * min(factors, len(boxes.epsilons)) > 4 * max(budget, 1e5) * boxes.transform.terms:
+                break
+            value = _contribution(boxes, low, high, step, bound, factors)
+            # A box may leave out its share of the tolerance, by its number of points.
+            bad = value > share * (high - low) / (end - start)
+            left_out += float(np.sum(value[~bad]))
+            low, high, value = low[bad], high[bad], value[bad]
+            if not len(low) or factors >= len(boxes.epsilons):
+                break
+        else:
+            value = _contribution(boxes, low, high, step, bound, 2000)
+        if len(low):
+            value = _contribution(boxes, low, high, step, bound, 200)
+            weak += list(zip(value.tolist(), low.tolist(), high.tolist(), strict=True))
+        start = end
+    # The heaviest boxes are sampled first; what does not fit into the budget stays as a bound.
+    weak.sort(key=lambda box: -box[0] / (box[2] - box[1]))
+    chosen: list[np.ndarray] = []
+    for value_, low_, high_ in weak:
+        if high_ - low_ <= budget:
+            budget -= high_ - low_
+            chosen.append(np.arange(low_, high_, dtype=np.float64) * step)
+        else:
+            left_out += value_
+    points = np.concatenate(chosen) if chosen else np.zeros(0)
+    return _Far(points, left_out)
+
+
+def _split(low: np.ndarray, high: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Integer boxes [low, high) cut to at most `width` points each."""
+    pieces = -(-(high - low) // width)
+    index = np.repeat(np.arange(len(low)), pieces)
+    offset = np.arange(len(index)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    starts = low[index] + offset * width
+    return starts, np.minimum(starts + width, high[index])
+
+
+def _contribution(
+    boxes: BoxBounds, low: np.ndarray, high: np.ndarray, step: float, bound: tuple[float, float], factors: int
+) -> np.ndarray:
+    """2 * points * sup |Phi| * sup |k| on each box."""
+    if not len(low):
+        return np.zeros(0)
+    t = low * step
+    top = np.exp(boxes.log_modulus(t, (high - 1) * step, factors))
+    return 2 * (high - low) * top * (bound[0] / t**2 + bound[1]) * (1 + 1e-9)

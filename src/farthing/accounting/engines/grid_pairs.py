@@ -1,0 +1,182 @@
+"""A pair of output laws as the grid engine sees it: atoms and a density of the privacy loss.
+
+A pair (P, Q) is what an adversary has to tell apart. The grid engine needs of it, along an increasing coordinate y,
+the P-mass, the Q-mass and the loss u = log dP/dQ. `grid_events` writes down the pair of each event; this file holds
+the two parts a pair is made of and what Poisson sampling does to them.
+
+Floating-point model. NumPy's elementary functions are right to a relative `FUNCTION_ERROR`; sums and products are
+IEEE. `error` bounds the relative error of masses, `loss_error` the absolute error of losses; both are generous, and
+a test compares them with ball arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from farthing.accounting.transforms import Array
+
+Direction = Literal["remove", "add"]
+
+ARGUMENT_ERROR = 2.0**-47
+"""Relative error of an exponent and the exponential taken of it, with all that goes into computing it."""
+
+
+def sampled_loss(u: Array, probability: float, direction: Direction) -> Array:
+    """The loss, after Poisson sampling, of an outcome that had loss `u` before.
+
+    Statement:
+        If (P, Q) dominates an event for neighbours that lose a unit, ((1-q) Q + q P, Q) dominates the event on a
+        Poisson(q) sample for them; if (P, Q) dominates it for neighbours that gain a unit, (P, (1-q) P + q Q) does.
+        The losses are log(1 - q + q e^u) and -log(1 - q + q e^-u).
+    Source: Zhu, Dong & Wang, arXiv:2106.08567, Theorem 11.
+    Assumes: 0 < q <= 1; units enter the sample independently of each other, and the sample stays secret.
+    Direction: exact for the pair; "remove" and "add" must both be priced and the worse one charged.
+    Checked by: tests/theorems/test_sampling_pairs.py
+
+    >>> float(sampled_loss(np.array([1.0]), 1.0, "remove")[0])
+    1.0
+    """
+    if probability == 1.0:
+        return u
+    sign = 1.0 if direction == "remove" else -1.0
+    x = sign * u
+    # log1p(q expm1(x)) keeps relative accuracy near 0; where expm1 would overflow the growth x is split off.
+    near = np.log1p(probability * np.expm1(np.minimum(x, 700.0)))
+    odds = (1 - probability) / probability
+    far = x + math.log(probability) + np.log1p(odds * np.exp(-np.maximum(x, 700.0)))
+    return sign * np.where(x <= 700.0, near, far)
+
+
+def unsampled_loss(loss: Array, probability: float, direction: Direction) -> Array:
+    """The inverse of `sampled_loss`, up to rounding; losses out of reach become -inf or inf.
+
+    >>> u = unsampled_loss(sampled_loss(np.array([-2.0, 3.0]), 0.1, "add"), 0.1, "add")
+    >>> [round(float(x), 9) for x in u]
+    [-2.0, 3.0]
+    """
+    if probability == 1.0:
+        return loss
+    sign = 1.0 if direction == "remove" else -1.0
+    x = sign * loss
+    with np.errstate(divide="ignore", over="ignore"):
+        near = np.log1p(np.maximum(np.expm1(np.minimum(x, 700.0)) / probability, -1.0))
+        far = x - math.log(probability) + np.log1p(-(1 - probability) * np.exp(-np.maximum(x, 700.0)))
+    return sign * np.where(x <= 700.0, near, far)
+
+
+def share_of_signal(u: Array, loss: Array, probability: float, direction: Direction) -> Array:
+    """d loss / d u, which is the posterior probability that the unit was in the sample."""
+    if probability == 1.0:
+        return np.ones_like(u)
+    gap = u - loss if direction == "remove" else loss - u
+    return np.minimum(1.0, probability * np.exp(np.minimum(gap, 700.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """Finitely many losses with their log P-mass and log Q-mass; `error` is the relative error of the masses."""
+
+    loss: Array
+    log_p: Array
+    log_q: Array
+    error: Array
+    loss_error: float
+
+    def sampled(self, probability: float, direction: Direction) -> Atoms:
+        """These atoms after Poisson sampling."""
+        if probability == 1.0:
+            return self
+        loss = sampled_loss(self.loss, probability, direction)
+        if direction == "remove":
+            log_p, log_q = self.log_q + loss, self.log_q
+        else:
+            log_p, log_q = self.log_p, self.log_p - loss
+        share = share_of_signal(self.loss, loss, probability, direction)
+        size = np.abs(self.loss) * share + np.abs(loss)
+        loss_error = float(np.max(self.loss_error * share + ARGUMENT_ERROR * size, initial=0.0))
+        return Atoms(loss, log_p, log_q, self.error + self.loss_error + ARGUMENT_ERROR * (1 + size), loss_error)
+
+
+@dataclass(frozen=True)
+class Density:
+    """The part of a pair that has densities along y, cut to low <= y <= high.
+
+    `kind` is "gaussian" (Q = N(0, 1), P = N(scale, 1), u = scale y - scale^2 / 2) or "laplace" (y = u in
+    [-scale, scale], P-density exp((u - scale) / 2) / 4); then it is sampled with `probability` in `direction`.
+    `lattice` > 0 makes a "gaussian" stand for a discrete one whose atoms are that far apart in y: see
+    `grid_events.discrete_gaussian_sandwich`.
+    """
+
+    kind: Literal["gaussian", "laplace"]
+    scale: float
+    low: float
+    high: float
+    direction: Direction = "remove"
+    probability: float = 1.0
+    lattice: float = 0.0
+
+    def base_loss(self, y: Array) -> Array:
+        """u(y), the loss before sampling."""
+        return self.scale * (y - self.scale / 2) if self.kind == "gaussian" else y
+
+    def loss(self, y: Array) -> Array:
+        """The loss at y; it increases with y."""
+        return sampled_loss(self.base_loss(y), self.probability, self.direction)
+
+    def coordinate(self, loss: Array) -> Array:
+        """The y at which the loss is `loss`, cut to [low, high]; right up to rounding, which callers measure."""
+        u = unsampled_loss(loss, self.probability, self.direction)
+        y = u / self.scale + self.scale / 2 if self.kind == "gaussian" else u
+        return np.clip(y, self.low, self.high)
+
+    def log_p_and_q(self, y: Array) -> tuple[Array, Array]:
+        """The logarithms of both densities at y."""
+        loss = self.loss(y)
+        remove = self.direction == "remove"  # then Q is as it was and P = exp(loss) Q; else the other way round
+        if self.kind == "gaussian":
+            known = -((y if remove else y - self.scale) ** 2) / 2 - math.log(2 * math.pi) / 2
+        else:
+            known = ((-y if remove else y) - self.scale) / 2 - math.log(4.0)
+        return (known + loss, known) if remove else (known, known - loss)
+
+    def steepness(self, y: Array) -> Array:
+        """1 / r, where at complex distance r around y both densities are at most exp(1.5) times those at y.
+
+        Both are mixtures of exp(-(y - m)^2 / 2) with m in {0, scale}, and |exp(-v z - z^2 / 2)| <= exp(|v| r + r^2 / 2)
+        for |z| <= r; or of exp(y / 2) and exp(-y / 2).
+        """
+        if self.kind == "laplace":
+            return np.ones_like(y)
+        return 1 + np.maximum(np.abs(y), np.abs(y - self.scale))
+
+    def error(self, y: Array) -> Array:
+        """Relative error of the densities computed at y."""
+        if self.kind == "laplace":
+            return np.full_like(y, ARGUMENT_ERROR * (1 + self.scale))
+        return ARGUMENT_ERROR * (1 + y * y + (y - self.scale) ** 2)
+
+    def loss_error(self, y: Array) -> Array:
+        """Absolute error of `loss(y)`: that of u, passed on by the sampling, and the functions on the way."""
+        u, loss = self.base_loss(y), self.loss(y)
+        size = np.abs(u) + (self.scale**2 if self.kind == "gaussian" else 0.0)
+        return ARGUMENT_ERROR * (share_of_signal(u, loss, self.probability, self.direction) * size + np.abs(loss))
+
+
+@dataclass(frozen=True, eq=False)
+class LossPair:
+    """One event in one direction: atoms, perhaps a density, and bounds on everything left out.
+
+    `infinite` is the P-mass of infinite loss. `log_above` and `log_below` bound the logarithm of the P-mass that was
+    cut off at high and at low losses. `largest_loss` bounds every finite loss, also those cut off.
+    """
+
+    atoms: Atoms
+    density: Density | None = None
+    infinite: float = 0.0
+    log_above: float = -math.inf
+    log_below: float = -math.inf
+    largest_loss: float = math.inf

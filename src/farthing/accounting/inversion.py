@@ -1,0 +1,64 @@
+"""From a curve with bounds to an epsilon with bounds: one-sided searches that stop only on a verified point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+_SLACK = 2.0**-46  # comparisons of logarithms: the rounding of log and of the sums that made them
+
+
+class Curve(NamedTuple):
+    """Bounds on log D(x)."""
+
+    low: float
+    high: float
+
+
+def least_epsilon(
+    log_delta: Callable[[float], Curve], target_low: float, target_high: float, guess: float, slope: float, top: float
+) -> tuple[float, float]:
+    """(lower, upper) around the least x >= 0 with D(x) <= target.
+
+    `guess` is close to the answer and `slope` about -d log D / dx there; both only save steps. The upper end is
+    a point where even the upper bound of D is at or below the target; the lower end one where even the lower bound of D
+    is at or above it. D decreases, so the answer lies between. `top` is the largest loss: D(top) = 0.
+    """
+    slope = max(slope, 1e-12)
+    guess = min(max(guess, 0.0), top)
+
+    def excess_above(x: float) -> float:
+        return log_delta(x).high + _SLACK * (1 + abs(target_low)) - target_low
+
+    def excess_below(x: float) -> float:
+        return log_delta(x).low - _SLACK * (1 + abs(target_high)) - target_high
+
+    return _from_below(excess_below, guess, slope), _from_above(excess_above, guess, slope, top)
+
+
+def _from_above(excess: Callable[[float], float], x: float, slope: float, top: float) -> float:
+    step = 0.0
+    for _ in range(200):
+        value = excess(x)
+        if value <= 0:
+            return x
+        if not x < top:
+            break
+        # Newton with a little extra; doubled whenever it was not enough.
+        step = max(2 * step, 1.001 * value / slope if math.isfinite(value) else 1.0, 4e-16 * max(x, 1e-3))
+        x = min(x + step, top)
+    return top
+
+
+def _from_below(excess: Callable[[float], float], x: float, slope: float) -> float:
+    step = 0.0
+    for _ in range(200):
+        if x <= 0:
+            return 0.0
+        value = excess(x)
+        if value >= 0:
+            return x
+        step = max(2 * step, -1.001 * value / slope if math.isfinite(value) else 1e-6 * max(x, 1.0), 4e-16 * max(x, 1e-3))
+        x = max(x - step, 0.0)
+    return 0.0

@@ -1,0 +1,370 @@
+"""Choose the engine for a multiset of charges, and ask it.
+
+    nothing left to price      -> closed form       (no charges, infeasible or zero target, one atom decides)
+    events without a transform -> grid              (engines/grid.py)
+    few transcripts            -> atoms             (engines/atoms.py)
+    epsilons on one lattice    -> lattice           (engines/contour.py with the lattice kernel)
+    anything else              -> contour           (engines/contour.py with the Gaussian sandwich)
+
+Proofs work on the epsilons themselves; estimates on their sketch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from farthing.accounting import leaks
+from farthing.accounting.charges import Charges, Chunk, Kinds, joined, sort_events
+from farthing.accounting.engines.atoms import LARGEST_HALF, Atoms, half_sizes
+from farthing.accounting.engines.ball_line import BallProof, worthwhile
+from farthing.accounting.engines.contour import Proof, prove
+from farthing.accounting.estimate import Estimate, estimate_line
+from farthing.accounting.inversion import Curve, least_epsilon
+from farthing.accounting.lattice import Lattice, recognise
+from farthing.accounting.saddle import Saddle, saddle_for_delta, saddle_for_loss
+from farthing.accounting.sketch import Sketch
+from farthing.accounting.transforms import Transform
+from farthing.numerics import Bounds
+from farthing.privacy.events import ApproxDP, Event
+
+if TYPE_CHECKING:
+    from farthing.accounting.engines.grid import GridComposition
+
+_GOAL = 1e-7  # width of the sandwich for generic epsilons, in epsilon
+_FINE_GOAL = 5e-10  # the same for decimals whose lattice is too fine to walk through
+_TOP = 1e-13  # relative distance from the largest loss at which one atom decides
+
+
+class EngineChoice(NamedTuple):
+    """An engine's name and why it was chosen."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """An engine set up near one loss: its curve, its own guess of the root, and its slope there."""
+
+    choice: EngineChoice
+    log_delta: Callable[[float], Curve]
+    guess: float
+    slope: float
+
+
+class Pricing:
+    """The engines for one multiset of charges. Made lazily; never changed."""
+
+    def __init__(self, charges: Charges, sketch: Sketch | None = None) -> None:
+        self.charges = charges
+        self._sketch = sketch
+
+    # --- the charges, sorted ------------------------------------------------------------------------------------
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """Events other than (epsilon, delta) pairs."""
+        return sort_events(self.charges.events)
+
+    @property
+    def _chunks(self) -> tuple[Chunk, ...]:
+        """Everything that is randomized response to the accountant."""
+        geometric = self.kinds.geometric
+        return (*self.charges.chunks, geometric) if len(geometric) else self.charges.chunks
+
+    @property
+    def _exact(self) -> bool:
+        """Whether the epsilons are doubles as given, and not rounded quotients."""
+        return not len(self.kinds.geometric)
+
+    @cached_property
+    def leaks(self) -> leaks.Leaks:
+        """The positive deltas."""
+        return leaks.collect(self.charges.chunks)
+
+    @cached_property
+    def transform(self) -> Transform:
+        """The transform over distinct epsilons, for proofs."""
+        chunk = joined(self._chunks)
+        epsilons, inverse = np.unique(chunk.epsilons, return_inverse=True)
+        counts = np.bincount(inverse, chunk.counts, len(epsilons)) if len(epsilons) else np.zeros(0)
+        positive = epsilons > 0
+        return self._transform(epsilons[positive], counts[positive])
+
+    @cached_property
+    def sketch(self) -> Sketch:
+        """The sketch of the epsilons, for estimates."""
+        if self._sketch is not None:
+            return self._sketch
+        sketch = Sketch()
+        for chunk in self._chunks:
+            positive = chunk.epsilons > 0
+            if positive.all():
+                sketch = sketch.plus(chunk.epsilons, chunk.counts)
+            else:
+                sketch = sketch.plus(chunk.epsilons[positive], chunk.counts[positive])
+        return sketch
+
+    @cached_property
+    def _sketch_transform(self) -> Transform:
+        return self._transform(*self.sketch.nodes())
+
+    def _transform(self, epsilons: np.ndarray, weights: np.ndarray) -> Transform:
+        kinds = self.kinds
+        gaussian = math.fsum(n / (m * m) for m, n in kinds.gaussian)
+        return Transform(epsilons, weights, kinds.laplace, kinds.laplace_counts, gaussian)
+
+    @property
+    def distinct(self) -> int:
+        """How many distinct positive epsilons there are."""
+        return len(self.transform.epsilons)
+
+    @cached_property
+    def lattice(self) -> Lattice | None:
+        """The lattice shared by all epsilons, if there is one and nothing else takes part."""
+        if self.kinds.grid or len(self.kinds.laplace) or self.kinds.gaussian:
+            return None
+        return recognise(self.transform.epsilons)
+
+    @cached_property
+    def _quick_lattice(self) -> Lattice | None:
+        """The same for estimates: a look at a few epsilons of a large array is enough to say no."""
+        for chunk in self._chunks:
+            if len(chunk) > 4096 and recognise(np.ascontiguousarray(chunk.epsilons[:64])) is None:
+                return None
+        return self.lattice
+
+    def merged(self, other: Pricing, charges: Charges) -> Pricing:
+        """The pricing of both; sketches are added, not rebuilt."""
+        sketch = None
+        if "sketch" in self.__dict__ or self._sketch is not None:
+            sketch = self.sketch.merge(other.sketch)
+        return Pricing(charges, sketch)
+
+    # --- answers ------------------------------------------------------------------------------------------------
+
+    def leak(self) -> Bounds:
+        """1 - prod(1 - delta_i)."""
+        return leaks.leak_of(self.leaks)
+
+    def epsilon_at(self, delta: float, proof: bool) -> Bounds:
+        """See Composition.epsilon_at."""
+        if self.kinds.grid:
+            bounds = self._grid.epsilon_bounds(delta)
+            return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
+        target = leaks.target(self.leaks, delta)
+        short = self._closed_form(target)
+        if short is not None:
+            return Bounds(short.lower, short.upper, short.estimate, proof)
+        middle = (max(target.low, -1e300) + target.high) / 2 if not math.isnan(target.low) else target.high
+        if not proof:
+            return self._estimated(middle)
+        if math.isnan(target.low):  # the leak may or may not exceed delta: only the lower end can be said
+            solved = self._solve(target.high)
+            lower, _ = least_epsilon(solved.log_delta, target.high, target.high, solved.guess, solved.slope, self._top[0])
+            return Bounds(lower, math.inf)
+        solved = self._solve(middle)
+        top = math.nextafter(self._top[0] * (1 + 2.0**-50), math.inf)
+        lower, upper = least_epsilon(solved.log_delta, target.low, target.high, solved.guess, solved.slope, top)
+        return Bounds(min(lower, upper), upper, max(solved.guess, 0.0))
+
+    def delta_at(self, epsilon: float, proof: bool) -> Bounds:
+        """See Composition.delta_at."""
+        if self.kinds.grid:
+            bounds = self._grid.delta_bounds(epsilon)
+            return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
+        leak = self.leak()
+        if not self.transform.terms and not self.transform.gaussian or epsilon >= self._top[0] * (1 + 2.0**-50):
+            return Bounds(leak.lower, leak.upper, leak.estimate, proof)
+        if proof:
+            solved = self._solve_at(epsilon)
+            curve = solved.log_delta(epsilon)
+        else:
+            line = self._estimate_line(saddle_for_loss(self._cheap_transform(), epsilon))
+            value = line.log_delta(epsilon)
+            curve = Curve(value - line.margin, value + line.margin)
+        low, high = math.exp(curve.low) * (1 - 2.0**-46), math.exp(curve.high) * (1 + 2.0**-46)
+        middle = math.exp((max(curve.low, -745.0) + curve.high) / 2)
+        kept_low, kept_high = (1 - leak.upper) * (1 - 2.0**-50), min(1.0, (1 - leak.lower) * (1 + 2.0**-50))
+        return Bounds(
+            leak.lower + kept_low * low, min(1.0, leak.upper + kept_high * high), leak.estimate + (1 - leak.estimate) * middle, proof
+        )
+
+    def renyi_at(self, alpha: float) -> Bounds:
+        """See Composition.renyi_at."""
+        if len(self.leaks.deltas):
+            return Bounds(math.inf, math.inf)
+        if self.kinds.grid:
+            return self._grid.renyi(alpha)
+        k = self.transform.cumulants(alpha - 1)
+        value, error = k.value / (alpha - 1), k.error / (alpha - 1)
+        return Bounds(max(0.0, value - error), value + error, max(0.0, value))
+
+    def engine_at(self, delta: float) -> EngineChoice:
+        """See Composition.engine_at."""
+        if self.kinds.grid:
+            return EngineChoice("grid", "some events have no transform in closed form; every loss is put on one grid.")
+        target = leaks.target(self.leaks, delta)
+        if self._closed_form(target) is not None:
+            return EngineChoice("closed form", self._why_closed_form(target))
+        return self._solve(target.high).choice
+
+    # --- closed forms -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _top(self) -> tuple[float, float]:
+        return self.transform.top()
+
+    @property
+    def _is_small(self) -> bool:
+        return self.charges.k <= 4096
+
+    def _closed_form(self, target: leaks.Target) -> Bounds | None:
+        """The answer where no curve is needed."""
+        if target.infeasible:
+            return Bounds(math.inf, math.inf)
+        transform = self._cheap_transform()
+        if not transform.terms and not transform.gaussian:
+            return Bounds(0.0, 0.0) if not math.isnan(target.low) else Bounds(0.0, math.inf)
+        top, log_mass = transform.top()
+        if target.high == -math.inf:
+            slack = 2.0**-49 * top
+            return Bounds(max(0.0, top - slack), top + slack, top) if math.isfinite(top) else Bounds(math.inf, math.inf)
+        # D(x) >= mass * (1 - exp(x - top)): within target / mass of the largest loss, one atom decides.
+        if target.high - log_mass < math.log(_TOP):
+            slack = 2.0**-49 * top
+            below = 2 * math.exp(target.high - log_mass)
+            upper = top + slack if not math.isnan(target.low) else math.inf
+            return Bounds(max(0.0, top - slack - below), upper, min(top, upper))
+        return None
+
+    def _why_closed_form(self, target: leaks.Target) -> str:
+        if target.infeasible:
+            return "the charges leak more than this delta, so no epsilon exists."
+        if not self.transform.terms and not self.transform.gaussian:
+            return "nothing is lost."
+        return "delta is so small that only the largest loss matters, and the epsilons add up."
+
+    # --- estimates ----------------------------------------------------------------------------------------------
+
+    def _cheap_transform(self) -> Transform:
+        return self.transform if self._is_small or self._quick_lattice is not None else self._sketch_transform
+
+    def _estimate_line(self, saddle: Saddle) -> Estimate:
+        if self._is_small or self._quick_lattice is not None:
+            return estimate_line(self.transform, saddle, self._quick_lattice)
+        return estimate_line(self._sketch_transform, saddle, None, self.sketch)
+
+    def _estimated(self, log_target: float) -> Bounds:
+        transform = self._cheap_transform()
+        line = self._estimate_line(saddle_for_delta(transform, log_target))
+        if line.margin > 1e-9 and self._atoms_fit():
+            x = self._atoms.root(log_target)
+            margin = 1e-12 * (1 + x)
+        else:
+            x = line.root(log_target)
+            margin = line.margin / max(line.slope(x), 1e-12) + 4e-16 * abs(x)
+        x = max(x, 0.0)
+        return Bounds(max(0.0, x - margin), x + margin, x, proven=False)
+
+    # --- proofs -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _grid(self) -> GridComposition:
+        # Imported here because it brings SciPy along, which most compositions never need.
+        from farthing.accounting.engines.grid import compose_on_grid
+
+        chunk = joined(self.charges.chunks)
+        items: list[tuple[Event, int]] = list(self.charges.events.items())
+        pairs: dict[tuple[float, float], int] = {}
+        for e, d, n in zip(chunk.epsilons.tolist(), chunk.deltas.tolist(), chunk.counts.tolist(), strict=True):
+            pairs[e, d] = pairs.get((e, d), 0) + n
+        items += [(ApproxDP(e, d), n) for (e, d), n in pairs.items()]
+        return compose_on_grid(items)
+
+    def _atoms_fit(self) -> bool:
+        if self.lattice is not None and self.charges.k > 40:
+            return False
+        sizes = half_sizes(self.transform)
+        return sizes is not None and max(sizes) <= LARGEST_HALF
+
+    @cached_property
+    def _atoms(self) -> Atoms:
+        return Atoms.of(self.transform)
+
+    def _solve(self, log_target: float) -> _Solved:
+        """The engine for the root of log D = log_target."""
+        if self._atoms_fit():
+            x = self._atoms.root(log_target)
+            return self._solved_by_atoms(x)
+        saddle = saddle_for_delta(self.transform, log_target)
+        if saddle.x < 0:
+            saddle = saddle_for_loss(self.transform, 0.0)
+        return self._solved_on_line(saddle, log_target)
+
+    def _solve_at(self, x: float) -> _Solved:
+        """The engine near the loss x."""
+        if self._atoms_fit():
+            return self._solved_by_atoms(x)
+        return self._solved_on_line(saddle_for_loss(self.transform, x), None)
+
+    def _solved_by_atoms(self, x: float) -> _Solved:
+        here, there = self._atoms.log_delta(x).high, self._atoms.log_delta(x + 1e-6).high
+        slope = (here - there) / 1e-6 if math.isfinite(here - there) and here > there else 1.0
+        choice = EngineChoice("atoms", f"{self.charges.k} charges have few enough transcripts to enumerate by halves.")
+        return _Solved(choice, self._atoms.log_delta, x, slope)
+
+    def _solved_on_line(self, saddle: Saddle, log_target: float | None) -> _Solved:
+        lattice, goal = self.lattice, _GOAL
+        if lattice is not None and math.pi / lattice.span > 8 * math.sqrt((saddle.c + 1) / _FINE_GOAL) * 4:
+            lattice, goal = None, _FINE_GOAL  # walking through one period would take longer than the sandwich
+        proof = prove(self.transform, saddle, lattice, goal)
+        guess = saddle.x
+        if log_target is not None:
+            line = estimate_line(self.transform, saddle, lattice, phase=proof if not proof.smoothing else None)
+            guess = line.root(log_target)
+        slope = _slope(proof, guess)
+        if lattice is None:
+            reason = f"{self.distinct:,} distinct factors share no lattice; a Gaussian sandwich bounds the contour integral."
+            choice = EngineChoice("contour", reason)
+        else:
+            choice = EngineChoice("lattice", f"every epsilon is a whole multiple of {lattice.step:.12g}; nothing is discretised.")
+        if worthwhile(proof, 4000) or worthwhile(proof, 3e5) and _rounding(proof, guess) / slope > 2e-10:
+            balls = BallProof.of(proof, lattice, self._exact)
+            return _Solved(choice, _off_lattice(balls.log_delta, lattice, self._top[0]), guess, slope)
+        return _Solved(choice, _off_lattice(proof.log_delta, lattice, self._top[0]), guess, slope)
+
+
+def _slope(proof: Proof, x: float) -> float:
+    """-d log D / dx near x."""
+    gap = 1e-4 / proof.line.c
+    slope = (proof.line.log_delta(x) - proof.line.log_delta(x + gap)) / gap
+    return slope if math.isfinite(slope) and slope > 0 else proof.line.c
+
+
+def _rounding(proof: Proof, x: float) -> float:
+    """How far apart the two ends are for reasons of floating point alone."""
+    curve = proof.log_delta(x)
+    return curve.high - proof.line.log_delta(x) if math.isfinite(curve.high) else math.inf
+
+
+def _off_lattice(log_delta: Callable[[float], Curve], lattice: Lattice | None, top: float) -> Callable[[float], Curve]:
+    """Keep a safe distance from lattice points, where rounding could count a loss on the wrong side of x."""
+    if lattice is None:
+        return log_delta
+    span = lattice.span
+    near = 2.0**-46 * (1 + abs(top))
+
+    def nudged(x: float) -> Curve:
+        position = (top - x) / span
+        if abs(position - round(position)) * span > near or 4 * near > span:
+            return log_delta(x)
+        return Curve(log_delta(x + 2 * near).low, log_delta(x - 2 * near).high)
+
+    return nudged

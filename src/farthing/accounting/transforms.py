@@ -1,0 +1,179 @@
+"""The transform of a composed privacy loss, on one vertical line of the complex plane.
+
+For a privacy loss L write M(z) = E[exp(z L)] and fix the line z = c + i t. Everything the contour engines
+need of M is
+    K(c) = log M(c) and its first two derivatives     (where to put the line), and
+    Phi(t) = M(c + i t) / M(c), of modulus <= 1        (what to integrate along it).
+Losses add, so logarithms of transforms add, and a composition is a weighted sum over a few arrays.
+
+Randomized response of epsilon e (the worst of all e-DP mechanisms) has M(z) = cosh((z + 1/2) e) / cosh(e / 2), hence
+with a = (c + 1/2) e and b = t e
+    Phi = cosh(a + i b) / cosh(a) = cos b + i tanh(a) sin b.
+Laplace noise of multiplier 1/e has M(z) = ((z+1) exp(z e) + z exp(-(z+1) e)) / (2z + 1); Gaussian noise with
+mu = 1 / noise_multiplier has M(z) = exp(z (z + 1) mu^2 / 2).
+
+Floating-point model. Every elementary function of NumPy is taken to be right to a relative `FUNCTION_ERROR`, which
+is many times what its authors claim (a test compares against ball arithmetic); products and sums are IEEE. Where
+an answer is charged, the resulting error bounds are added on the safe side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+FUNCTION_ERROR = 2.0**-48
+"""Relative error allowed to one elementary function call (16 units in the last place)."""
+
+ARGUMENT_ERROR = 2.0**-50
+"""Relative error allowed to the arguments a and b: their rounding, and epsilons up to 2^-52 off a lattice."""
+
+_CHUNK = 1 << 19  # matrix cells worked on at a time: small enough for the cache, large enough for NumPy
+
+
+class Cumulants(NamedTuple):
+    """K(c), K'(c), K''(c) and a bound on the error of K(c)."""
+
+    value: float
+    first: float
+    second: float
+    error: float
+
+
+class Phase(NamedTuple):
+    """log |Phi(t)|, the argument of Phi(t), and a bound on the error of their complex sum."""
+
+    log_modulus: Array
+    argument: Array
+    error: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Transform:
+    """The composed transform: randomized responses, Laplace noises and one Gaussian.
+
+    `epsilons` and `weights` are the randomized responses (weights are multiplicities, or real numbers when they come
+    from a sketch), `laplace` and `laplace_counts` the Laplace epsilons (1 / noise_multiplier), and `gaussian` the sum
+    of mu^2 over Gaussian noises.
+    """
+
+    epsilons: Array
+    weights: Array
+    laplace: Array
+    laplace_counts: Array
+    gaussian: float = 0.0
+
+    @property
+    def terms(self) -> int:
+        """How many factors one evaluation of Phi touches."""
+        return len(self.epsilons) + len(self.laplace)
+
+    def cumulants(self, c: float) -> Cumulants:
+        """K, K' and K'' at c >= 0."""
+        value = first = second = error = 0.0
+        if len(self.epsilons):
+            value, first, second, error = _response_cumulants(self.epsilons, self.weights, c)
+        if len(self.laplace):
+            more = _laplace_cumulants(self.laplace, self.laplace_counts, c)
+            value, first, second, error = value + more[0], first + more[1], second + more[2], error + more[3]
+        if self.gaussian:
+            term = c * (c + 1) * self.gaussian / 2
+            value += term
+            first += (c + 0.5) * self.gaussian
+            second += self.gaussian
+            error += 2.0**-48 * term
+        return Cumulants(value, first, second, error + 2.0**-50 * abs(value))
+
+    def phase(self, c: float, t: Array) -> Phase:
+        """log |Phi|, arg Phi and their error at every t."""
+        out = Phase(np.zeros_like(t), np.zeros_like(t), np.zeros_like(t))
+        if len(self.epsilons):
+            _add_responses(out, self.epsilons, self.weights, c, t)
+        if len(self.laplace):
+            _add_laplace(out, self.laplace, self.laplace_counts, c, t)
+        if self.gaussian:
+            modulus, argument = -t * t * self.gaussian / 2, t * (c + 0.5) * self.gaussian
+            out.log_modulus[:] += modulus
+            out.argument[:] += argument
+            out.error[:] += 2.0**-48 * (abs(modulus) + abs(argument))
+        # exp, cos and sin of the sums, and the additions of the families above.
+        out.error[:] += FUNCTION_ERROR * (2 + abs(out.log_modulus) + abs(out.argument))
+        return out
+
+    def top(self) -> tuple[float, float]:
+        """The largest possible loss, and the log of its probability; (inf, -inf) when a Gaussian takes part."""
+        if self.gaussian:
+            return np.inf, -np.inf
+        loss = float(np.dot(self.weights, self.epsilons) + np.dot(self.laplace_counts, self.laplace))
+        log_mass = -float(np.dot(self.weights, np.log1p(np.exp(-self.epsilons))))
+        return loss, log_mass - float(np.log(2.0) * np.sum(self.laplace_counts))
+
+
+def _response_cumulants(e: Array, w: Array, c: float) -> tuple[float, float, float, float]:
+    a = (c + 0.5) * e
+    tanh = np.tanh(a)
+    sech2 = 1 / np.cosh(np.minimum(a, 350.0)) ** 2
+    # log f = log1p(f - 1) has no cancellation while c e is small; for large c e the growth c e is split off.
+    small = np.minimum(c * e, 1.0)
+    near = np.log1p(2 * np.sinh(small / 2) ** 2 + np.tanh(e / 2) * np.sinh(small))
+    far = c * e + np.log1p(np.expm1(-2 * c * e) / (1 + np.exp(np.minimum(e, 700.0))))
+    log_f = np.where(c * e <= 1.0, near, far)
+    growth = float(np.sum(np.abs(w) * e))
+    error = 2.0**-45 * float(np.sum(np.abs(w) * log_f)) + 2.0**-51 * (c + 1) * growth
+    return float(np.sum(w * log_f)), float(np.sum(w * e * tanh)), float(np.sum(w * e * e * sech2)), error
+
+
+def _laplace_cumulants(e: Array, n: Array, c: float) -> tuple[float, float, float, float]:
+    s = 2 * c + 1
+    up, down = (c + 1) / s, c / s
+    slope, bend = 1 / s**2, 4 / s**3
+    tail = np.exp(-s * e)
+    f = up + down * tail
+    f1 = (-slope + up * e) + (slope - down * e) * tail
+    f2 = (bend - 2 * slope * e + up * e * e) + (-bend - 2 * slope * e + down * e * e) * tail
+    log_f = c * e + np.log(f)
+    error = 2.0**-45 * float(np.sum(n * (1 + c * e)))
+    first = f1 / f
+    return float(np.sum(n * log_f)), float(np.sum(n * first)), float(np.sum(n * (f2 / f - first * first))), error
+
+
+def _add_responses(out: Phase, e: Array, w: Array, c: float, t: Array) -> None:
+    a = (c + 0.5) * e
+    tanh, sech2 = np.tanh(a), 1 / np.cosh(np.minimum(a, 350.0)) ** 2
+    rows = max(1, _CHUNK // len(e))
+    for start in range(0, len(t), rows):
+        part = slice(start, start + rows)
+        b = t[part, None] * e
+        sine, cosine = np.sin(b), np.cos(b)
+        drop = sech2 * sine * sine
+        modulus = 0.5 * np.log1p(-drop)
+        argument = np.arctan2(tanh * sine, cosine)
+        # d/da log cosh(a + ib) = tanh(a + ib): how much a relative error of a or b moves the logarithm.
+        pull = np.sqrt((tanh * tanh + drop) / np.maximum(1 - drop, 2.0**-52))
+        out.log_modulus[part] += (w * modulus).sum(axis=1)
+        out.argument[part] += (w * argument).sum(axis=1)
+        size = np.abs(w)
+        out.error[part] += ARGUMENT_ERROR * (size * (pull + 1) * (a + np.abs(b))).sum(axis=1)
+        out.error[part] += 3 * FUNCTION_ERROR * (size * (np.abs(modulus) + np.abs(argument))).sum(axis=1)
+
+
+def _add_laplace(out: Phase, e: Array, n: Array, c: float, t: Array) -> None:
+    rows = max(1, _CHUNK // len(e))
+    z0 = 2 * c + 1
+    level = np.log(((c + 1) + c * np.exp(-z0 * e)) / z0)
+    for start in range(0, len(t), rows):
+        part = slice(start, start + rows)
+        z = c + 1j * t[part, None]
+        value = ((z + 1) + z * np.exp(-(2 * z + 1) * e)) / (2 * z + 1)
+        log_value = np.log(value) - level
+        argument = log_value.imag + t[part, None] * e
+        out.log_modulus[part] += (n * log_value.real).sum(axis=1)
+        out.argument[part] += (n * argument).sum(axis=1)
+        # value is at least (1 - exp(-e)) / 2 away from 0 relative to its parts, so errors are divided by that.
+        spread = 1 + 2 * (1 + c * e + np.abs(t[part, None]) * e) / np.abs(value)
+        out.error[part] += 8 * FUNCTION_ERROR * (n * spread).sum(axis=1)
