@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-
 from benchmarks import race, targets
 from benchmarks.cases import CASES, Case
 from benchmarks.race import Result
 from benchmarks.report import rows_of, save, show, show_targets
 from benchmarks.truth import _of_transform, true_epsilon
+from rich.console import Console
+
 from farthing import compose
 
 
@@ -34,7 +35,9 @@ def test_the_three_routes_to_a_truth_agree() -> None:
     def normal(x: float) -> float:
         return 0.5 * math.erfc(-x / math.sqrt(2))
 
-    assert normal(0.5 - gaussian) - math.exp(gaussian) * normal(-0.5 - gaussian) == pytest.approx(1e-5, rel=1e-9)
+    assert normal(0.5 - gaussian) - math.exp(gaussian) * normal(-0.5 - gaussian) == pytest.approx(
+        1e-5, rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", ["a", "a15", "a20", "c", "d100", "mix"])
@@ -75,7 +78,7 @@ def test_tables_show_errors_wrong_sides_and_failures(tmp_path: Path) -> None:
     assert rows[0][3] == "< 1e-12"
     assert rows[1][3] == "-5.0e-01 WRONG SIDE"
     assert rows[2][1] == "stopped after 60 s"
-    console = Console(record=True, width=120, file=(tmp_path / "out").open("w"))
+    console = Console(record=True, width=120, file=io.StringIO())
     promise = targets.Target("x", "under 1 ms", "2 ms", False)
     show(console, "a", results)
     show_targets(console, [promise])
