@@ -1,0 +1,180 @@
+"""Kairouz, Oh and Viswanath exactly: the optimum for k equal charges, enclosed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+
+from farthing.accounting.theorems._pool import read_pool
+from farthing.accounting.theorems._rounding import ball_of, rounded_down, rounded_up
+from farthing.numerics import Bounds
+from farthing.numerics.balls import precision
+from farthing.privacy.events import checked_count, checked_delta, checked_epsilon
+
+_MOST_BITS = 1 << 14
+
+
+def kov_exact_homogeneous(epsilon: float, k: int, delta_g: float, delta: float = 0.0) -> Bounds:
+    """The least epsilon_g of k charges (epsilon, delta) at `delta_g`: no theorem can give less.
+
+    Statement:
+        The k-fold adaptive composition of (epsilon, delta)-DP mechanisms is (epsilon_g, delta_g)-DP with
+            1 - delta_g = (1 - delta)^k (1 - D(epsilon_g)),
+            D(x) = sum_i P[i] max(0, 1 - exp(x - L[i])),   L[i] = (k - 2i) epsilon,
+            P[i] = C(k, i) exp((k - i) epsilon) / (1 + exp(epsilon))^k,
+        and for no smaller epsilon_g does this hold for every such composition.
+    Source: Kairouz, Oh & Viswanath, arXiv:1311.0776v4, Theorem 3.3.
+    Assumes: k and the parameters fixed before the first answer.
+    Direction: charge `upper`; `lower` is for tests and reports only.
+    Checked by: tests/theorems/test_kov_exact.py
+    Departs from source: the theorem lists the points epsilon_g = L[i]; between them the same curve is evaluated,
+        where it is a straight line in exp(epsilon_g).
+
+    >>> bounds = kov_exact_homogeneous(0.1, 100, 1e-6)
+    >>> round(bounds.estimate, 6), bounds.width < 1e-14
+    (4.774568, True)
+    >>> kov_exact_homogeneous(0.1, 100, 1e-6, delta=1e-7)  # the leaks alone are above delta_g
+    Bounds(lower=inf, upper=inf, estimate=inf, proven=True)
+    """
+    epsilon, k = checked_epsilon(epsilon), checked_count(k, "k")
+    delta_g, delta = checked_delta(delta_g, "delta_g"), checked_delta(delta)
+    leaks = read_pool([0.0], [delta], [k])
+    return optimum_of_equals(epsilon, k, lambda: leaks.left_by_product(delta_g))
+
+
+def optimum_of_equals(epsilon: float, k: int, slack: Callable[[], Any]) -> Bounds:
+    """The optimum of k epsilon-DP mechanisms at the delta `slack()`, a ball in the precision it is called in."""
+    with precision(128):
+        left = slack()
+        if left < 0:
+            return Bounds(math.inf, math.inf)
+        undecided = not left >= 0
+        total = Fraction(k) * Fraction(epsilon)
+        if total == 0:
+            return Bounds(0.0, math.inf if undecided else 0.0)
+        if (
+            not left > 0
+        ):  # D reaches 0 at the largest loss and not before; a slack of unknown sign cannot be inverted
+            lower = rounded_down(ball_of(total)) if left.is_zero() else 0.0
+            return Bounds(lower, math.inf if undecided else rounded_up(ball_of(total)))
+        place = _place(epsilon, k, rounded_down(left.log()))
+    # A plateau of D ends 2 epsilon after it began; telling its ends apart takes that many digits.
+    bits = 128 + min(_MOST_BITS, int(3 * epsilon))
+    while True:
+        with precision(bits):
+            bounds = _Enclosure(epsilon, k, slack()).bounds(place)
+        if bounds.width <= 4 * math.ulp(bounds.upper) or bits >= _MOST_BITS:
+            return bounds
+        bits *= 2
+
+
+@dataclass
+class _Enclosure:
+    """D at one working precision, as the largest of the lines A - exp(x - L[m]) B, one for each m."""
+
+    epsilon: float
+    k: int
+    slack: Any
+    lines: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+
+    def bounds(self, m: int) -> Bounds:
+        last = (self.k - 1) // 2  # the cell that holds 0, or ends at it
+        m = max(0, min(m, last))
+        seen = set()
+        while m not in seen:  # the float search may be off by a few cells; walk to the right one
+            seen.add(m)
+            a, b = self.line(m)
+            height = (a - self.slack) / b
+            if height > 1 and m > 0:
+                m -= 1
+            elif height < (-2 * flint.arb(self.epsilon)).exp() and m < last:
+                m += 1
+        # Each line lies below D, so where it meets the slack D is still at or above it: a lower bound, for any m.
+        # A line that never meets the slack says nothing, and the search starts at 0.
+        crossing = self.loss(m) + height.log() if height > 0 else flint.arb(0)
+        upper = self.least_good(max(0.0, rounded_up(crossing)))
+        return Bounds(min(max(0.0, rounded_down(crossing)), upper), upper)
+
+    def least_good(self, start: float) -> float:
+        """The first float from `start` on, in growing steps, where D is surely at most the slack."""
+        top = rounded_up(self.loss(0))
+        step = math.ulp(start)
+        while start < top:
+            if self.surely_good(start):
+                return start
+            start, step = start + step, 2 * step
+        return top  # D is 0 from the largest loss on
+
+    def surely_good(self, x: float) -> bool:
+        # The cell of x, exactly: the largest m with L[m] >= x. There line m is D itself.
+        m = math.floor((self.k - Fraction(x) / Fraction(self.epsilon)) / 2)
+        a, b = self.line(m)
+        return bool(a - (flint.arb(x) - self.loss(m)).exp() * b <= self.slack)
+
+    def loss(self, m: int) -> Any:
+        return ball_of((self.k - 2 * m) * Fraction(self.epsilon))
+
+    def line(self, m: int) -> tuple[Any, Any]:
+        """A = sum of P[i] and B = sum of P[i] exp(L[m] - L[i]), over i = m, m - 1, ..., 0."""
+        if m not in self.lines:
+            self.lines[m] = _line(self.epsilon, self.k, m)
+        return self.lines[m]
+
+
+def _line(epsilon: float, k: int, m: int) -> tuple[Any, Any]:
+    one = flint.arb(epsilon)
+    up, down = one.exp(), (-one).exp()
+    # P[m] = C(k, m) exp(-m epsilon) / (1 + exp(-epsilon))^k
+    p = flint.arb.bin_uiui(k, m) * (-m * one).exp() / (1 + down) ** k
+    q = p
+    a, b = p, q
+    negligible = flint.arb(2) ** -flint.ctx.prec
+    for i in range(m, 0, -1):
+        ratio = flint.arb(i) / (k - i + 1)
+        p *= ratio * up  # P[i - 1] / P[i] = i exp(epsilon) / (k - i + 1)
+        q *= ratio * down  # the same times exp(L[i] - L[i - 1]) = exp(-2 epsilon)
+        a += p
+        b += q
+        if i % 16 == 0:
+            fall = flint.arb(i - 1) / (k - i + 2) * up
+            # The ratios keep falling, so all later terms together are at most a geometric series.
+            if fall < 1 and (rest := fall / (1 - fall)) * p < a * negligible:
+                between_0_and_rest = rest * flint.arb(0.5, 0.5)
+                return a + p * between_0_and_rest, b + q * between_0_and_rest
+    return a, b
+
+
+def _place(epsilon: float, k: int, log_slack: float) -> int:
+    """The largest m with D(L[m]) <= slack, up to the rounding of floats."""
+    low, high = 0, (k + 1) // 2  # D(L[0]) = 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _log_delta(epsilon, k, middle) <= log_slack else (low, middle)
+    return low
+
+
+def _log_delta(epsilon: float, k: int, m: int) -> float:
+    """log D(L[m]) for m >= 1 in floats: sum over i < m, from the largest term outwards."""
+    chance = 1 / (1 + math.exp(min(epsilon, 700)))
+    reach = 200 + int(50 * math.sqrt(k * chance * (1 - chance)))
+    anchor = min(m - 1, int(k * chance))
+    falling = np.arange(anchor, max(0, anchor - reach), -1.0)
+    rising = np.arange(anchor + 1, min(m - 1, anchor + reach) + 1.0)
+    # anchor > 0 only if k >= exp(epsilon), so that the exponential cannot overflow where it is used.
+    below = np.cumprod(falling / (k - falling + 1) * math.exp(min(epsilon, 700)))
+    above = np.cumprod((k - rising + 1) / rising * math.exp(-epsilon))
+    mass = np.concatenate([below[::-1], [1.0], above])
+    first = anchor - len(below)
+    gain = -np.expm1(-2 * epsilon * (m - first - np.arange(len(mass))))
+    log_anchor = (
+        math.lgamma(k + 1) - math.lgamma(anchor + 1) - math.lgamma(k - anchor + 1)
+        - anchor * epsilon - k * math.log1p(math.exp(-epsilon))
+    )  # fmt: skip
+    total = float(mass @ gain)
+    return log_anchor + math.log(total) if total > 0 else -math.inf
