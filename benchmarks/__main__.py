@@ -19,23 +19,23 @@ RESULTS = Path(__file__).parent / "results"
 def main() -> None:
     """Race, print as it goes, save at the end."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="farthing beside its peers")
-    parser.add_argument("--quick", action="store_true", help="fewer cases, ten seconds for each peer")
+    parser.add_argument("--quick", action="store_true", help="fewer cases, fewer settings")
     parser.add_argument(
         "--case", action="append", choices=list(CASES), help="only this case (may be repeated)"
     )
     parser.add_argument("--cap", type=float, help="seconds a peer may take for one answer")
     options = parser.parse_args()
-    cap = options.cap or (10.0 if options.quick else 60.0)
+    cap = options.cap or (25.0 if options.quick else 60.0)
     names = options.case or (list(QUICK_CASES) if options.quick else list(CASES))
 
     console, start = Console(), time.monotonic()
     if not console.is_terminal:  # a file or a pipe has no width of its own
-        console = Console(width=120)
+        console = Console(width=125)
     results: list[Result] = []
     rows = []
     with console.status("starting") as status:
         for name in names:
-            results.extend(race([name], cap, status.update))
+            results.extend(race([name], cap, status.update, options.quick))
             show(console, name, results)
         if not options.case:
             rows = targets(results, options.quick, cap, status.update)

@@ -44,12 +44,14 @@ def _against_google(results: list[Result]) -> list[Target]:
             ratio = _ratio(peer.get("seconds"), mine.get("seconds"))
             what = f"k = 1,000: {name} faster than dp-accounting{rival}"
             rows.append(_at_least(what, ratio, least_speed if judged else None))
-    theirs = None if truth is None or "epsilon" not in google else abs(google["epsilon"] - truth)
-    if theirs is not None and "epsilon" in quick:
+    if truth is None or "epsilon" not in google:
+        return rows
+    theirs = abs(google["epsilon"] - truth)
+    if "epsilon" in quick:
         # An error below one unit in the last place of the answer cannot be told from none.
         mine_error = max(abs(quick["epsilon"] - truth), 4.4e-16 * truth)
         rows.append(_at_least("k = 1,000: proof=False, error smaller by", _ratio(theirs, mine_error), 1e6))
-    if theirs is not None and "upper" in proven:
+    if "upper" in proven:
         width = max(proven["upper"] - proven["lower"], 4.4e-16 * truth)
         rows.append(_at_least("k = 1,000: proven interval tighter by", _ratio(theirs, width), 1e4))
     return rows
