@@ -1,1 +1,35 @@
-"""Altair charts."""
+"""Altair charts of privacy: regions, trade-off curves, theorems side by side.
+
+    privacy_regions         what k mechanisms guarantee against tests, as nested regions
+    compare_regions         the same mechanisms under four theorems
+    epsilon_against_k       epsilon of the whole against the number of mechanisms
+    epsilon_against_delta   ... and against delta
+    heterogeneous_gap       what the KOV closed form wastes on unequal charges
+    theorem_bars            one comparison, as `farthing compose --plot` draws it
+    tradeoff_curve          the f-DP curve of one composition
+    save                    any chart to SVG, PNG or a self-contained HTML file
+
+Charts need the extra `plots` (`pip install 'farthing[plots]'`); importing this package does not.
+"""
+
+from farthing.plots._style import MissingExtra
+from farthing.plots.bars import theorem_bars
+from farthing.plots.curves import epsilon_against_delta, epsilon_against_k
+from farthing.plots.gap import dominated_gap, heterogeneous_gap, spread_gap
+from farthing.plots.regions import compare_regions, privacy_regions
+from farthing.plots.saving import save
+from farthing.plots.tradeoff import tradeoff_curve
+
+__all__ = [
+    "MissingExtra",
+    "compare_regions",
+    "dominated_gap",
+    "epsilon_against_delta",
+    "epsilon_against_k",
+    "heterogeneous_gap",
+    "privacy_regions",
+    "save",
+    "spread_gap",
+    "theorem_bars",
+    "tradeoff_curve",
+]

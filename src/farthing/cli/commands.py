@@ -1,0 +1,50 @@
+"""The command group, and what every command shares: refusals end with code 2, an interruption with 130.
+
+Modules that draw, prove or compute are imported inside the commands, so that `farthing --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from farthing import __version__
+from farthing.cli.compose_command import compose_command
+from farthing.cli.demo_command import demo_command
+from farthing.errors import FarthingError
+
+
+class Refused(click.ClickException):
+    """Input that breaks a rule: the message goes to stderr, the exit code is 2, there is no traceback."""
+
+    exit_code = 2
+
+
+class Commands(click.Group):
+    """The group; it turns the library's refusals into messages."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except FarthingError as refusal:
+            raise Refused(str(refusal)) from None
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            sys.exit(130)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["--help"], "max_content_width": 110},
+    help="Differential privacy, accounted to the last farthing.",
+)
+@click.version_option(__version__, message="farthing %(version)s")
+def main() -> None:
+    """The entry point named in pyproject.toml."""
+
+
+main.add_command(compose_command)
+main.add_command(demo_command)

@@ -1,0 +1,182 @@
+"""The optimum beside every theorem: what `farthing compose` prints, as a value."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from farthing.accounting import compose, theorems
+from farthing.cli.charges import Charges
+from farthing.cli.guarantees import Guarantees, guarantees_of
+from farthing.cli.numbers import as_typed, ceiling
+from farthing.numerics import Bounds
+
+if TYPE_CHECKING:
+    from farthing.accounting import Composition
+
+# Of the target delta, what is set aside for noise that has no pure guarantee. Each theorem is shown at its best share:
+# half leaves the other half for its own slack, all suits the plain sum, which has none.
+SHARES = (0.5, 1.0)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One theorem: its epsilon, and how much more that is than the optimum."""
+
+    name: str
+    epsilon: float
+    source: str
+    applies: bool
+    note: str
+    waste: float | None = None
+    waste_percent: float | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything `farthing compose` has to say."""
+
+    k: int
+    delta: float
+    delta_is_default: bool
+    optimal: Bounds
+    reason: str
+    engine: str
+    engine_reason: str
+    lines: tuple[Line, ...]
+    at_epsilon: tuple[float, Bounds] | None
+    notes: tuple[str, ...]
+    seconds: float
+    seconds_in_all: float
+
+
+def comparison_of(
+    charges: Charges,
+    delta: float,
+    *,
+    epsilon: float | None = None,
+    proof: bool = True,
+    delta_is_default: bool = False,
+) -> Comparison:
+    """Compose `charges`, ask every theorem the same question, and say what each wastes.
+
+    >>> from farthing.cli.charges import charges_of_words
+    >>> hundred = comparison_of(charges_of_words(["0.1x100"]), 1e-6)
+    >>> round(hundred.optimal.upper, 6), hundred.k, len(hundred.lines) > 3
+    (4.774568, 100, True)
+    """
+    start = time.perf_counter()
+    composition = charges.composition()
+    optimal = composition.epsilon_at(delta, proof=proof)
+    seconds = time.perf_counter() - start
+    at_epsilon = None if epsilon is None else (epsilon, composition.delta_at(epsilon, proof=proof))
+    engine, why = ("estimate", "no proof was asked for") if not proof else _engine(composition, delta)
+    lines, notes = _lines(charges, delta, optimal)
+    if charges.events:
+        lines += (_renyi_of_own_noise(charges, composition.leak.upper, delta, optimal),)
+    return Comparison(
+        k=composition.k,
+        delta=delta,
+        delta_is_default=delta_is_default,
+        optimal=optimal,
+        reason=_why_infinite(composition, delta, optimal),
+        engine=engine,
+        engine_reason=why.rstrip("."),
+        lines=lines,
+        at_epsilon=at_epsilon,
+        notes=notes,
+        seconds=seconds,
+        seconds_in_all=time.perf_counter() - start,
+    )
+
+
+def _lines(charges: Charges, delta: float, optimal: Bounds) -> tuple[tuple[Line, ...], tuple[str, ...]]:
+    best: dict[str, Line] = {}
+    shared = 0
+    for share in SHARES:
+        seen = guarantees_of(charges, delta, share)
+        if seen is None:
+            continue
+        shared = seen.shared
+        rows = theorems.table(seen.epsilons, seen.deltas, seen.counts, delta)
+        if charges.events:
+            rows.append(_class_row(seen, delta, optimal.proven))
+        for row in rows:
+            line = _line(row.name, row.epsilon, row.source, row.applies, row.note, optimal)
+            if row.name not in best or _beats(line, best[row.name]):
+                best[row.name] = line
+        if not shared:
+            break  # nothing was shared out, so the share makes no difference
+    if not best:
+        return (), (
+            "The theorems are left out: they need a guarantee for each noise, and here there is none.",
+        )
+    if not shared:
+        return tuple(best.values()), ()
+    note = (
+        f"The theorems know noise only by a guarantee: {shared:,} Gaussian-type "
+        f"{'noise is' if shared == 1 else 'noises are'} charged at an equal part of delta each."
+    )
+    return tuple(best.values()), (note,)
+
+
+def _class_row(seen: Guarantees, delta: float, proof: bool) -> theorems.Row:
+    """The optimum when only the guarantees are known: what knowing the noise saves is the difference."""
+    worst = compose(seen.epsilons, seen.deltas, seen.counts).epsilon_at(delta, proof=proof)
+    return theorems.Row("optimal, noise unknown", worst.upper, "MV16 Theorem 1.5", True, "worst of the class")
+
+
+def _renyi_of_own_noise(charges: Charges, leak: float, delta: float, optimal: Bounds) -> Line:
+    """What a Renyi accountant that knows the noise would say: the usual way to price Gaussian noise."""
+    name, source = "Renyi, own noise", "CKS20 Proposition 12"
+    # Leaks are paid first: (delta - leak) / (1 - leak) is left, and delta - leak is less.
+    slack = math.nextafter(delta - leak, -math.inf) if leak else delta
+    if not slack > 0:
+        return Line(name, math.inf, source, False, "nothing of delta is left")
+    composition = charges.without_leaks().composition()
+
+    def price(log_order: float) -> float:
+        alpha = 1 + math.exp(log_order)
+        divergence = composition.renyi_at(alpha).upper
+        return (
+            theorems.epsilon_of_renyi_improved(alpha, divergence, slack)
+            if divergence < math.inf
+            else math.inf
+        )
+
+    # Every order gives a valid bound, so a coarse look and one finer look around its best are enough.
+    best = min((0.5 * place - 4 for place in range(25)), key=price)
+    epsilon = min(price(best + place / 20) for place in range(-10, 11))
+    return _line(name, epsilon, source, True, "the leaks are paid first" if leak else "", optimal)
+
+
+def _line(name: str, epsilon: float, source: str, applies: bool, note: str, optimal: Bounds) -> Line:
+    if not applies or math.isinf(optimal.upper):
+        return Line(name, epsilon, source, applies, note)
+    waste = max(0.0, epsilon - optimal.upper)
+    percent = 100 * waste / optimal.upper if optimal.upper > 0 else None
+    return Line(name, epsilon, source, applies, note, waste, percent)
+
+
+def _beats(line: Line, other: Line) -> bool:
+    return line.applies and (not other.applies or line.epsilon < other.epsilon)
+
+
+def _engine(composition: Composition, delta: float) -> tuple[str, str]:
+    choice = composition.engine_at(delta)
+    return choice.name, choice.reason
+
+
+def _why_infinite(composition: Composition, delta: float, optimal: Bounds) -> str:
+    """Why no epsilon exists at `delta`, and which delta would do; empty when one exists."""
+    if not math.isinf(optimal.upper):
+        return ""
+    leak = composition.leak.upper
+    if delta < leak:
+        return (
+            f"the leaks compose to 1 - prod(1 - delta_i) = {ceiling(leak)}, more than delta = {as_typed(delta)}; "
+            f"the least feasible delta is {ceiling(leak)}"
+        )
+    return f"noise of Gaussian type has none at delta = {as_typed(delta)}; choose a larger delta"

@@ -1,0 +1,106 @@
+"""Altair on demand, and one look for every chart.
+
+Colours are Okabe and Ito's, which people with any common colour blindness can tell apart; lines also differ in dash, so
+that a picture survives a black-and-white printer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from farthing.errors import FarthingError
+
+BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE, GREY = (
+    "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#6B6B6B",
+)  # fmt: skip
+
+# The four theorems keep their colour, dash and order in every picture.
+THEOREM_COLOURS = {
+    "basic": GREY,
+    "DRV": VERMILLION,
+    "KOV bound": BLUE,
+    "optimal": BLACK,
+}
+THEOREM_DASHES = {"basic": [2, 3], "DRV": [8, 3, 2, 3], "KOV bound": [7, 3], "optimal": [1, 0]}
+
+FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
+
+Row = dict[str, Any]
+
+
+class MissingExtra(FarthingError, ImportError):
+    """A part of farthing was asked for whose optional packages are not installed.
+
+    >>> str(MissingExtra("pictures", "altair", "plots"))
+    "pictures need the package altair, which is not installed; run: pip install 'farthing[plots]'"
+    """
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(
+            f"{what} need the package {package}, which is not installed; run: pip install 'farthing[{extra}]'"
+        )
+
+
+def altair() -> Any:
+    """The altair module, or a refusal that names the extra to install."""
+    try:
+        import altair as module
+    except ImportError:
+        raise MissingExtra("pictures", "altair", "plots") from None
+    return module
+
+
+def require_renderer() -> None:
+    """Refuse early when a picture could be described but not drawn to a file."""
+    altair()
+    try:
+        import vl_convert  # noqa: F401
+    except ImportError:
+        raise MissingExtra("pictures", "vl-convert-python", "plots") from None
+
+
+def data_of(rows: Sequence[Row]) -> Any:
+    """Rows as inline data: no data frame library is needed."""
+    return altair().Data(values=[dict(row) for row in rows])
+
+
+def finished(chart: Any, title: str, subtitle: Sequence[str] | str = ()) -> Any:
+    """`chart` with its claim as title, and the common look."""
+    lines = [subtitle] if isinstance(subtitle, str) else list(subtitle)
+    return (
+        chart.properties(
+            title=altair().TitleParams(
+                text=title, subtitle=lines, anchor="start", fontSize=15, subtitleFontSize=12, subtitleColor="#444",
+                offset=10,
+            ),
+            padding=14,
+            background="white",
+        )
+        .configure(font=FONT)
+        .configure_view(stroke=None)
+        .configure_axis(
+            gridColor="#e6e6e6", domainColor="#888", tickColor="#888", labelFontSize=11, titleFontSize=12,
+            titleFontWeight="normal", titlePadding=8,
+        )
+        .configure_legend(labelFontSize=12, titleFontSize=12, titleFontWeight="normal", symbolStrokeWidth=2.5,
+                          symbolSize=220, labelLimit=320)
+    )  # fmt: skip
+
+
+def theorem_encoding(title: str) -> dict[str, Any]:
+    """Colour and dash of the four theorems, with one legend for both."""
+    alt = altair()
+    names = list(THEOREM_COLOURS)
+    return {
+        "color": alt.Color(
+            "theorem:N", title=title, sort=names,
+            scale=alt.Scale(domain=names, range=[THEOREM_COLOURS[name] for name in names]),
+        ),
+        "strokeDash": alt.StrokeDash(
+            "theorem:N", title=title, sort=names,
+            scale=alt.Scale(domain=names, range=[THEOREM_DASHES[name] for name in names]),
+        ),
+    }  # fmt: skip

@@ -1,0 +1,184 @@
+"""The testing view in pictures: which error rates an attacker can reach.
+
+An attacker who sees the answers guesses which of two neighbouring tables was used. False alarm and missed detection are
+the two ways to be wrong. A guarantee keeps every test inside a region of pairs (P_FA, P_MD) around the blind guesses
+P_FA + P_MD = 1; the closer the region comes to the origin, the more can be learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from farthing.accounting import compose
+from farthing.accounting.theorems import advanced_composition, basic_composition, kov_homogeneous_bound
+from farthing.plots._style import Row, altair, data_of, finished, theorem_encoding
+from farthing.privacy.events import checked_count, checked_delta, checked_epsilon
+
+_SHADES = (
+    "#35a779",
+    "#1f7f8c",
+    "#31588e",
+    "#463083",
+    "#38004a",
+)  # viridis, dark end: even steps of lightness
+_SLACKS = np.logspace(-15, np.log10(0.9), 120)  # the delta' over which a closed form is optimised
+
+
+def privacy_regions(epsilon: float = 0.4, delta: float = 0.1, ks: Sequence[int] = (1, 2, 3, 4, 5)) -> Any:
+    """The regions of k-fold compositions of an (epsilon, delta)-DP mechanism, one inside the other.
+
+    After Kairouz, Oh & Viswanath (arXiv:1311.0776v4), figure 1 and Theorem 3.3: regions of optimal compositions.
+
+    >>> chart = privacy_regions(0.4, 0.1, ks=(1, 2))
+    >>> sorted({row["k"] for row in chart.to_dict()["layer"][1]["data"]["values"]})
+    [1, 2]
+    """
+    epsilon, delta = checked_epsilon(epsilon), checked_delta(delta)
+    folds = sorted({checked_count(k, "k") for k in ks})
+    rows = [row for k in folds for row in _polygon_rows(epsilon, delta, k)]
+    alt = altair()
+    names = [_fold_name(k) for k in folds]
+    shades = [
+        _SHADES[round(place * (len(_SHADES) - 1) / max(1, len(folds) - 1))] for place in range(len(folds))
+    ]
+    regions = (
+        alt.Chart(data_of(rows))
+        .mark_line(strokeWidth=1.8, fillOpacity=0.07, strokeJoin="round")
+        .encode(
+            x=_probability_axis("P_FA", "probability of false alarm, P_FA", 1),
+            y=_probability_axis("P_MD", "probability of missed detection, P_MD", 1),
+            order=alt.Order("place:Q"),
+            color=alt.Color("fold:N", scale=alt.Scale(domain=names, range=shades), legend=None),
+            fill=alt.Fill("fold:N", scale=alt.Scale(domain=names, range=shades), legend=None),
+            tooltip=_tooltips("fold", "P_FA", "P_MD"),
+        )
+    )
+    # Names on the curves themselves, where each crosses P_FA = P_MD: nobody has to match shades with a legend.
+    labels = (
+        alt.Chart(data_of([_label_row(rows, k) for k in folds]))
+        .mark_text(align="left", baseline="bottom", dx=4, dy=-2, fontSize=12, fontWeight="bold")
+        .encode(
+            x="P_FA:Q", y="P_MD:Q", text="fold:N",
+            color=alt.Color("fold:N", scale=alt.Scale(domain=names, range=shades), legend=None),
+        )
+    )  # fmt: skip
+    return finished(
+        (_blind_guesses() + regions + labels).properties(width=420, height=420),
+        "Each further mechanism lets an attacker come closer to certainty",
+        [f"Regions that k mechanisms of ({epsilon:g}, {delta:g})-DP guarantee together (optimal composition).",
+         "The grey diagonal is blind guessing; the origin is an attacker who is never wrong."],
+    )  # fmt: skip
+
+
+def compare_regions(epsilon: float = 0.1, delta: float = 0.001, k: int = 30) -> Any:
+    """What four theorems say about the same k mechanisms: the lower boundary each of them proves.
+
+    After Kairouz, Oh & Viswanath (arXiv:1311.0776v4), figure 2. A closed form holds for every delta' at once, so
+    its region is the intersection over all of them.
+
+    >>> chart = compare_regions(0.1, 0.001, k=3)
+    >>> sorted({row["theorem"] for row in chart.to_dict()["layer"][1]["data"]["values"]})
+    ['DRV', 'KOV bound', 'basic', 'optimal']
+    """
+    epsilon, delta, k = checked_epsilon(epsilon), checked_delta(delta), checked_count(k, "k")
+    rows = boundary_rows(epsilon, delta, k)
+    alt = altair()
+    curves = (
+        alt.Chart(data_of(rows))
+        .mark_line(strokeWidth=2.2)
+        .encode(
+            x=_probability_axis("P_FA", "probability of false alarm, P_FA", 1),
+            y=_probability_axis("P_MD", "probability of missed detection, P_MD", 1),
+            order=alt.Order("place:Q"),
+            tooltip=_tooltips("theorem", "P_FA", "P_MD"),
+            **theorem_encoding("lower boundary by"),
+        )
+    )
+    return finished(
+        (_blind_guesses() + curves).properties(width=420, height=420),
+        "The same mechanisms, and how much of an attack each theorem rules out",
+        [f"{k} mechanisms of ({epsilon:g}, {delta:g})-DP: no test gets below the curve.",
+         "The optimum is the highest curve that is true; the grey diagonal is blind guessing."],
+    )  # fmt: skip
+
+
+def boundary_rows(epsilon: float, delta: float, k: int) -> list[Row]:
+    """The lower boundaries of `compare_regions` as data.
+
+    >>> rows = boundary_rows(0.1, 0.001, 3)
+    >>> {row["theorem"]: round(row["P_MD"], 6) for row in rows if row["P_FA"] == 0}
+    {'basic': 0.997, 'DRV': 0.997, 'KOV bound': 0.997003, 'optimal': 0.997003}
+    """
+    grid = np.concatenate([np.linspace(0.0, 0.2, 81), np.linspace(0.21, 1.0, 80)])
+    sums = basic_composition([epsilon], deltas=[delta], counts=[k])
+    totals = [1 - (1 - slack) * (1 - delta) ** k for slack in _SLACKS]
+    families: dict[str, Iterable[tuple[float, float]]] = {
+        "basic": [sums],
+        "DRV": [
+            (advanced_composition([epsilon], sums[1] + slack, deltas=[delta], counts=[k]), sums[1] + slack)
+            for slack in _SLACKS
+            if sums[1] + slack < 1
+        ],
+        "KOV bound": [(kov_homogeneous_bound(epsilon, k, total, delta), total) for total in totals],
+    }
+    curves = {name: _intersection(guarantees, grid) for name, guarantees in families.items()}
+    curves["optimal"] = np.asarray(compose([epsilon], deltas=[delta], counts=[k]).tradeoff()(grid))
+    return [
+        {"theorem": name, "P_FA": float(alpha), "P_MD": float(beta), "place": place}
+        for name, curve in curves.items()
+        for place, (alpha, beta) in enumerate(zip(grid, curve, strict=True))
+    ]
+
+
+def _intersection(guarantees: Iterable[tuple[float, float]], alphas: np.ndarray) -> np.ndarray:
+    """The highest of all lines P_FA + e^epsilon P_MD >= 1 - delta and their mirror images."""
+    highest = np.zeros_like(alphas)
+    for epsilon, delta in guarantees:
+        steep = 1 - delta - np.exp(min(epsilon, 700.0)) * alphas
+        flat = np.exp(-epsilon) * (1 - delta - alphas)
+        highest = np.maximum(highest, np.maximum(steep, flat))
+    return highest
+
+
+def _polygon_rows(epsilon: float, delta: float, k: int) -> list[Row]:
+    vertices = compose([epsilon], deltas=[delta], counts=[k]).region().vertices
+    closed = np.concatenate([vertices, vertices[:1]])
+    return [
+        {"k": k, "fold": _fold_name(k), "P_FA": float(alpha), "P_MD": float(beta), "place": place}
+        for place, (alpha, beta) in enumerate(closed)
+    ]
+
+
+def _label_row(rows: Sequence[Row], k: int) -> Row:
+    """Where the lower boundary of the k-fold region crosses the diagonal P_FA = P_MD."""
+    lower = [
+        (row["P_FA"], row["P_MD"]) for row in rows if row["k"] == k and row["P_FA"] + row["P_MD"] <= 1 + 1e-9
+    ]
+    differences = np.array([beta - alpha for alpha, beta in lower])
+    order = np.argsort(differences)
+    crossing = float(np.interp(0.0, differences[order], np.array([alpha for alpha, _ in lower])[order]))
+    return {"fold": _fold_name(k), "P_FA": crossing, "P_MD": crossing}
+
+
+def _fold_name(k: int) -> str:
+    return f"k = {k}"
+
+
+def _blind_guesses() -> Any:
+    alt = altair()
+    ends = [{"P_FA": 0.0, "P_MD": 1.0}, {"P_FA": 1.0, "P_MD": 0.0}]
+    return alt.Chart(data_of(ends)).mark_line(color="#b5b5b5", strokeWidth=1).encode(x="P_FA:Q", y="P_MD:Q")
+
+
+def _probability_axis(field: str, title: str, top: float) -> Any:
+    alt = altair()
+    channel = alt.X if field == "P_FA" else alt.Y
+    return channel(f"{field}:Q", title=title, scale=alt.Scale(domain=[0, top]), axis=alt.Axis(tickCount=5))
+
+
+def _tooltips(name: str, *fields: str) -> list[Any]:
+    alt = altair()
+    return [alt.Tooltip(f"{name}:N"), *(alt.Tooltip(f"{field}:Q", format=".4g") for field in fields)]

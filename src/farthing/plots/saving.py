@@ -1,0 +1,81 @@
+"""Charts to files, without a network: SVG, PNG, or one HTML file that carries its own viewer."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+from farthing.errors import InvalidValue
+from farthing.plots._style import require_renderer
+
+FORMATS = (".svg", ".png", ".html")
+
+
+def checked_path(path: str | Path) -> Path:
+    """`path` when a chart can be saved there: a known ending, in a directory that exists.
+
+    >>> checked_path("chart.pdf")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: path='chart.pdf': must end in .svg, .png or .html; rename the file.
+    """
+    place = Path(path)
+    if place.suffix.lower() not in FORMATS:
+        raise InvalidValue("path", str(path), "must end in .svg, .png or .html", "rename the file")
+    if not place.parent.is_dir():
+        raise InvalidValue(
+            "path", str(path), f"must lie in a directory that exists, and {place.parent} does not"
+        )
+    return place
+
+
+def save(chart: Any, path: str | Path) -> Path:
+    """Write `chart` to `path`, whose ending says how, and return the path.
+
+    The HTML form shows exact numbers under the pointer; everything it needs is inside the file.
+
+    >>> import tempfile
+    >>> from farthing.plots import tradeoff_curve, save
+    >>> from farthing import compose
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     save(tradeoff_curve(compose([0.5, 0.5])), f"{directory}/curve.svg").stat().st_size > 1000
+    True
+    """
+    place = checked_path(path)
+    require_renderer()
+    kind = place.suffix.lower()
+    if kind == ".html":
+        place.write_text(html_of(chart), encoding="utf-8")
+    elif kind == ".svg":
+        place.write_text(svg_of(chart), encoding="utf-8")
+    else:
+        place.write_bytes(png_of(chart))
+    return place
+
+
+def svg_of(chart: Any) -> str:
+    """`chart` as SVG text, ready to be put into a page."""
+    require_renderer()
+    text = io.StringIO()
+    chart.save(text, format="svg")
+    return text.getvalue()
+
+
+def png_of(chart: Any, pixels_per_inch: int = 144) -> bytes:
+    """`chart` as a PNG image."""
+    require_renderer()
+    data = io.BytesIO()
+    chart.save(data, format="png", ppi=pixels_per_inch)
+    return data.getvalue()
+
+
+def html_of(chart: Any) -> str:
+    """`chart` as one HTML page with hover texts, its viewer inside; it asks no server for anything."""
+    require_renderer()
+    page = chart.to_html(
+        inline=True, embed_options={"actions": {"export": True, "source": False, "editor": False}}
+    )
+    # The viewer knows the address of an online editor. Its menu entry is off; the address goes too, so that nobody
+    # who reads the file has to wonder.
+    return str(page).replace("https://vega.github.io/editor/", "about:blank")
