@@ -158,8 +158,9 @@ def _log_transform_of_responses(z: Array, epsilons: Array) -> Array:
 
 
 def _log1p(x: Array) -> Array:
-    size: Array = 0.5 * np.log1p(2 * x.real + x.real**2 + x.imag**2)
-    return size + 1j * np.arctan2(x.imag, 1 + x.real)
+    """log(1 + x), without losing the digits of a small x."""
+    result: Array = 0.5 * np.log1p(2 * x.real + x.real**2 + x.imag**2) + 1j * np.arctan2(x.imag, 1 + x.real)
+    return result
 
 
 def _log_transform_of_noise(z: Array) -> Array:

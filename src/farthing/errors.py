@@ -10,13 +10,26 @@ from one. The same facts are on the exception as fields, so that nobody has to p
 
 from __future__ import annotations
 
+__all__ = ["BudgetExceeded", "FarthingError", "InvalidValue"]
+
 
 class FarthingError(Exception):
-    """The root of the tree: catch this to catch everything farthing refuses."""
+    """The root of the tree: catch this to catch everything farthing refuses.
+
+    >>> issubclass(InvalidValue, FarthingError), issubclass(BudgetExceeded, FarthingError)
+    (True, True)
+    """
 
 
 class InvalidValue(FarthingError, ValueError):
-    """An argument breaks its rule: `name=value: rule; way out.`"""
+    """An argument breaks its rule: `name=value: rule; way out.`
+
+    >>> error = InvalidValue("delta", 2, "must be >= 0 and < 1", "use a small probability such as 1e-9")
+    >>> print(error)
+    delta=2: must be >= 0 and < 1; use a small probability such as 1e-9.
+    >>> error.name, error.value, error.rule
+    ('delta', 2, 'must be >= 0 and < 1')
+    """
 
     def __init__(self, name: str, value: object, rule: str, way_out: str = "") -> None:
         self.name = name
@@ -28,7 +41,12 @@ class InvalidValue(FarthingError, ValueError):
 
 
 class BudgetExceeded(FarthingError):
-    """A charge was refused because it does not fit into what is left; nothing was changed."""
+    """A charge was refused because it does not fit into what is left; nothing was changed.
+
+    >>> error = BudgetExceeded("epsilon=0.3 exceeds the 0.12 left; lower it.", requested=0.3, remaining=0.12)
+    >>> error.requested, error.remaining
+    (0.3, 0.12)
+    """
 
     def __init__(self, message: str, *, requested: object, remaining: object) -> None:
         self.requested = requested
