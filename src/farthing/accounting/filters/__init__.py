@@ -1,0 +1,17 @@
+"""The adaptive world: budgets and readings that hold when epsilons are chosen after seeing earlier answers.
+
+    BasicFilter          plain sums; exact, and the best for a handful of charges
+    FullyAdaptiveFilter  advanced composition (Whitehouse et al. 2023)
+    RenyiFilter          Renyi divergences at one order (Feldman & Zrnic 2021); usually the tightest
+    Odometer             no budget: a running epsilon that holds at every time
+
+A filter refuses, an odometer reports. See the page on adaptive accounting for when each is needed.
+"""
+
+from farthing.accounting.filters.base import Filter
+from farthing.accounting.filters.basic import BasicFilter
+from farthing.accounting.filters.fully_adaptive import FullyAdaptiveFilter
+from farthing.accounting.filters.odometer import Odometer
+from farthing.accounting.filters.renyi import RenyiFilter
+
+__all__ = ["BasicFilter", "Filter", "FullyAdaptiveFilter", "Odometer", "RenyiFilter"]
