@@ -46,7 +46,9 @@ def checked_real(value: object, name: str) -> float:
 
 def checked_count(value: object, name: str = "count") -> int:
     """`value` as an int >= 0; bools and fractions are refused."""
-    if isinstance(value, bool) or not (isinstance(value, numbers.Integral) or getattr(getattr(value, "dtype", None), "kind", "") in "iu"):
+    # A NumPy integer without a dimension counts as one; "" in "iu" is true, hence the set.
+    kind = getattr(getattr(value, "dtype", None), "kind", "") if getattr(value, "shape", None) == () else ""
+    if isinstance(value, bool) or not (isinstance(value, numbers.Integral) or kind in {"i", "u"}):
         raise InvalidValue(name, value, "must be a whole number >= 0")
     if not value >= 0:  # type: ignore[operator]
         raise InvalidValue(name, value, "must be a whole number >= 0")
