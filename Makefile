@@ -42,10 +42,10 @@ format: $(STAMPS)/all  ## let ruff fix what it can
 	$(BIN)/ruff format .
 
 docs: $(STAMPS)/all  ## build the documentation into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict  # not --quiet: it hides warnings from --strict as well
 	@echo "the documentation is in site/index.html"
 
-bench: $(STAMPS)/bench  ## farthing beside its peers: result, error, time, memory (QUICK=1: under two minutes)
+bench: $(STAMPS)/bench  ## farthing beside its peers: result, error, time, memory (QUICK=1: fewer cases)
 	$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
 clean:  ## remove what was built; .venv stays unless VENV_TOO=1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,6 +39,17 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     contents = (TOP / "mkdocs.yml").read_text(encoding="utf-8")
     pages = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
     assert [page for page in pages if page not in contents] == []
+
+
+def test_links_from_the_top_lead_somewhere() -> None:
+    """mkdocs checks the links of its own pages; these two files are read on a forge."""
+    broken = [
+        f"{page}: {target}"
+        for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", (TOP / page).read_text(encoding="utf-8"))
+        if not (TOP / target).exists()
+    ]
+    assert broken == []
 
 
 @pytest.mark.slow
