@@ -9,6 +9,7 @@ import importlib
 import inspect
 import re
 import textwrap
+from functools import cached_property
 from typing import Any
 
 _MARK = re.compile(r"^<!-- names of ([\w.]+) -->$", re.MULTILINE)
