@@ -46,13 +46,12 @@ def _section(name: str, value: object) -> str:
 def _members(cls: type) -> list[str]:
     lines = []
     for name, member in vars(cls).items():
-        if name.startswith("_") or not (
-            inspect.isroutine(member) or isinstance(member, property | staticmethod)
-        ):
+        is_value = isinstance(member, property | cached_property)
+        if name.startswith("_") or not (is_value or inspect.isroutine(member)):
             continue
-        function = member.fget if isinstance(member, property) else getattr(cls, name)
+        function = getattr(member, "fget", None) or getattr(member, "func", None) or getattr(cls, name)
         summary = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
-        shown = f"`.{name}`" if isinstance(member, property) else f"`.{name}{_signature(function)}`"
+        shown = f"`.{name}`" if is_value else f"`.{name}{_signature(function)}`"
         lines.append(textwrap.shorten(f"- {shown}: {summary}", 2000))
     return ["\n".join(lines)] if lines else []
 
@@ -62,6 +61,5 @@ def _signature(value: object) -> str:
         signature = str(inspect.signature(value))  # type: ignore[arg-type]
     except (TypeError, ValueError):  # exceptions built in C have none to show
         return "(...)"
-    return re.sub(r"\bself, |\(self\)", lambda m: "()" if m[0] == "(self)" else "", signature).replace(
-        "'", ""
-    )
+    signature = re.sub(r"ForwardRef\((.*?)\)", r"\1", signature.replace("'", ""))
+    return signature.replace("(self)", "()").replace("(self, ", "(")
