@@ -37,28 +37,42 @@ def least_epsilon(
     return _from_below(excess_below, guess, slope), _from_above(excess_above, guess, slope, top)
 
 
-def _from_above(excess: Callable[[float], float], x: float, slope: float, top: float) -> float:
+def _from_above(excess: Callable[[float], float], guess: float, slope: float, top: float) -> float:
+    """The least x found with excess(x) <= 0; `top` is always one."""
+    x = _near_root(excess, guess, slope, top)
     step = 0.0
-    for _ in range(200):
+    for _ in range(80):
         value = excess(x)
         if value <= 0:
             return x
         if not x < top:
             break
-        # Newton with a little extra; doubled whenever it was not enough.
-        step = max(2 * step, 1.001 * value / slope if math.isfinite(value) else 1.0, 4e-16 * max(x, 1e-3))
+        step = max(2 * step, 1.001 * value / slope if math.isfinite(value) else 0.0, 4e-16 * max(x, 1e-3))
         x = min(x + step, top)
     return top
 
 
-def _from_below(excess: Callable[[float], float], x: float, slope: float) -> float:
+def _from_below(excess: Callable[[float], float], guess: float, slope: float) -> float:
+    """The largest x found with excess(x) >= 0; 0 is always allowed."""
+    x = _near_root(excess, guess, slope, math.inf)
     step = 0.0
-    for _ in range(200):
+    for _ in range(80):
         if x <= 0:
             return 0.0
         value = excess(x)
         if value >= 0:
             return x
-        step = max(2 * step, -1.001 * value / slope if math.isfinite(value) else 1e-6 * max(x, 1.0), 4e-16 * max(x, 1e-3))
+        step = max(2 * step, -1.001 * value / slope if math.isfinite(value) else 0.0, 4e-16 * max(x, 1e-3))
         x = max(x - step, 0.0)
     return 0.0
+
+
+def _near_root(excess: Callable[[float], float], x: float, slope: float, top: float) -> float:
+    """A few steps of Newton towards excess = 0, unless the guess is as good already."""
+    for _ in range(3):
+        value = excess(x)
+        step = value / slope
+        if not math.isfinite(step) or abs(step) < 1e-13 * max(x, 1e-3):
+            break
+        x = min(max(x + step, 0.0), top)
+    return x

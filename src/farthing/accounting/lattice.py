@@ -3,15 +3,14 @@
 People type decimals, repeat one value, or split a budget into equal parts: then every epsilon is a whole multiple of
 one step s, the composed loss lives on a lattice of span d = 2 s gcd(multiples), and nothing has to be discretised.
 
-The inputs are doubles, and the double 0.1 is not a tenth. If |e_i - n_i s| <= 2^-52 e_i for all i, the doubles lie between
-the two exact lattices of steps s (1 - 2^-52) and s (1 + 2^-52); the optimum is monotone in every epsilon (randomized
+The inputs are doubles, and the double 0.1 is not a tenth. If |e_i - n_i s| <= 2^-51 e_i for all i, the doubles lie between
+the two exact lattices of steps s (1 - 2^-51) and s (1 + 2^-51); the optimum is monotone in every epsilon (randomized
 response of a smaller epsilon is a garbling of a larger one), so bounds that hold for every step in that range hold for
 the doubles as given.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from farthing.accounting.transforms import Array
 
-RELATIVE_ERROR = 2.0**-52
+RELATIVE_ERROR = 2.0**-51
 """How far, relatively, an epsilon may lie from its lattice point."""
 
 _LARGEST_MULTIPLE = 2**40
@@ -84,7 +83,3 @@ def _multiples(epsilons: Array, step: tuple[float, float]) -> NDArray[np.int64] 
         return None
     return nearest.astype(np.int64)
 
-
-def span_ratio(lattice: Lattice, width: float) -> float:
-    """How many lattice points a stretch of the loss of the given width holds."""
-    return math.inf if lattice.span == 0 else width / lattice.span

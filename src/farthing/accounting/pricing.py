@@ -23,7 +23,7 @@ from farthing.accounting import leaks
 from farthing.accounting.charges import Charges, Chunk, Kinds, joined, sort_events
 from farthing.accounting.engines.atoms import LARGEST_HALF, Atoms, half_sizes
 from farthing.accounting.engines.ball_line import BallProof, worthwhile
-from farthing.accounting.engines.contour import Proof, prove
+from farthing.accounting.engines.contour import Proof, prove, reach
 from farthing.accounting.estimate import Estimate, estimate_line
 from farthing.accounting.inversion import Curve, least_epsilon
 from farthing.accounting.lattice import Lattice, recognise
@@ -262,6 +262,10 @@ class Pricing:
         return estimate_line(self._sketch_transform, saddle, None, self.sketch)
 
     def _estimated(self, log_target: float) -> Bounds:
+        if self.charges.k <= 26 and self._atoms_fit():
+            x = self._atoms.root(log_target)
+            margin = 1e-12 * (1 + x)
+            return Bounds(max(0.0, x - margin), x + margin, x, proven=False)
         transform = self._cheap_transform()
         line = self._estimate_line(saddle_for_delta(transform, log_target))
         if line.margin > 1e-9 and self._atoms_fit():
@@ -303,49 +307,44 @@ class Pricing:
         if self._atoms_fit():
             x = self._atoms.root(log_target)
             return self._solved_by_atoms(x)
-        saddle = saddle_for_delta(self.transform, log_target)
+        return self._solved_on_line(self._saddle_for_delta(log_target), log_target)
+
+    def _saddle_for_delta(self, log_target: float) -> Saddle:
+        """Found on the cheap transform (any line is valid), then evaluated on the true one."""
+        saddle = saddle_for_delta(self._cheap_transform(), log_target)
         if saddle.x < 0:
-            saddle = saddle_for_loss(self.transform, 0.0)
-        return self._solved_on_line(saddle, log_target)
+            saddle = saddle_for_loss(self._cheap_transform(), 0.0)
+        return Saddle(saddle.c, saddle.x, self.transform.cumulants(saddle.c))
 
     def _solve_at(self, x: float) -> _Solved:
         """The engine near the loss x."""
         if self._atoms_fit():
             return self._solved_by_atoms(x)
-        return self._solved_on_line(saddle_for_loss(self.transform, x), None)
+        c = saddle_for_loss(self._cheap_transform(), x).c
+        return self._solved_on_line(Saddle(c, x, self.transform.cumulants(c)), None)
 
     def _solved_by_atoms(self, x: float) -> _Solved:
-        here, there = self._atoms.log_delta(x).high, self._atoms.log_delta(x + 1e-6).high
-        slope = (here - there) / 1e-6 if math.isfinite(here - there) and here > there else 1.0
+        slope = self._atoms.slope(x)
         choice = EngineChoice("atoms", f"{self.charges.k} charges have few enough transcripts to enumerate by halves.")
         return _Solved(choice, self._atoms.log_delta, x, slope)
 
     def _solved_on_line(self, saddle: Saddle, log_target: float | None) -> _Solved:
         lattice, goal = self.lattice, _GOAL
-        if lattice is not None and math.pi / lattice.span > 8 * math.sqrt((saddle.c + 1) / _FINE_GOAL) * 4:
+        if lattice is not None and math.pi / lattice.span > reach(_FINE_GOAL, saddle.c):
             lattice, goal = None, _FINE_GOAL  # walking through one period would take longer than the sandwich
         proof = prove(self.transform, saddle, lattice, goal)
-        guess = saddle.x
-        if log_target is not None:
-            line = estimate_line(self.transform, saddle, lattice, phase=proof if not proof.smoothing else None)
-            guess = line.root(log_target)
-        slope = _slope(proof, guess)
+        line = proof.estimate()
+        guess = saddle.x if log_target is None else line.root(log_target, saddle.x)
+        slope = line.slope(guess)
         if lattice is None:
             reason = f"{self.distinct:,} distinct factors share no lattice; a Gaussian sandwich bounds the contour integral."
             choice = EngineChoice("contour", reason)
         else:
             choice = EngineChoice("lattice", f"every epsilon is a whole multiple of {lattice.step:.12g}; nothing is discretised.")
-        if worthwhile(proof, 4000) or worthwhile(proof, 3e5) and _rounding(proof, guess) / slope > 2e-10:
+        if worthwhile(proof, 4000) or worthwhile(proof, 1e6) and _rounding(proof, guess) / slope > 2e-10:
             balls = BallProof.of(proof, lattice, self._exact)
             return _Solved(choice, _off_lattice(balls.log_delta, lattice, self._top[0]), guess, slope)
         return _Solved(choice, _off_lattice(proof.log_delta, lattice, self._top[0]), guess, slope)
-
-
-def _slope(proof: Proof, x: float) -> float:
-    """-d log D / dx near x."""
-    gap = 1e-4 / proof.line.c
-    slope = (proof.line.log_delta(x) - proof.line.log_delta(x + gap)) / gap
-    return slope if math.isfinite(slope) and slope > 0 else proof.line.c
 
 
 def _rounding(proof: Proof, x: float) -> float:

@@ -8,6 +8,8 @@ cancellation, so its *relative* accuracy is that of the arithmetic, at delta = 0
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,43 +30,36 @@ class Saddle(NamedTuple):
 def saddle_for_delta(transform: Transform, log_delta: float) -> Saddle:
     """The saddle whose first-order approximation of D(x) has the given logarithm.
 
-    Both x and -log D grow with c, so one bisection on log c finds c, x and delta together.
+    Both x and -log D grow with c, so one search on log c finds c, x and delta together.
     """
-    low, high = math.log(_SMALLEST), math.log(_LARGEST)
-    guess = 0.0
-    for step in range(80):
-        c = math.exp(guess)
-        cumulants = transform.cumulants(c)
-        if _log_delta(c, cumulants) > log_delta:
-            low = guess
-        else:
-            high = guess
-        if high - low < 1e-3:
-            break
-        # The first steps look around c = 1, where it mostly is; then plain bisection.
-        guess = min(max(guess + (2.0 if low == guess else -2.0), low), high) if step < 3 else (low + high) / 2
-        if not low < guess < high:
-            guess = (low + high) / 2
-    c = math.exp(high)
+    c = _crossing(lambda c: _log_delta(c, transform.cumulants(c)) > log_delta)
     cumulants = transform.cumulants(c)
     return Saddle(c, _loss(c, cumulants), cumulants)
 
 
 def saddle_for_loss(transform: Transform, x: float) -> Saddle:
     """The saddle that belongs to the loss x."""
-    low, high = math.log(_SMALLEST), math.log(_LARGEST)
-    guess = 0.0
-    for _ in range(80):
-        c = math.exp(guess)
-        if _loss(c, transform.cumulants(c)) < x:
-            low = guess
-        else:
-            high = guess
-        if high - low < 1e-3:
-            break
-        guess = (low + high) / 2
-    c = math.exp(high)
+    c = _crossing(lambda c: _loss(c, transform.cumulants(c)) < x)
     return Saddle(c, x, transform.cumulants(c))
+
+
+def _crossing(below: Callable[[float], bool]) -> float:
+    """The c up to which `below` holds, to a few percent: any line is valid, the saddle's is only the best."""
+    position, stride = 0.0, 1.5
+    direction = 1 if below(1.0) else -1
+    while _SMALLEST < math.exp(position) < _LARGEST:
+        position += direction * stride
+        stride *= 1.5
+        if below(math.exp(position)) != (direction > 0):
+            break
+    low, high = sorted((position, position - direction * stride / 1.5))
+    while high - low > 0.03:
+        middle = (low + high) / 2
+        if below(math.exp(middle)):
+            low = middle
+        else:
+            high = middle
+    return math.exp(high)
 
 
 def _loss(c: float, k: Cumulants) -> float:
@@ -77,24 +72,9 @@ def _log_delta(c: float, k: Cumulants) -> float:
     return k.value - _loss(c, k) * c - math.log(c) - math.log(c + 1) - 0.5 * math.log(2 * math.pi * curvature)
 
 
-class Alias(NamedTuple):
-    """A sampling period P of the loss, and the bound on what sampling adds, relative to exp(K(c) - c x)."""
-
-    period: float
-    bound: float
-
-
-def alias_for(transform: Transform, saddle: Saddle, tolerance: float = 1e-18) -> float:
-    """A period so long that the aliases of D are below `tolerance` of exp(K(c) - c x)."""
-    left, right = _alias_candidates(transform, saddle)
-    need = -math.log(tolerance)
-    shortest_left = min((level + need) / rate for level, rate in left)
-    shortest_right = min((level + need) / rate for level, rate in right)
-    return max(shortest_left, shortest_right, 1e-300)
-
-
-def alias_bound(transform: Transform, saddle: Saddle, x: float, period: float) -> float:
-    """Upper bound of sum over m != 0 of exp(c m P) D(x + m P), relative to exp(K(c) - c x).
+@dataclass(frozen=True)
+class Aliases:
+    """What sampling at step 2 pi / P adds to D, bounded.
 
     Statement:
         Sampling the integrand at step 2 pi / P returns sum_m exp(c m P) D(x + m P). For any c1 in [0, c) and
@@ -104,36 +84,47 @@ def alias_bound(transform: Transform, saddle: Saddle, x: float, period: float) -
     Assumes: M finite at c1 and c2; period > 0.
     Direction: upper bound. All terms are >= 0, so an upper bound of D needs none of this.
     Checked by: tests/theorems/test_contour.py
+
+    `left` and `right` hold (K(c') - K(c), |c' - c|) for a few lines on either side.
     """
-    best = []
-    for candidates in _alias_candidates(transform, saddle, x):
-        bound = math.inf
-        for level, rate in candidates:
-            decay = -math.expm1(-rate * period)
-            exponent = level - rate * period
-            if decay > 0 and exponent < 700:
-                bound = min(bound, math.exp(exponent) / decay * (1 + 1e-9))
-        best.append(bound)
-    return best[0] + best[1]
 
+    left: tuple[tuple[float, float], ...]
+    right: tuple[tuple[float, float], ...]
 
-def _alias_candidates(
-    transform: Transform, saddle: Saddle, x: float | None = None
-) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """(level, rate) pairs: the aliases one period away are below exp(level - rate * P)."""
-    x = saddle.x if x is None else x
-    c, here = saddle.c, saddle.at_c.value - saddle.at_c.error
-    left = []
-    for c1 in (0.0, 0.25 * c, 0.5 * c, 0.75 * c, 0.9 * c):
-        k = transform.cumulants(c1)
-        left.append((k.value + k.error - here + (c - c1) * x, c - c1))
-    right = []
-    width = 1 / math.sqrt(saddle.at_c.second + 1 / c**2)  # the tilted loss has about this inverse spread
-    for gap in (width, 2 * width, 4 * width, 8 * width, 16 * width, 64 * width):
-        k = transform.cumulants(c + gap)
-        if math.isfinite(k.value):
-            right.append((k.value + k.error - here - gap * x, gap))
-    return left, right
+    @classmethod
+    def of(cls, transform: Transform, saddle: Saddle) -> Aliases:
+        """Evaluate the transform on a few lines beside the saddle's."""
+        c, here = saddle.c, saddle.at_c.value - saddle.at_c.error
+        left, right = [], []
+        for c1 in (0.0, 0.5 * c, 0.8 * c):
+            k = transform.cumulants(c1)
+            left.append((k.value + k.error - here, c - c1))
+        width = 1 / math.sqrt(saddle.at_c.second + 1 / c**2)  # the tilted loss has about this inverse spread
+        for gap in (2 * width, 6 * width, 18 * width):
+            k = transform.cumulants(c + gap)
+            if math.isfinite(k.value):
+                right.append((k.value + k.error - here, gap))
+        return cls(tuple(left), tuple(right))
+
+    def period(self, x: float, tolerance: float) -> float:
+        """A period so long that the aliases are below `tolerance` of exp(K(c) - c x)."""
+        need = -math.log(tolerance)
+        left = min((level + rate * x + need) / rate for level, rate in self.left)
+        right = min((level - rate * x + need) / rate for level, rate in self.right)
+        return max(left, right, 1e-300)
+
+    def bound(self, x: float, period: float) -> float:
+        """Upper bound of all aliases, relative to exp(K(c) - c x)."""
+        total = 0.0
+        for side, sign in ((self.left, 1), (self.right, -1)):
+            best = math.inf
+            for level, rate in side:
+                decay, exponent = -math.expm1(-rate * period), level + sign * rate * x - rate * period
+                slack = 2.0**-48 * (abs(level) + rate * (abs(x) + period))
+                if decay > 0 and exponent < 700:
+                    best = min(best, math.exp(exponent + slack) / decay)
+            total += best
+        return total * (1 + 1e-9)
 
 
 def dyadic(value: float, bits: int = 20) -> float:

@@ -72,6 +72,9 @@ class Atoms:
             halves[side].append((e, int(n)))
             sizes[side] *= int(n) + 1
         depth, log_multiplicity = _enumerated(halves[0])
+        order = np.argsort(depth, kind="stable")  # sorted look-ups are several times faster
+        depth = depth[order]
+        log_multiplicity = None if log_multiplicity is None else log_multiplicity[order]
         other, other_log = _enumerated(halves[1])
         order = np.argsort(other, kind="stable")
         other = other[order]
@@ -115,6 +118,11 @@ class Atoms:
             self.log_mass + math.log(low) - slack if low > 0 else -math.inf,
             min(0.0, self.log_mass + math.log(high) + slack) if high > 0 else -math.inf,
         )
+
+    def slope(self, x: float) -> float:
+        """-d log D / dx: the second sum over the difference."""
+        plus, minus = self._sums(x)
+        return minus / (plus - minus) if plus > minus > 0 else 1.0
 
     def root(self, log_target: float) -> float:
         """The x where D(x) is the target, by Newton in exp(x), in which D is convex; no error bounds."""

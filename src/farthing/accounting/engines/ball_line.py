@@ -104,18 +104,20 @@ def _laplace(transform: Transform) -> list[tuple[float, float]]:
 
 
 def _relative_transform(transform: Transform, epsilons: list[tuple[Any, int]], z: Any) -> Any:
-    """M(z) exp(-z S), S being the largest loss: prod over e of ((1 + exp(-(2z+1) e)) / (1 + exp(-e)))^n, and so on."""
-    value = flint.acb(1)
+    """M(z) exp(-z S), S being the largest loss: prod over e of ((1 + exp(-(2z+1) e)) / (1 + exp(-e)))^n, and so on.
+
+    Logarithms are added, not factors multiplied: the radius of a complex ball grows by up to sqrt(2) with every product. All
+    the logarithms are of numbers 1 + E with |E| < 1, so no branch is crossed.
+    """
+    total = flint.acb(0)
     for e, n in epsilons:
-        factor = (1 + (-(2 * z + 1) * e).exp()) / (1 + (-e).exp())
-        value *= factor if n == 1 else factor**n
+        total += n * ((1 + (-(2 * z + 1) * e).exp()).log() - (-e).exp().log1p())
     for e_, n_ in _laplace(transform):
-        e = _inexact(e_)
-        value *= (((z + 1) + z * (-(2 * z + 1) * e).exp()) / (2 * z + 1)) ** int(n_)
+        grown = (1 + z / (z + 1) * (-(2 * z + 1) * _inexact(e_)).exp()).log()
+        total += int(n_) * (grown + (z + 1).log() - (2 * z + 1).log())
     if transform.gaussian:
-        spread = flint.arb(transform.gaussian, transform.gaussian * 2.0**-48)
-        value *= (z * (z + 1) * spread / 2).exp()
-    return value
+        total += z * (z + 1) * flint.arb(transform.gaussian, transform.gaussian * 2.0**-48) / 2
+    return total.exp()
 
 
 def _lattice_kernel(z: Any, span: Any, rise: Any) -> Any:

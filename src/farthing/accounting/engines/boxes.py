@@ -3,7 +3,7 @@
 Statement:
     For randomized response |Phi(t)|^2 = 1 - sech^2(a) sin^2(t e), a = (c + 1/2) e. Let t run over [low, high], m be the
     distance of (low + high) e / 2 from the nearest multiple of pi and r = (high - low) e / 2. Then
-        sin^2(t e) >= sin^2(max(0, m - r)),   and   sin^2(t e) >= (2/3) (low e)^2 when high e <= 1.
+        sin^2(t e) >= sin^2(max(0, m - r)),   and   sin^2(t e) >= (low e)^2 (1 - (high e)^2 / 3) when high e <= 1.
     Every factor of Phi has modulus <= 1, so any subset of the factors gives a bound.
 Source: the distance to the nearest multiple of pi is 1-Lipschitz and |sin| grows with it; sin^2 v >= v^2 (1 - v^2 / 3).
 Assumes: weights >= 0 (true multiplicities, not a sketch's).
@@ -45,7 +45,8 @@ class BoxBounds:
         out = -low * low * self.transform.gaussian / 2
         # Factors too slow to turn within the box: the Gaussian-like part.
         slow = np.searchsorted(self.epsilons, 1 / high)
-        out -= self.spread[slow] * low * low / 3
+        fastest = high * self.epsilons[np.maximum(slow - 1, 0)] if len(self.epsilons) else high
+        out -= self.spread[slow] * low * low * np.maximum(1 - fastest**2 / 3, 2 / 3) / 2
         chosen = self._chosen(float(low[0]), factors)
         fast = chosen[self.epsilons[chosen] > 1 / float(high.min())]
         if len(fast):

@@ -26,14 +26,16 @@ from typing import NamedTuple
 import numpy as np
 
 from farthing.accounting.engines.boxes import BoxBounds
-from farthing.accounting.engines.line import Kernel, LatticeKernel, Line, PlainKernel
+from farthing.accounting.engines.line import DeconvolvedKernel, Kernel, LatticeKernel, Line, PlainKernel
 from farthing.accounting.inversion import Curve
 from farthing.accounting.lattice import Lattice
-from farthing.accounting.saddle import Saddle, alias_bound, alias_for, dyadic, nodes
-from farthing.accounting.transforms import ARGUMENT_ERROR, Phase, Transform
+from farthing.accounting.saddle import Aliases, Saddle, dyadic, nodes
+from farthing.accounting.transforms import ARGUMENT_ERROR, Array, Phase, Transform
 
 _BLOCK = 16
-_NEGLIGIBLE = -46.0  # log of what no longer matters in double precision
+_TRIES = ((200, 1), (2000, 4), (20_000, 16))  # factors used, and how much smaller the boxes are, in turn
+_MOST_BOX_WORK = 1e8  # factors times boxes in one zone
+_NEGLIGIBLE = -40.0  # log of what no longer matters in double precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +45,20 @@ class Proof:
     line: Line
     transform: Transform
     saddle: Saddle
+    beside: Aliases
     smoothing: float
     left_out: float
+
+    def estimate(self) -> Line:
+        """The line from which to read the best single value: the smoothing taken back."""
+        return replace(self.line, kernel=DeconvolvedKernel(self.smoothing)) if self.smoothing else self.line
 
     def log_delta(self, x: float) -> Curve:
         """log D(x) from below and from above, every error included."""
         line = self.line
         samples = line.integrand(x)
         turn = np.abs(line.t * line.kernel.anchor(x))
-        error = float(np.sum(np.abs(samples) * (line.phase.error + ARGUMENT_ERROR * (turn + 16))))
+        error = float(np.sum(np.abs(samples) * (line.phase.error + 2 * ARGUMENT_ERROR * (turn + 16))))
         error = error * (1 + 1e-6) + self.left_out
         total = float(np.sum(samples.real))
         # log(h / 2 pi) + K - c y: the rounding of each of the three terms.
@@ -69,14 +76,15 @@ class Proof:
             return 0.0
         line = self.line
         turn = line.phase.argument - line.t * line.kernel.anchor(x)
-        samples = line.weights * np.exp(line.phase.log_modulus) * np.cos(turn)
-        error = float(np.sum(line.weights * np.exp(line.phase.log_modulus) * (line.phase.error + ARGUMENT_ERROR * np.abs(turn))))
+        size = line.weights * np.exp(line.phase.log_modulus)
+        samples = size * np.cos(turn)
+        error = float(np.sum(size * (line.phase.error + 2 * ARGUMENT_ERROR * np.abs(line.t * x))))
         return excess_constant(self.smoothing) * self.smoothing**2 * (max(float(np.sum(samples)), 0.0) + error) * (1 + 1e-9)
 
     def aliases(self, x: float) -> float:
         """What sampling added, in units of the prefactor: only the lower bound has to take it off."""
         anchor = self.line.kernel.anchor(x)
-        relative = alias_bound(self.transform, self.saddle, x, 2 * math.pi / self.line.step)
+        relative = self.beside.bound(x, 2 * math.pi / self.line.step)
         # alias_bound is relative to exp(K - c x); the prefactor has exp(K - c y), y >= x.
         return relative * 2 * math.pi / self.line.step * math.exp(min(self.line.c * (anchor - x), 700.0)) * (1 + 1e-6)
 
@@ -86,13 +94,18 @@ def excess_constant(smoothing: float) -> float:
     return 1 + smoothing**2 / 11 + 1e-12
 
 
+def reach(goal: float, c: float) -> float:
+    """How far up the line the sandwich has to look: about 7 / mu."""
+    return 7 / smoothing_for(goal, c)
+
+
 def smoothing_for(goal: float, c: float) -> float:
     """The mu whose sandwich is about `goal` wide in epsilon."""
     return min(0.5, math.sqrt(goal / (c + 1)))
 
 
 def prove(
-    transform: Transform, saddle: Saddle, lattice: Lattice | None, goal: float, work: float = 2e8
+    transform: Transform, saddle: Saddle, lattice: Lattice | None, goal: float, work: float = 4e8
 ) -> Proof:
     """Sample the line through `saddle` and bound the rest.
 
@@ -105,7 +118,8 @@ def prove(
         smoothing = smoothing_for(goal, saddle.c)
         transform = replace(transform, gaussian=transform.gaussian + smoothing**2)
         saddle = Saddle(saddle.c, saddle.x, transform.cumulants(saddle.c))
-    period = alias_for(transform, saddle)
+    beside = Aliases.of(transform, saddle)
+    period = beside.period(saddle.x, 1e-17)
     if lattice is not None:
         points = max(3, math.ceil(period / lattice.span)) | 1
         step = 2 * math.pi / (points * lattice.span)
@@ -114,7 +128,7 @@ def prove(
     else:
         step = dyadic(2 * math.pi / period)
         last = 1 << 62
-    return _sampled(transform, saddle, kernel, step, last, smoothing, work)
+    return _sampled(transform, saddle, beside, kernel, step, last, smoothing, work)
 
 
 def _gaussian_suffices(transform: Transform, smoothing: float) -> bool:
@@ -123,7 +137,14 @@ def _gaussian_suffices(transform: Transform, smoothing: float) -> bool:
 
 
 def _sampled(
-    transform: Transform, saddle: Saddle, kernel: Kernel, step: float, last: int, smoothing: float, work: float
+    transform: Transform,
+    saddle: Saddle,
+    beside: Aliases,
+    kernel: Kernel,
+    step: float,
+    last: int,
+    smoothing: float,
+    work: float,
 ) -> Proof:
     main, end = _main_part(transform, saddle, step, last, work)
     lattice = isinstance(kernel, LatticeKernel)
@@ -133,15 +154,14 @@ def _sampled(
     tolerance = max(scale, 1e-300) * 1e-13
     bound = _kernel_bound(kernel, saddle.c, smoothing)
     stop, tail = (last, 0.0) if lattice else _tail(transform, step, bound, tolerance)
-    far = _far_part(BoxBounds(transform, saddle.c), step, end, stop, bound, tolerance, work / max(1, transform.terms))
+    far = _far_part(BoxBounds(transform, saddle.c), step, end, stop, bound, tolerance, min(4e6, work / max(1, transform.terms)))
     left_out = far.left_out + tail
-    if len(far.points):
-        t = far.points
-        more = transform.phase(saddle.c, t)
-        phase = Phase(*(np.concatenate([a, b]) for a, b in zip(main, more, strict=True)))
-        t = np.concatenate([start, t])
+    if far.runs:
+        more = [transform.run(saddle.c, step, low, high) for low, high in far.runs]
+        phase = Phase(*(np.concatenate(pieces) for pieces in zip(main, *more, strict=True)))
+        t = np.concatenate([start, *(nodes(step, low, high) for low, high in far.runs)])
         line = replace(line, t=t, weights=_folded(t), phase=phase)
-    return Proof(line, transform, saddle, smoothing, left_out * (1 + 1e-9))
+    return Proof(line, transform, saddle, beside, smoothing, left_out * (1 + 1e-9))
 
 
 def _folded(t: np.ndarray) -> np.ndarray:
@@ -158,7 +178,7 @@ def _main_part(transform: Transform, saddle: Saddle, step: float, last: int, wor
         stop = min(end + block, limit)
         parts.append(transform.phase(saddle.c, nodes(step, end, stop)))
         end = stop
-        if float(parts[-1].log_modulus[-1]) < _NEGLIGIBLE:
+        if float(np.max(parts[-1].log_modulus[-8:])) < _NEGLIGIBLE:
             break
         block = max(block, end // 2)
     return Phase(*(np.concatenate(pieces) for pieces in zip(*parts, strict=True))), end
@@ -191,7 +211,7 @@ def _tail(transform: Transform, step: float, bound: tuple[float, float], toleran
 
 
 class _Far(NamedTuple):
-    points: np.ndarray
+    runs: list[tuple[int, int]]
     left_out: float
 
 
@@ -204,41 +224,47 @@ def _far_part(
     """
     left_out = 0.0
     weak: list[tuple[float, int, int]] = []
-    start = first
-    zones = max(1, math.ceil(math.log2(stop / max(first, 1)))) if stop > first else 0
-    share = tolerance / max(zones, 1)
+    start, zones = first, max(1, math.ceil(math.log2(max(stop, 2) / max(first, 1))))
     while start < stop:
         end = min(stop, 2 * start)
+        allowed = tolerance / zones / (end - start)  # a box may leave out its share, by its number of points
         low, high = np.array([start]), np.array([end])
-        for factors, shrink in ((200, 1), (200, 4), (2000, 4), (20000, 16)):
+        value = 2.0 * (high - low) * (bound[0] / (start * step) ** 2 + bound[1])  # |Phi| <= 1
+        for factors, shrink in _TRIES:
             width = max(1, int(boxes.natural_width(start * step, factors) / step / shrink))
-            low, high = _split(low, high, width)
-            if len(low) * min(factors, len(boxes.epsilons)) > 4 * max(budget, 1e5) * boxes.transform.terms:
+            finer_low, finer_high = _split(low, high, width)
+            if len(finer_low) * min(factors, len(boxes.epsilons)) > _MOST_BOX_WORK:
                 break
+            low, high = finer_low, finer_high
             value = _contribution(boxes, low, high, step, bound, factors)
-            # A box may leave out its share of the tolerance, by its number of points.
-            bad = value > share * (high - low) / (end - start)
-            left_out += float(np.sum(value[~bad]))
-            low, high, value = low[bad], high[bad], value[bad]
-            if not len(low) or factors >= len(boxes.epsilons):
+            good = value <= allowed * (high - low)
+            left_out += float(np.sum(value[good]))
+            low, high, value = low[~good], high[~good], value[~good]
+            if not len(low):
                 break
-        else:
-            value = _contribution(boxes, low, high, step, bound, 2000)
-        if len(low):
-            value = _contribution(boxes, low, high, step, bound, 200)
-            weak += list(zip(value.tolist(), low.tolist(), high.tolist(), strict=True))
+        weak += zip(value.tolist(), low.tolist(), high.tolist(), strict=True)
         start = end
     # The heaviest boxes are sampled first; what does not fit into the budget stays as a bound.
     weak.sort(key=lambda box: -box[0] / (box[2] - box[1]))
-    chosen: list[np.ndarray] = []
+    chosen: list[tuple[int, int]] = []
     for value_, low_, high_ in weak:
         if high_ - low_ <= budget:
             budget -= high_ - low_
-            chosen.append(np.arange(low_, high_, dtype=np.float64) * step)
+            chosen.append((low_, high_))
         else:
             left_out += value_
-    points = np.concatenate(chosen) if chosen else np.zeros(0)
-    return _Far(points, left_out)
+    return _Far(_joined(chosen), left_out)
+
+
+def _joined(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Touching intervals made one."""
+    runs: list[tuple[int, int]] = []
+    for low, high in sorted(intervals):
+        if runs and runs[-1][1] == low:
+            runs[-1] = (runs[-1][0], high)
+        else:
+            runs.append((low, high))
+    return runs
 
 
 def _split(low: np.ndarray, high: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,7 @@ shifts smaller than the sensitivity are dominated: the noises are log-concave, s
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,7 +35,10 @@ from farthing.privacy import (
 MOST_ATOMS = 1_000_000
 """Discrete noises with more atoms than this are merged (Laplace) or sandwiched (Gaussian)."""
 
-_LOW_CUT = 37.0  # -log of the P-mass that may be moved up from the low end: far below what a tilted law can feel
+MOST_RUNS = 100_000
+"""Into how many runs merged outcomes are gathered."""
+
+_LOW_CUT = 50.0  # -log of the P-mass that may be moved up from the low end: far below what a tilted law can feel
 
 
 def is_symmetric(event: Event) -> bool:
@@ -84,11 +88,13 @@ def _sampled(pair: LossPair, probability: float, direction: Direction) -> LossPa
     """A pair without tails or infinite loss after Poisson sampling."""
     if probability == 1.0:
         return pair
-    atoms = pair.atoms.sampled(probability, direction)
-    density = pair.density
+    atoms, density, spread = pair.atoms.sampled(probability, direction), pair.density, pair.spread
     if density is not None:
-        density = Density(density.kind, density.scale, density.low, density.high, direction, probability)
-    return LossPair(atoms, density, largest_loss=float(np.max(atoms.loss)) + atoms.loss_error)
+        density = replace(density, probability=probability, direction=direction)
+    if spread is not None:
+        spread = spread.sampled(probability, direction)
+    top = atoms if spread is None else spread
+    return LossPair(atoms, density, spread, largest_loss=float(np.max(top.loss)) + top.loss_error)
 
 
 def _responses(epsilon: float, delta: float) -> LossPair:
@@ -132,31 +138,51 @@ def _laplace(epsilon: float) -> LossPair:
 
 
 def _discrete_laplace(epsilon: float, sensitivity: int) -> LossPair:
-    """Outcomes k = 0 ... s of the shift s, with everything outside merged into the ends (equal loss).
+    """Outcomes k = 0 ... s of a shift by s, with everything outside added to the ends, which have equal loss.
 
-    P(k) = (1 - r) / (1 + r) * r^(s - k) with r = exp(-epsilon / s). Runs of k that share an atom are merged: the two
-    ends of a run differ in loss by at most 2 epsilon / MOST_ATOMS, which is moved into the loss error.
+    P(s) = 1 / (1 + r), P(0) = exp(-epsilon) P(s) and P(k) = (1 - r) / (1 + r) * r^(s - k) in between, where
+    r = exp(-epsilon / s); Q is the mirror image. Too many outcomes are gathered in runs. A run is a geometric series:
+    merging it (adding its P-mass and its Q-mass) is a garbling; moving it to its two ends, with 1 / (1 + exp(-w / 2))
+    of its P-mass at the upper one when they differ in loss by w, keeps both masses and spreads the loss.
     """
-    s = sensitivity
-    step = epsilon / s
-    runs = min(s + 1, MOST_ATOMS)
-    first = (np.arange(runs) * (s + 1) // runs).astype(np.int64)
-    last = np.append(first[1:], s + 1) - 1
-    length = (last - first + 1).astype(np.float64)
-    log_unit = math.log(-math.expm1(-step)) - math.log1p(math.exp(-step))
-    with np.errstate(divide="ignore"):
-        # sum of r^j over a run of `length`, times (1 - r): 1 - r^length.
-        inside = np.log(-np.expm1(-step * length)) - math.log(-math.expm1(-step)) + log_unit
-    log_p = inside - (s - last) * step
-    log_q = inside - first * step
-    # Everything beyond the ends: r / (1 + r) = 1 / (1 + r) - (1 - r) / (1 + r) more on the near side.
-    beyond = -step - math.log1p(math.exp(-step))
-    log_p[-1], log_q[-1] = np.logaddexp(log_p[-1], beyond), np.logaddexp(log_q[-1], beyond - epsilon)
-    log_p[0], log_q[0] = np.logaddexp(log_p[0], beyond - epsilon), np.logaddexp(log_q[0], beyond)
-    loss = ((first + last).astype(np.float64) - s) * step
-    merged = float(np.max(last - first)) * step
-    pair = _finite(loss, log_p, log_q, ARGUMENT_ERROR * (2 + 2 * epsilon), ARGUMENT_ERROR * epsilon + merged)
-    return LossPair(pair.atoms, largest_loss=epsilon * (1 + ARGUMENT_ERROR))
+    s, step = sensitivity, epsilon / sensitivity
+    runs = s - 1 if s - 1 <= MOST_ATOMS else MOST_RUNS
+    # Whole numbers as Python integers: they may exceed what a double can count.
+    edges = [1 + i * (s - 1) // runs for i in range(runs + 1)] if runs else [1]
+    first, last = edges[:-1], [edge - 1 for edge in edges[1:]]
+    end = -math.log1p(math.exp(-step))
+    series = np.log(-np.expm1(-step * np.array([float(1 + j - i) for i, j in zip(first, last, strict=True)]))) + end
+    log_p = series - step * np.array([float(s - j) for j in last])
+    middle = step * np.array([float(i + j - s) for i, j in zip(first, last, strict=True)])
+    log_q = log_p - middle
+    loss_error = ARGUMENT_ERROR * epsilon
+    ends = Atoms(
+        np.array([-epsilon, epsilon]),
+        np.array([end - epsilon, end]),
+        np.array([end, end - epsilon]),
+        np.full(2, ARGUMENT_ERROR * (2 + epsilon)),
+        loss_error,
+    )
+    error = np.full(runs, ARGUMENT_ERROR * (4 + 4 * epsilon))
+    atoms = _joined(ends, Atoms(middle, log_p, log_q, error, loss_error))
+    if runs == s - 1:
+        return LossPair(atoms, largest_loss=epsilon + loss_error)
+    half = step * np.array([float(j - i) for i, j in zip(first, last, strict=True)])
+    upper = log_p - np.log1p(np.exp(-half))
+    low_loss, high_loss = middle - half, middle + half
+    low_ends = Atoms(low_loss, upper - half, upper - half - low_loss, error, loss_error)
+    high_ends = Atoms(high_loss, upper, upper - high_loss, error, loss_error)
+    return LossPair(atoms, spread=_joined(ends, low_ends, high_ends), largest_loss=epsilon + loss_error)
+
+
+def _joined(*parts: Atoms) -> Atoms:
+    return Atoms(
+        np.concatenate([part.loss for part in parts]),
+        np.concatenate([part.log_p for part in parts]),
+        np.concatenate([part.log_q for part in parts]),
+        np.concatenate([part.error for part in parts]),
+        max(part.loss_error for part in parts),
+    )
 
 
 def _tails(mu: float, low: float, high: float, q: float, direction: Direction) -> tuple[float, float]:
@@ -184,7 +210,8 @@ def _range(mu: float, q: float, direction: Direction, cut: float) -> tuple[float
 def _gaussian(mu: float, lattice: float, q: float, direction: Direction, cut: float) -> LossPair:
     low, high = _range(mu, q, direction, cut)
     density = Density("gaussian", mu, low, high, direction, q, lattice)
-    above, below = _tails(mu, low, high, q, direction)
+    # Of a lattice only atoms whose whole cell lies inside are kept, so its tails begin up to two atoms earlier.
+    above, below = _tails(mu, low + 2 * lattice, high - 2 * lattice, q, direction)
     largest = -math.log1p(-q) * (1 + ARGUMENT_ERROR) if direction == "add" and q < 1.0 else math.inf
     return LossPair(no_atoms(), density, log_above=above, log_below=below, largest_loss=largest)
 

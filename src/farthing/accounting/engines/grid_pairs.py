@@ -107,8 +107,7 @@ class Density:
 
     `kind` is "gaussian" (Q = N(0, 1), P = N(scale, 1), u = scale y - scale^2 / 2) or "laplace" (y = u in
     [-scale, scale], P-density exp((u - scale) / 2) / 4); then it is sampled with `probability` in `direction`.
-    `lattice` > 0 makes a "gaussian" stand for a discrete one whose atoms are that far apart in y: see
-    `grid_events.discrete_gaussian_sandwich`.
+    `lattice` > 0 makes a "gaussian" stand for a discrete one with atoms that far apart in y: see `sandwich`.
     """
 
     kind: Literal["gaussian", "laplace"]
@@ -166,16 +165,39 @@ class Density:
         return ARGUMENT_ERROR * (share_of_signal(u, loss, self.probability, self.direction) * size + np.abs(loss))
 
 
+    def sandwich(self) -> tuple[float, float]:
+        """(a, b) with exp(-b) g(k) <= f(k) <= exp(a) g(k): a discrete Gaussian f against the rounded Gaussian g.
+
+        Statement:
+            Let f(k) = exp(-y^2 / 2) / Z, y = k / s, be the discrete Gaussian of deviation s and g(k) the mass that
+            N(0, s^2) has within 1/2 of k. Then exp(-y^2 / (8 s^2)) <= f(k) / g(k) <= exp(1 / (8 s^2)), up to a factor
+            1 + 3 exp(-2 pi^2 s^2) from the total Z.
+        Source: g(k) / f(k) is the integral of cosh(k t / s^2) exp(-t^2 / (2 s^2)) over |t| <= 1/2 (times that factor);
+            1 <= cosh(x) <= exp(x^2 / 2). Z / (s sqrt(2 pi)) by Poisson summation.
+        Assumes: s >= 10, so that the factor of Z is nothing; |y| and |y - scale| bounded on [low, high].
+        Direction: P <= exp(a) P_g and Q >= exp(-b) Q_g make an upper bound, the opposite a lower bound.
+        Checked by: tests/theorems/test_sampling_pairs.py
+
+        >>> Density("gaussian", 1.0, -9.0, 9.0).sandwich()
+        (0.0, 0.0)
+        """
+        furthest = max(abs(self.low), abs(self.high), abs(self.low - self.scale), abs(self.high - self.scale))
+        furthest += self.lattice  # cells of whole atoms may reach half a step further
+        eighth = self.lattice * self.lattice / 8 * (1 + ARGUMENT_ERROR)
+        return eighth, eighth * furthest * furthest
+
+
 @dataclass(frozen=True, eq=False)
 class LossPair:
     """One event in one direction: atoms, perhaps a density, and bounds on everything left out.
 
-    `infinite` is the P-mass of infinite loss. `log_above` and `log_below` bound the logarithm of the P-mass that was
+    `spread`, when given, are atoms that dominate `atoms` and are used in its place for upper bounds. `infinite` is the P-mass of infinite loss. `log_above` and `log_below` bound the logarithm of the P-mass that was
     cut off at high and at low losses. `largest_loss` bounds every finite loss, also those cut off.
     """
 
     atoms: Atoms
     density: Density | None = None
+    spread: Atoms | None = None
     infinite: float = 0.0
     log_above: float = -math.inf
     log_below: float = -math.inf

@@ -35,6 +35,10 @@ class Kernel(Protocol):
         """What multiplies M(z) exp(-z anchor(x))."""
         ...
 
+    def derivative(self, z: ComplexArray, x: float) -> ComplexArray:
+        """The derivative in x of exp(-z anchor(x)) values(z, x), over exp(-z anchor(x))."""
+        ...
+
 
 @dataclass(frozen=True)
 class PlainKernel:
@@ -47,6 +51,30 @@ class PlainKernel:
     def values(self, z: ComplexArray, x: float) -> ComplexArray:
         """1 / (z (z + 1)) at every z."""
         return 1 / (z * (z + 1))
+
+    def derivative(self, z: ComplexArray, x: float) -> ComplexArray:
+        """-z times the kernel."""
+        return -1 / (z + 1)
+
+
+@dataclass(frozen=True)
+class DeconvolvedKernel:
+    """1 / (z (z + 1)) with a Gaussian smoothing of the loss taken back, to third order: for estimates."""
+
+    smoothing: float
+
+    def anchor(self, x: float) -> float:
+        """x itself."""
+        return x
+
+    def values(self, z: ComplexArray, x: float) -> ComplexArray:
+        """exp(-w) / (z (z + 1)) by its series, w = z (z+1) mu^2 / 2 being the logarithm of the smoothing factor."""
+        w = z * (z + 1) * (self.smoothing**2 / 2)
+        return (1 - w + w * w / 2) / (z * (z + 1))
+
+    def derivative(self, z: ComplexArray, x: float) -> ComplexArray:
+        """-z times the kernel."""
+        return -z * self.values(z, x)
 
 
 @dataclass(frozen=True)
@@ -64,6 +92,11 @@ class LatticeKernel:
         """The kernel relative to the anchor, so that exp(-z r) is not part of it."""
         d, r = self.span, self.anchor(x) - x
         return d * (1 / -np.expm1(-z * d) - math.exp(-r) / -np.expm1(-(z + 1) * d))
+
+    def derivative(self, z: ComplexArray, x: float) -> ComplexArray:
+        """Between lattice points only exp(-r) moves with x."""
+        d, r = self.span, self.anchor(x) - x
+        return d * math.exp(-r) / np.expm1(-(z + 1) * d)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +116,11 @@ class Line:
 
     def integrand(self, x: float) -> ComplexArray:
         """weights * Phi(t) exp(-i t y) k(z): the samples whose real parts add up to D, up to the prefactor."""
-        z = self.c + 1j * self.t
+        return self._turned(x) * self.kernel.values(self.c + 1j * self.t, x)
+
+    def _turned(self, x: float) -> ComplexArray:
         turn = self.phase.argument - self.t * self.kernel.anchor(x)
-        values: ComplexArray = self.weights * np.exp(self.phase.log_modulus + 1j * turn) * self.kernel.values(z, x)
+        values: ComplexArray = self.weights * np.exp(self.phase.log_modulus + 1j * turn)
         return values
 
     def log_prefactor(self, x: float) -> float:
@@ -94,30 +129,39 @@ class Line:
 
     def log_delta(self, x: float) -> float:
         """log D(x), without error bounds; -inf when the sum is not positive."""
-        total = float(np.sum(self.integrand(x).real))
-        return self.log_prefactor(x) + math.log(total) if total > 0 else -math.inf
+        return self._value_and_slope(x)[0]
+
+    def slope(self, x: float) -> float:
+        """-d log D / dx at x."""
+        return self._value_and_slope(x)[1]
+
+    def _value_and_slope(self, x: float) -> tuple[float, float]:
+        z, turned = self.c + 1j * self.t, self._turned(x)
+        total = float(np.sum((turned * self.kernel.values(z, x)).real))
+        change = float(np.sum((turned * self.kernel.derivative(z, x)).real))
+        if not (total > 0 and change < 0):
+            return -math.inf, self.c
+        return self.log_prefactor(x) + math.log(total), -change / total
 
     def root(self, log_delta: float, x: float) -> float:
-        """The x near the saddle's where log D(x) = log_delta, by a safeguarded secant."""
-        slope = max(self.c, 1e-300)
-        low, high, value = -math.inf, math.inf, math.inf
-        for _ in range(60):
-            previous, value = value, self.log_delta(x) - log_delta
-            if not math.isfinite(value):
-                value = -1.0
+        """The x near the saddle's where log D(x) = log_delta: Newton, kept inside a bracket.
+
+        On a lattice the slope jumps at every lattice point, so plain Newton may hop to and fro.
+        """
+        low, high = -math.inf, math.inf
+        for _ in range(100):
+            value, slope = self._value_and_slope(x)
+            value -= log_delta
+            if abs(value) < 2e-15 * (1 + abs(log_delta)):
+                return x
             if value > 0:
                 low = x
             else:
                 high = x
-            if abs(value) < 1e-15 or abs(value) >= abs(previous) and abs(value) < 1e-11:
-                break
-            fresh = x + value / slope
-            if not low < fresh < high:
-                fresh = (low + high) / 2 if math.isfinite(low) and math.isfinite(high) else fresh
-            if fresh == x:
-                break
-            after = self.log_delta(fresh) - log_delta
-            if math.isfinite(after) and value > after and fresh > x or math.isfinite(after) and value < after and fresh < x:
-                slope = (value - after) / (fresh - x)
+            fresh = x + value / slope if math.isfinite(value) else x - 1 / self.c
+            if not low < fresh < high and math.isfinite(low) and math.isfinite(high):
+                fresh = (low + high) / 2
+            if not abs(fresh - x) > 2e-16 * abs(x):
+                return x
             x = fresh
         return x

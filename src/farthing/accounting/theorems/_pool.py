@@ -113,6 +113,8 @@ def read_pool(charges: Any, deltas: Any = None, counts: Any = None) -> Pool:
             "must be known by an (epsilon, delta) guarantee alone",
             "use farthing.compose, which knows the loss of this event itself",
         )
+    if read.k >= 2**62:
+        raise InvalidValue("counts", read.k, "must add up to less than 2**62")
     chunk = joined(read.chunks)
     epsilons, epsilon_counts = _merged(chunk.epsilons, chunk.counts)
     leaks, leak_counts = _merged(chunk.deltas, chunk.counts)

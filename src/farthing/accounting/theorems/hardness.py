@@ -21,7 +21,11 @@ Oracle = Callable[[tuple[int, ...], Fraction], Fraction]
 
 @dataclass(frozen=True)
 class PartitionCount:
-    """How many equal-product partitions there are, and what it took to find out."""
+    """How many equal-product partitions there are, and what it took to find out.
+
+    >>> count_equal_product_partitions([2, 2])
+    PartitionCount(partitions=1, oracle_calls=5, bits=10, subsets=4)
+    """
 
     partitions: int
     oracle_calls: int

@@ -13,9 +13,13 @@ import numpy as np
 
 from farthing.accounting.theorems._pool import read_pool
 from farthing.accounting.theorems._rounding import ball_of, rounded_down, rounded_up
+from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.balls import precision
 from farthing.privacy.events import checked_count, checked_delta, checked_epsilon
+
+MOST_CHARGES = 10**10
+"""The sum runs over some ten standard deviations, sqrt(k) terms; this many charges take seconds."""
 
 _MOST_BITS = 1 << 14
 
@@ -30,7 +34,7 @@ def kov_exact_homogeneous(epsilon: float, k: int, delta_g: float, delta: float =
             P[i] = C(k, i) exp((k - i) epsilon) / (1 + exp(epsilon))^k,
         and for no smaller epsilon_g does this hold for every such composition.
     Source: Kairouz, Oh & Viswanath, arXiv:1311.0776v4, Theorem 3.3.
-    Assumes: k and the parameters fixed before the first answer.
+    Assumes: k and the parameters fixed before the first answer; k <= `MOST_CHARGES`.
     Direction: charge `upper`; `lower` is for tests and reports only.
     Checked by: tests/theorems/test_kov_exact.py
     Departs from source: the theorem lists the points epsilon_g = L[i]; between them the same curve is evaluated,
@@ -43,6 +47,8 @@ def kov_exact_homogeneous(epsilon: float, k: int, delta_g: float, delta: float =
     Bounds(lower=inf, upper=inf, estimate=inf, proven=True)
     """
     epsilon, k = checked_epsilon(epsilon), checked_count(k, "k")
+    if k > MOST_CHARGES:
+        raise InvalidValue("k", k, f"must be at most {MOST_CHARGES}", "use kov_homogeneous_bound")
     delta_g, delta = checked_delta(delta_g, "delta_g"), checked_delta(delta)
     leaks = read_pool([0.0], [delta], [k])
     return optimum_of_equals(epsilon, k, lambda: leaks.left_by_product(delta_g))
@@ -65,11 +71,14 @@ def optimum_of_equals(epsilon: float, k: int, slack: Callable[[], Any]) -> Bound
             return Bounds(lower, math.inf if undecided else rounded_up(ball_of(total)))
         place = _place(epsilon, k, rounded_down(left.log()))
     # A plateau of D ends 2 epsilon after it began; telling its ends apart takes that many digits.
-    bits = 128 + min(_MOST_BITS, int(3 * epsilon))
+    bits, digits = 128 + min(_MOST_BITS, int(3 * epsilon)), -1
     while True:
         with precision(bits):
-            bounds = _Enclosure(epsilon, k, slack()).bounds(place)
-        if bounds.width <= 4 * math.ulp(bounds.upper) or bits >= _MOST_BITS:
+            bounds = _Enclosure(epsilon, k, left := slack()).bounds(place)
+        former, digits = digits, left.rel_accuracy_bits()
+        # A slack that was added up in floats gets no better, and so does nothing that rests on it.
+        stuck = digits < bits and digits <= former
+        if bounds.width <= 4 * math.ulp(bounds.upper) or bits >= _MOST_BITS or stuck:
             return bounds
         bits *= 2
 

@@ -75,6 +75,8 @@ def rounding_plan(pool: Pool, eta: float) -> RoundingPlan:
     k, total = pool.active, pool.epsilon_sum()
     beta = eta / (k + total + 1)
     step = math.log1p(beta)
+    if not step > 0:
+        return RoundingPlan(step, pool.epsilons, math.inf, math.inf)
     with np.errstate(over="ignore"):
         multiples = np.ceil(pool.epsilons * (1 / beta + 1))
         # 1 / ln(1 + beta) < 1 / beta + 1 leaves room for rounding; one more step where a float still fell short.

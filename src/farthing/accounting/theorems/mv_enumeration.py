@@ -69,12 +69,15 @@ def enumeration_of(pool: Pool, delta_g: float) -> Bounds:
             return Bounds(rounded_down(total), rounded_up(total))
         log_slack = rounded_down(left.log())
     atoms = _Atoms(epsilons, log_slack)
-    bits = 128
+    bits, digits = 128, -1
     while True:
         with precision(bits):
-            bounds = atoms.bounds(pool.left_by_product(delta_g))
+            bounds = atoms.bounds(left := pool.left_by_product(delta_g))
         # Losses are known to `error`, so more digits in the masses cannot make the interval thinner than that.
-        if bounds.width <= 8 * atoms.error or (bits << len(epsilons)) >= _MOST_BITS:
+        # Nor is there more to learn from a slack that was added up in floats.
+        former, digits = digits, left.rel_accuracy_bits()
+        stuck = digits < bits and digits <= former
+        if bounds.width <= 8 * atoms.error or (bits << len(epsilons)) >= _MOST_BITS or stuck:
             return bounds
         bits *= 2
 

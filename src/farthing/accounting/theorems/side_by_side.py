@@ -12,7 +12,7 @@ import numpy as np
 from farthing.accounting.theorems._pool import Pool, read_pool
 from farthing.accounting.theorems._rounding import rounded_down
 from farthing.accounting.theorems.advanced import advanced_of
-from farthing.accounting.theorems.kov_exact import optimum_of_equals
+from farthing.accounting.theorems.kov_exact import MOST_CHARGES, optimum_of_equals
 from farthing.accounting.theorems.kov_heterogeneous import kov_heterogeneous_of
 from farthing.accounting.theorems.mv_dynamic_programme import dynamic_programme_of, rounding_plan
 from farthing.accounting.theorems.mv_enumeration import enumeration_of
@@ -34,7 +34,11 @@ _LEAKS_TOO_LARGE = "the leaks alone are above delta_g"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One theorem's answer. `epsilon` is an upper bound on the optimum, inf when the theorem gives none."""
+    """One theorem's answer. `epsilon` is an upper bound on the optimum, inf when the theorem gives none.
+
+    >>> table([0.5], None, [2], 0.0)[0]
+    Row(name='basic sum', epsilon=1.0, source='DKMMN06, DL09', applies=True, note='')
+    """
 
     name: str
     epsilon: float
@@ -137,6 +141,8 @@ def _equals(pool: Pool, delta_g: float, note: str) -> Row:
     name, source = "KOV exact", "KOV15 Theorem 3.3"
     if len(pool.epsilons) > 1:
         return Row(name, math.inf, source, applies=False, note="the charges have different epsilons")
+    if pool.active > MOST_CHARGES:
+        return Row(name, math.inf, source, applies=False, note=f"more than {MOST_CHARGES:.0e} charges")
     epsilon = float(pool.epsilons[0]) if len(pool.epsilons) else 0.0
     bounds = optimum_of_equals(epsilon, pool.active, lambda: pool.left_by_product(delta_g))
     return Row(name, bounds.upper, source, note=note or ("" if pool.alike else _LEAKS_FIRST))
