@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from farthing.accounting.theorems import kov_exact_homogeneous
+from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
 from strategies import epsilons, leaks, target_deltas
 from theorems.transcripts import fails, holds, leak_exceeds
@@ -75,4 +76,6 @@ def test_the_optimum_at_the_edges() -> None:
     assert kov_exact_homogeneous(1.0, 2, 0.1, 0.1) == none
     assert kov_exact_homogeneous(0.1, 100, 0.9) == free
     assert kov_exact_homogeneous(1e300, 3, 0.3).upper >= 3e300 * (1 - 1e-15)
+    with pytest.raises(InvalidValue, match="kov_homogeneous_bound"):
+        kov_exact_homogeneous(0.1, 10**18, 1e-6)
     assert 0 < kov_exact_homogeneous(1e-300, 3, 1e-305).lower < 3e-300

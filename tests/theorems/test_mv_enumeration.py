@@ -61,6 +61,7 @@ def test_the_optimum_at_the_edges() -> None:
         == free
     )
     assert mv_enumeration([0.25, 0.5], 0.0) == Bounds(0.75, 0.75)
+    assert mv_enumeration([1e308, 1e308], 0.1) == Bounds(0.0, math.inf)
     assert mv_enumeration([0.0], 0.1, [0.2]) == Bounds(math.inf, math.inf)
     assert mv_enumeration([1.0] * 3, 1e-9, [1e-9] * 3).lower == math.inf
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from farthing import compose
 from farthing.accounting.theorems import Row, mv_enumeration, table
 from farthing.errors import InvalidValue
 from farthing.privacy import GaussianNoise
@@ -96,12 +97,42 @@ def test_a_delta_below_the_leak_is_infinite_and_says_so() -> None:
         assert row.note
 
 
+@settings(max_examples=40)
+@given(epsilon_lists(max_size=40), target_deltas(0.5))
+def test_the_accountant_is_below_every_theorem_and_meets_the_exact_ones(
+    epsilons: list[float], delta_g: float
+) -> None:
+    bounds = compose(epsilons).epsilon_at(delta_g)
+    for row in table(epsilons, None, None, delta_g):
+        assert bounds.lower <= row.epsilon, row
+        if row.applies and row.name in ("MV enumeration", "KOV exact"):
+            assert row.epsilon <= bounds.upper + 1e-9
+
+
 def test_a_million_charges_of_one_kind_are_priced_by_their_count() -> None:
     rows = rows_of([0.001], None, [10**6], 1e-9)
     assert rows["KOV exact"].epsilon == pytest.approx(6.191514677, abs=0.1)
     assert not rows["MV enumeration"].applies and not rows["MV dynamic programme"].applies
     best = rows["KOV exact"].epsilon
     assert all(row.epsilon >= best for row in rows.values())
+
+
+def test_sizes_without_end_are_priced_or_left_out_but_never_waited_for() -> None:
+    rows = rows_of([0.001], None, [2**52], 1e-9)
+    assert not rows["KOV exact"].applies
+    assert rows["Renyi, improved"].epsilon <= rows["basic sum"].epsilon == pytest.approx(0.001 * 2**52)
+    assert {row.epsilon for row in table([1e308], None, [10], 1e-9)} == {math.inf}
+    with pytest.raises(InvalidValue, match="must add up to less than"):
+        table([0.001] * 1024, None, [2**52] * 1024, 1e-9)
+
+
+def test_a_slack_known_to_few_digits_ends_the_search_for_more() -> None:
+    """Thousands of distinct leaks are added in floats; the exact row then is as good as they are."""
+    leaks = np.random.default_rng(6).uniform(0, 1e-10, 5000)
+    rows = rows_of(np.full(5000, 0.01), leaks, None, 1e-6)
+    assert rows["KOV exact"].epsilon <= rows["Renyi, improved"].epsilon
+    at_the_edge = table(np.full(5000, 0.01), leaks, None, float(-np.expm1(np.log1p(-leaks).sum())))
+    assert all(row.epsilon == math.inf or row.epsilon >= 1 for row in at_the_edge)
 
 
 def test_many_distinct_charges_are_ordered_as_the_theorems_are() -> None:

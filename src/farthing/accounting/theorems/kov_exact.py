@@ -64,14 +64,13 @@ def optimum_of_equals(epsilon: float, k: int, slack: Callable[[], Any]) -> Bound
         total = Fraction(k) * Fraction(epsilon)
         if total == 0:
             return Bounds(0.0, math.inf if undecided else 0.0)
-        if (
-            not left > 0
-        ):  # D reaches 0 at the largest loss and not before; a slack of unknown sign cannot be inverted
+        # D reaches 0 at the largest loss and not before; a slack of unknown sign cannot be inverted.
+        if not left > 0:
             lower = rounded_down(ball_of(total)) if left.is_zero() else 0.0
             return Bounds(lower, math.inf if undecided else rounded_up(ball_of(total)))
         place = _place(epsilon, k, rounded_down(left.log()))
     # A plateau of D ends 2 epsilon after it began; telling its ends apart takes that many digits.
-    bits, digits = 128 + min(_MOST_BITS, int(3 * epsilon)), -1
+    bits, digits = 128 + min(_MOST_BITS, int(3 * min(epsilon, _MOST_BITS))), -1
     while True:
         with precision(bits):
             bounds = _Enclosure(epsilon, k, left := slack()).bounds(place)

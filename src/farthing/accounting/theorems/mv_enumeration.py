@@ -68,6 +68,8 @@ def enumeration_of(pool: Pool, delta_g: float) -> Bounds:
             total = sum((flint.arb(e) for e in epsilons.tolist()), flint.arb(0))
             return Bounds(rounded_down(total), rounded_up(total))
         log_slack = rounded_down(left.log())
+    if not (total_upper := pool.epsilon_sum()) < 1e300:  # sums of such losses leave the range of floats
+        return Bounds(0.0, total_upper)
     atoms = _Atoms(epsilons, log_slack)
     bits, digits = 128, -1
     while True:

@@ -53,7 +53,7 @@ def renyi_composition_of(pool: Pool, delta_g: float, improved: bool) -> float:
     if not slack >= 0:
         return math.inf
     total = pool.epsilon_sum()  # order infinity
-    if slack == 0 or not total > 0:
+    if slack == 0 or not 0 < total < math.inf:
         return total
     convert = epsilon_of_renyi_improved if improved else epsilon_of_renyi
     epsilons, weights = _sample(pool)
