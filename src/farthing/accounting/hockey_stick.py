@@ -9,13 +9,16 @@ certain; discrete noises are sums of positive terms with a stated error.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import flint
 import numpy as np
 
+from farthing.accounting.engines.grid_cells import lower_law, upper_law
 from farthing.accounting.engines.grid_events import loss_pair
-from farthing.accounting.engines.grid_pairs import ARGUMENT_ERROR, Direction, LossPair
+from farthing.accounting.engines.grid_pairs import Direction, LossPair
+from farthing.accounting.transforms import Array
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.balls import down, precision, up
@@ -24,6 +27,7 @@ from farthing.privacy.events import checked_real
 
 _BITS = (96, 256, 1024, 4096, 16384, 65536)
 _CUT = 800.0  # -log of the mass at which discrete noises are cut
+_FINE_CELLS = 1 << 17
 
 
 def hockey_stick_divergence(event: Event, epsilon: float, direction: Direction = "remove") -> Bounds:
@@ -52,20 +56,136 @@ def hockey_stick_divergence(event: Event, epsilon: float, direction: Direction =
         raise InvalidValue("epsilon", epsilon, "must be a finite number")
     if direction not in ("remove", "add"):
         raise InvalidValue("direction", direction, "must be 'remove' or 'add'")
-    if not isinstance(event, Sampled):
-        return _base(event, x)
-    q = event.probability
-    with precision(256):
-        e_x, chance = flint.arb(x).exp(), flint.arb(q)
-        if direction == "remove":
-            factor, e_y = chance, (e_x - 1 + chance)
-        else:
-            factor = 1 - e_x * (1 - chance)
-            e_y = chance * chance * e_x / factor if not factor.contains(0) else factor
-        if not q > 0 or not e_y > 0 or not factor > 0:
-            # All of the mass (remove) or none of it (add); where a ball cannot tell, both agree up to its radius.
-            flat = 1 - e_x if direction == "remove" else flint.arb(0)
-            return Bounds(max(0.0, down(flat)), min(1.0, max(0.0, up(abs(flat) + abs(factor).max(0) * 0 + _doubt(e_y)))))
-        y = (e_y / chance).log()
-        low, high = _base(event.event, down(y)), _base(event.event, up(y))  # the curve falls
-        return Bounds(max(0.0, down(factor) * high.lower), min(1.0, up(factor) * low.upper))
+    if isinstance(event, Sampled):
+        return _sampled(event, x, direction)
+    return _base(event, x)
+
+
+def _sampled(event: Sampled, x: float, direction: Direction) -> Bounds:
+    if event.probability == 0.0:
+        return _flat(x)
+    for bits in _BITS:
+        with precision(bits):
+            e_x, q = flint.arb(x).exp(), flint.arb(event.probability)
+            factor = q if direction == "remove" else 1 - e_x * (1 - q)
+            ratio = e_x - 1 + q if direction == "remove" else q * e_x
+            if direction == "remove" and ratio <= 0:
+                return _flat(x)
+            if direction == "add" and factor <= 0:
+                return Bounds(0.0, 0.0)
+            if not (ratio > 0 and factor > 0):
+                continue  # e^x is too near a kink to tell on which side: ask for more bits
+            y = (ratio / factor).log()
+            least, most = _base(event.event, up(y)), _base(event.event, down(y))  # the curve falls with y
+            return _unit(down(factor * least.lower), up(factor * most.upper))
+    return Bounds(_flat(x).lower, 1.0)
+
+
+def _unit(lower: float, upper: float) -> Bounds:
+    return Bounds(min(max(lower, 0.0), 1.0), min(max(upper, 0.0), 1.0))
+
+
+def _flat(x: float) -> Bounds:
+    """max(0, 1 - e^x): the curve of an event that reveals nothing."""
+    if x >= 0:
+        return Bounds(0.0, 0.0)
+    with precision(96):
+        value = -flint.arb(x).expm1()
+        return _unit(down(value), up(value))
+
+
+def _base(event: Event, x: float) -> Bounds:
+    if math.isinf(x):
+        return Bounds(1.0, 1.0) if x < 0 else Bounds(0.0, getattr(event, "delta", 0.0))
+    match event:
+        case RandomizedResponse(epsilon=epsilon):
+            return _ball(lambda: _response(epsilon, 0.0, x))
+        case ApproxDP(epsilon=epsilon, delta=delta):
+            return _ball(lambda: _response(epsilon, delta, x))
+        case LaplaceNoise(noise_multiplier=multiplier):
+            return _ball(lambda: _laplace(1 / flint.arb(multiplier), x))
+        case GaussianNoise(noise_multiplier=multiplier):
+            return _ball(lambda: _gaussian(1 / flint.arb(multiplier), x))
+    return _of_pair(loss_pair(event, "remove", _CUT), x)
+
+
+def _ball(formula: Callable[[], Any]) -> Bounds:
+    """The value of the formula, at growing precision until its ball is small next to it."""
+    value = None
+    for bits in _BITS:
+        with precision(bits):
+            value = formula()
+            if value.is_zero() or value.rel_accuracy_bits() > 60:
+                break
+    return _unit(down(value), up(value))
+
+
+def _response(epsilon: float, delta: float, x: float) -> Any:
+    leak, e_x = flint.arb(delta), flint.arb(x).exp()
+    if x >= epsilon:
+        return leak
+    if x <= -epsilon:
+        return 1 - (1 - leak) * e_x
+    # (e^e - e^x) / (1 + e^e), with nothing that overflows or cancels.
+    return leak + (1 - leak) * -(flint.arb(x) - epsilon).expm1() / (1 + (-flint.arb(epsilon)).exp())
+
+
+def _laplace(epsilon: Any, x: float) -> Any:
+    gap = flint.arb(x) - epsilon
+    if gap >= 0:
+        return flint.arb(0)
+    if flint.arb(x) + epsilon <= 0:
+        return -flint.arb(x).expm1()
+    # Where x is within rounding of epsilon or -epsilon the ball holds the value of the other branch too.
+    return -(gap / 2).expm1()
+
+
+def _gaussian(mu: Any, x: float) -> Any:
+    root = flint.arb(2).sqrt()
+    near = ((flint.arb(x) / mu - mu / 2) / root).erfc() / 2
+    far = ((flint.arb(x) / mu + mu / 2) / root).erfc() / 2
+    return near - flint.arb(x).exp() * far
+
+
+def _of_pair(pair: LossPair, x: float) -> Bounds:
+    """The curve of a pair given by atoms: a sum of positive terms. Sandwiched pairs are put on a fine grid first."""
+    if pair.density is None:
+        above, below = pair.atoms if pair.spread is None else pair.spread, pair.atoms
+        # Losses off by loss_error move the curve by as much along x.
+        most = _log_curve(above.loss, above.log_p + above.error, x - above.loss_error, 1.0)
+        least = _log_curve(below.loss, below.log_p - below.error, x + below.loss_error, -1.0)
+    else:
+        low, high = pair.density.loss(np.array([pair.density.low, pair.density.high]))
+        step = float(high - low) / _FINE_CELLS
+        law, sets = upper_law(pair, step, 0.0), lower_law(pair, step, 0.0)
+        most = _log_curve(
+            law.index.astype(np.float64) * step,
+            law.log_mass,
+            x - law.shift - 2.0**-50 * (abs(low) + abs(high)),
+            1.0,
+        )
+        # Each set of outcomes has the loss log P - log Q, whatever it is named.
+        least = _log_curve(sets.log_p - sets.log_q, sets.log_p, x + 2.0**-44 * (1 + abs(x)), -1.0)
+    most = float(np.logaddexp(most, pair.log_above))
+    if x < 0:
+        # Mass cut off below may count too: all of it has P-mass at most exp(log_below).
+        most = float(np.logaddexp(most, pair.log_below))
+    return _unit(
+        math.exp(min(least, 0.0)), math.exp(min(most, 0.0)) * (1 + 2.0**-50) if most > -math.inf else 0.0
+    )
+
+
+def _log_curve(loss: Array, log_p: Array, x: float, sign: float) -> float:
+    """log of the sum of P (1 - e^(x - loss)) over losses above x, rounded up (sign 1) or down (-1)."""
+    use = loss > x
+    if not use.any():
+        return -math.inf
+    terms = log_p[use] + np.log(-np.expm1(x - loss[use]))
+    size = float(np.max(np.abs(terms[np.isfinite(terms)]), initial=0.0))
+    total = float(np.logaddexp.reduce(terms)) if len(terms) < 64 else _log_sum(terms)
+    return total + sign * (2.0**-44 + 2.0**-50 * size)
+
+
+def _log_sum(terms: Array) -> float:
+    peak = float(np.max(terms))
+    return peak + math.log(float(np.sum(np.exp(terms - peak))))

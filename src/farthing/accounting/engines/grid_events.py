@@ -38,7 +38,9 @@ MOST_ATOMS = 1_000_000
 MOST_RUNS = 100_000
 """Into how many runs merged outcomes are gathered."""
 
-_LOW_CUT = 50.0  # -log of the P-mass that may be moved up from the low end: far below what a tilted law can feel
+_LOW_CUT = (
+    50.0  # -log of the P-mass that may be moved up from the low end: far below what a tilted law can feel
+)
 
 
 def is_symmetric(event: Event) -> bool:
@@ -56,9 +58,8 @@ def loss_pair(event: Event, direction: Direction, cut: float) -> LossPair:
     >>> loss_pair(RandomizedResponse(1.0), "remove", 50.0).atoms.loss.tolist()
     [-1.0, 1.0]
     """
-    probability = 1.0
-    if isinstance(event, Sampled):
-        event, probability = event.event, event.probability
+    probability = event.probability if isinstance(event, Sampled) else 1.0
+    event = event.event if isinstance(event, Sampled) else event
     if probability == 0.0:
         return _finite(np.zeros(1), np.zeros(1), np.zeros(1), 0.0, 0.0)
     match event:
@@ -151,7 +152,10 @@ def _discrete_laplace(epsilon: float, sensitivity: int) -> LossPair:
     edges = [1 + i * (s - 1) // runs for i in range(runs + 1)] if runs else [1]
     first, last = edges[:-1], [edge - 1 for edge in edges[1:]]
     end = -math.log1p(math.exp(-step))
-    series = np.log(-np.expm1(-step * np.array([float(1 + j - i) for i, j in zip(first, last, strict=True)]))) + end
+    series = (
+        np.log(-np.expm1(-step * np.array([float(1 + j - i) for i, j in zip(first, last, strict=True)])))
+        + end
+    )
     log_p = series - step * np.array([float(s - j) for j in last])
     middle = step * np.array([float(i + j - s) for i, j in zip(first, last, strict=True)])
     log_q = log_p - middle

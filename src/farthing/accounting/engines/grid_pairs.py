@@ -98,7 +98,9 @@ class Atoms:
         share = share_of_signal(self.loss, loss, probability, direction)
         size = np.abs(self.loss) * share + np.abs(loss)
         loss_error = float(np.max(self.loss_error * share + ARGUMENT_ERROR * size, initial=0.0))
-        return Atoms(loss, log_p, log_q, self.error + self.loss_error + ARGUMENT_ERROR * (1 + size), loss_error)
+        return Atoms(
+            loss, log_p, log_q, self.error + self.loss_error + ARGUMENT_ERROR * (1 + size), loss_error
+        )
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,9 @@ class Density:
     def log_p_and_q(self, y: Array) -> tuple[Array, Array]:
         """The logarithms of both densities at y."""
         loss = self.loss(y)
-        remove = self.direction == "remove"  # then Q is as it was and P = exp(loss) Q; else the other way round
+        remove = (
+            self.direction == "remove"
+        )  # then Q is as it was and P = exp(loss) Q; else the other way round
         if self.kind == "gaussian":
             known = -((y if remove else y - self.scale) ** 2) / 2 - math.log(2 * math.pi) / 2
         else:
@@ -162,8 +166,9 @@ class Density:
         """Absolute error of `loss(y)`: that of u, passed on by the sampling, and the functions on the way."""
         u, loss = self.base_loss(y), self.loss(y)
         size = np.abs(u) + (self.scale**2 if self.kind == "gaussian" else 0.0)
-        return ARGUMENT_ERROR * (share_of_signal(u, loss, self.probability, self.direction) * size + np.abs(loss))
-
+        return ARGUMENT_ERROR * (
+            share_of_signal(u, loss, self.probability, self.direction) * size + np.abs(loss)
+        )
 
     def sandwich(self) -> tuple[float, float]:
         """(a, b) with exp(-b) g(k) <= f(k) <= exp(a) g(k): a discrete Gaussian f against the rounded Gaussian g.
@@ -191,8 +196,9 @@ class Density:
 class LossPair:
     """One event in one direction: atoms, perhaps a density, and bounds on everything left out.
 
-    `spread`, when given, are atoms that dominate `atoms` and are used in its place for upper bounds. `infinite` is the P-mass of infinite loss. `log_above` and `log_below` bound the logarithm of the P-mass that was
-    cut off at high and at low losses. `largest_loss` bounds every finite loss, also those cut off.
+    `spread`, when given, are atoms that dominate `atoms` and take their place in upper bounds. `infinite` is the
+    P-mass of infinite loss. `log_above` and `log_below` bound the logarithm of the P-mass that was cut off at high and
+    at low losses. `largest_loss` bounds every finite loss, also those cut off.
     """
 
     atoms: Atoms

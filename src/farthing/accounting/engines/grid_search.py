@@ -1,0 +1,88 @@
+"""One-sided search on the proven curves: each epsilon returned was itself evaluated, so no root is trusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from farthing.accounting.engines.grid_compose import Curves
+from farthing.numerics import Bounds
+
+_MOST_STEPS = 100
+
+
+def last_above(
+    curve: Callable[[float], float], target: float, guess: float, slope: float, close: float
+) -> float:
+    """An x >= 0 with curve(x) > target, within about `close` of the crossing; -inf when even curve(0) <= target.
+
+    >>> x = last_above(lambda x: -x * x, -2.0, 1.0, 1.0, 1e-9)
+    >>> x * x < 2.0 < (x + 1e-8) ** 2
+    True
+    """
+    return _crossing(curve, target, guess, slope, close)[0]
+
+
+def first_below(
+    curve: Callable[[float], float], target: float, guess: float, slope: float, close: float
+) -> float:
+    """An x >= 0 with curve(x) <= target, within about `close` of the crossing; inf when none was found.
+
+    >>> x = first_below(lambda x: -x * x, -2.0, 1.0, 1.0, 1e-9)
+    >>> (x - 1e-8) ** 2 < 2.0 <= x * x
+    True
+    """
+    return _crossing(curve, target, guess, slope, close, below=True)[1]
+
+
+def _crossing(
+    curve: Callable[[float], float],
+    target: float,
+    guess: float,
+    slope: float,
+    close: float,
+    below: bool = False,
+) -> tuple[float, float]:
+    """Secant steps inside a bracket, each aimed a little to the wanted side of the crossing."""
+    low, high = -math.inf, math.inf
+    at_low = at_high = math.nan
+    x = max(guess, 0.0)
+    for step in range(_MOST_STEPS):
+        excess = curve(x) - target
+        if excess <= 0:
+            high, at_high = x, excess
+        else:
+            low, at_low = x, excess
+        if low > -math.inf and high < math.inf and at_low > at_high > -math.inf:
+            slope = (at_low - at_high) / (high - low)
+        if high == 0.0 or (below and -at_high <= slope * close) or (not below and at_low <= slope * close):
+            break
+        if high - low <= close:
+            break
+        # From the wanted side when that is known: it is the end that has to come closer.
+        x = (
+            high + at_high / slope
+            if math.isfinite(at_high) and (below or math.isinf(low))
+            else low + at_low / slope
+        )
+        x += (close if below else -close) / 2
+        if math.isinf(high):
+            x = max(x, low + close / 2) if math.isfinite(x) else low + 1 / slope
+            slope /= 1 + step / 4
+        elif math.isinf(low):
+            x = max(0.0, min(x, high - close / 2)) if math.isfinite(x) else high / 2
+            slope /= 1 + step / 4
+        elif not low < x < high or step % 9 == 8:
+            x = (low + high) / 2
+    return low, high
+
+
+def epsilon_between(curves: Curves, log_delta: float, guess: float, tolerance: float) -> Bounds:
+    """Bounds on the smallest epsilon >= 0 with D(epsilon) <= exp(log_delta)."""
+    slope = curves.upper.rate + 0.5
+    close = 1e-11 * max(1.0, abs(guess)) if curves.exact else tolerance / 500
+    high = first_below(curves.upper.log_delta, log_delta, guess, slope, close)
+    low = last_above(curves.lower.log_delta, log_delta, high if math.isfinite(high) else guess, slope, close)
+    low = max(low, 0.0)
+    # Splitting spreads a loss twice as much as merging narrows it, so the truth is nearer to the lower bound.
+    return Bounds(low, high, low + (high - low) / 3 if math.isfinite(high) else math.nan)
