@@ -82,8 +82,8 @@ def _sampled(transform: Transform, saddle: Saddle, lattice: Lattice | None, sket
         if points // 2 < 10 * most:  # else the lattice is too fine to be told from a continuum
             step, last = 2 * math.pi / (points * lattice.span), points // 2 + 1
             kernel = LatticeKernel(transform.top()[0], lattice.span)
-    if sketch is not None:
-        last = min(last, max(8, int(_sketch_reach(sketch) / step)))
+    if sketch is not None and (reach := _sketch_reach(sketch)) < math.inf:
+        last = min(last, max(8, int(reach / step)))
     parts: list[Phase] = []
     end, block = 0, 16
     while end < last:
