@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.accounting.theorems import basic_composition
@@ -42,6 +42,7 @@ def test_many_distinct_charges_still_round_up() -> None:
     assert exact <= Fraction(epsilon) == Fraction(delta) <= exact * (1 + Fraction(1, 10**12))
 
 
+@settings(max_examples=40)
 @given(pairs(max_size=8), pairs(min_size=1, max_size=1))
 def test_adding_a_charge_never_lowers_either_sum(
     charges: list[tuple[float, float]], more: list[tuple[float, float]]

@@ -15,7 +15,7 @@ from strategies import epsilons, leaks, target_deltas
 from theorems.transcripts import fails, holds, leak_exceeds
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(epsilons(), st.integers(1, 7), target_deltas(0.9), leaks())
 @example(50.0, 7, 0.3, 0.0)
 @example(300.0, 3, 0.3, 0.0)

@@ -12,7 +12,7 @@ from strategies import pairs, target_deltas
 from theorems.upper_bound_checks import check_degenerate, check_monotone, check_sound
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(pairs(max_size=6), target_deltas(0.9))
 @example([(5.0, 0.0)] * 6, 0.5)
 @example([(0.001, 0.0)] * 6, 1e-300)

@@ -32,6 +32,7 @@ def test_the_bound_is_the_heterogeneous_one_for_equal_charges(
     assert claim == other == math.inf or claim == pytest.approx(other, rel=1e-12)
 
 
+@settings(max_examples=40)
 @given(epsilons(), st.integers(0, 1000), target_deltas(), leaks())
 def test_more_and_larger_charges_never_cost_less(
     epsilon: float, k: int, delta_g: float, delta: float

@@ -24,7 +24,7 @@ def test_the_bound_holds_for_every_transcript(charges: list[tuple[float, float]]
     check_sound(_bound, charges, delta_g)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(pairs(max_size=8), target_deltas(0.9), st.floats(0.02, 0.99))
 @example([(0.1, 0.0)] * 8, 0.01, 0.02)
 @example([(5.0, 0.0), (0.001, 0.05)], 0.1, 0.5)

@@ -35,7 +35,7 @@ def test_no_pure_mechanism_diverges_more(epsilon: float, alpha: float, seed: int
     assert divergence_by_definition(q, p, alpha) <= bound + 1e-12
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(epsilon_lists(max_size=5), orders)
 def test_randomized_response_reaches_the_bound(charges: list[float], alpha: float) -> None:
     bound = renyi_of_pure_composition(charges, alpha)
@@ -50,6 +50,7 @@ def test_randomized_response_reaches_the_bound(charges: list[float], alpha: floa
         assert bound <= float(exact) * (1 + 1e-9) + 1e-13 / (alpha - 1)
 
 
+@settings(max_examples=40)
 @given(epsilon_lists(max_size=5), epsilons(), orders)
 def test_the_divergence_grows_with_charges_and_order(charges: list[float], more: float, alpha: float) -> None:
     base = renyi_of_pure_composition(charges, alpha)

@@ -26,7 +26,7 @@ def gaussian_delta(rho: float, epsilon: float) -> object:
     return ((above / root).erfc() - flint.arb(epsilon).exp() * (below / root).erfc()) / 2
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(rhos, target_deltas(0.9))
 def test_both_conversions_hold_for_gaussian_noise(rho: float, delta: float) -> None:
     for convert in CONVERSIONS:
@@ -47,6 +47,7 @@ def test_the_improved_conversion_is_never_worse(rho: float, delta: float) -> Non
     assert epsilon_of_zcdp_improved(rho, delta) <= epsilon_of_zcdp(rho, delta)
 
 
+@settings(max_examples=40)
 @given(rhos, target_deltas(0.9))
 def test_more_rho_or_less_delta_never_costs_less(rho: float, delta: float) -> None:
     for convert in CONVERSIONS:
