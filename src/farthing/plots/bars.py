@@ -61,9 +61,17 @@ def theorem_bars(rows: Iterable[NamedEpsilon], optimal: Bounds, subtitle: str = 
     labels = base.mark_text(align="left", dx=5, fontSize=12).encode(text="label:N")
     return finished(
         (drawn + labels).properties(width=480, height=alt.Step(26)),
-        "What each theorem charges for the same mechanisms",
+        _claim(bars),
         subtitle or "Shorter is cheaper; percentages are what a theorem wastes over the optimum.",
     )
+
+
+def _claim(bars: list[Row]) -> str:
+    if len(bars) < 2 or bars[0]["theorem"] != "optimal" or not bars[0]["epsilon"] > 0:
+        return "What each theorem charges for the same mechanisms"
+    dearest = bars[-1]
+    times = dearest["epsilon"] / bars[0]["epsilon"]
+    return f"The dearest theorem ({dearest['theorem']}) charges {times:.3g} times the optimum"
 
 
 def _bar(name: str, epsilon: float, optimum: float) -> Row:

@@ -32,25 +32,32 @@ from farthing.privacy.events import checked_count, checked_delta, checked_epsilo
 
 SPREADS = (1.0, 10.0, 100.0, 1000.0)
 LARGEST = (0.5, 1.0, 2.0, 5.0)
-SPREAD_KS = (10, 14, 20, 25, 30, 40, 50, 60, 80, 100, 140, 200, 300, 500, 1000, 2000, 5000, 10_000)
-SMALL_KS = (
+SPREAD_KS = (
     10,
+    14,
     20,
+    25,
+    30,
+    35,
+    40,
+    45,
     50,
+    60,
+    70,
+    80,
+    90,
     100,
+    120,
+    140,
+    160,
     200,
+    300,
     500,
     1000,
     2000,
-    5000,
-    10_000,
-    20_000,
-    50_000,
-    100_000,
-    200_000,
-    500_000,
-    1_000_000,
 )
+SMALL_KS = tuple(round(10 ** (power / 4)) for power in range(4, 25))
+_BOX = {"fillColor": "white", "padding": 6, "strokeColor": "#ddd"}
 
 
 def spread_gap(
@@ -90,32 +97,42 @@ def dominated_gap(
     ]  # fmt: skip
 
 
-def heterogeneous_gap(delta: float = 1e-6) -> Any:
+def heterogeneous_gap(
+    spread: Sequence[Row] | None = None, dominated: Sequence[Row] | None = None, delta: float = 1e-6
+) -> Any:
     """The KOV closed form divided by the optimum, for spread lists and for dominated lists.
 
-    >>> chart = heterogeneous_gap()
+    The rows are those of `spread_gap` and `dominated_gap`; left out, they are computed at `delta`.
+
+    >>> chart = heterogeneous_gap(spread_gap(ks=(100, 1000)), dominated_gap(ks=(100, 1000)))
     >>> len(chart.to_dict()["hconcat"])
     2
     """
     delta = checked_delta(delta)
-    spread, dominated = spread_gap(delta=delta), dominated_gap(delta=delta)
+    spread_rows = spread_gap(delta=delta) if spread is None else spread
+    dominated_rows = dominated_gap(delta=delta) if dominated is None else dominated
     alt = altair()
     left = _panel(
-        [{**row, "list": f"{row['spread']:,.0f} : 1"} for row in spread], "greatest : least epsilon",
-        "number of mechanisms k", "Spread: sum of squares 1", SPREAD_KS,
-    )  # fmt: skip
+        [{**row, "list": f"{row['spread']:,.0f} : 1"} for row in spread_rows],
+        "Spread: epsilons in geometric progression, sum of squares 1",
+        "number of mechanisms k",
+        alt.Legend(title="greatest : least epsilon", orient="bottom-right", **_BOX),
+    )
     right = _panel(
-        [{**row, "list": f"{row['largest']:g}"} for row in dominated], "large epsilon",
-        "number of small mechanisms", "Dominated: one large, small squares sum to 0.01", SMALL_KS,
-    )  # fmt: skip
-    worst_spread, worst = max(row["ratio"] for row in spread), max(row["ratio"] for row in dominated)
+        [{**row, "list": f"{row['largest']:g}"} for row in dominated_rows],
+        "Dominated: one large epsilon, squares of the small sum to 0.01",
+        "number of small mechanisms",
+        alt.Legend(title="large epsilon", orient="top-left", **_BOX),
+    )
+    worst_spread = max(row["ratio"] for row in spread_rows)
+    worst = max(row["ratio"] for row in dominated_rows)
     return finished(
         alt.hconcat(left, right, spacing=36).resolve_scale(color="independent", strokeDash="independent"),
-        f"On unequal charges the KOV bound wastes up to {100 * (worst_spread - 1):.0f} %, "
-        f"and {worst:.1f} times the optimum when one charge dominates",
-        [f"KOV closed form (Theorem 3.5) divided by the optimum at delta = {delta:g}. "
-         "At 1 both are the plain sum; the dip at large k is the Gaussian limit."],
-    )  # fmt: skip
+        f"On unequal charges the KOV bound charges up to {worst_spread:.2f} times the optimum, "
+        f"and {worst:.1f} times when one dominates",
+        f"KOV closed form (Theorem 3.5) divided by the optimum at delta = {delta:g}. "
+        "At 1 both are the plain sum; for large k the spread no longer matters.",
+    )
 
 
 def _gap(epsilons: np.ndarray, counts: np.ndarray, delta: float) -> dict[str, float]:
@@ -125,27 +142,33 @@ def _gap(epsilons: np.ndarray, counts: np.ndarray, delta: float) -> dict[str, fl
     return {"optimal": optimal, "kov": kov, "gap": kov - optimal, "ratio": kov / optimal}
 
 
-def _panel(rows: Sequence[Row], legend: str, x_title: str, title: str, ks: Sequence[int]) -> Any:
+def _panel(rows: Sequence[Row], title: str, x_title: str, legend: Any) -> Any:
     alt = altair()
-    names = list(dict.fromkeys(str(row["list"]) for row in rows))
-    colours = [BLACK, BLUE, VERMILLION, GREEN, PURPLE, ORANGE][: len(names)]
-    dashes = [[1, 0], [7, 3], [8, 3, 2, 3], [2, 3], [4, 2], [1, 3]][: len(names)]
-    powers = range(round(math.log10(min(ks))), round(math.log10(max(ks))) + 1)
+    names = list(dict.fromkeys(row["list"] for row in rows))
+    colours = alt.Scale(domain=names, range=[BLACK, BLUE, VERMILLION, GREEN, PURPLE, ORANGE][: len(names)])
+    dashes = alt.Scale(
+        domain=names, range=[[1, 0], [7, 3], [8, 3, 2, 3], [2, 3], [4, 2], [1, 3]][: len(names)]
+    )
+    ks = [math.log10(row["k"]) for row in rows]
+    ticks = [10.0**power for power in range(round(min(ks)), round(max(ks)) + 1)]
+    heading = alt.TitleParams(title, fontSize=12, fontWeight="normal", anchor="start")
     return (
-        alt.Chart(data_of(rows), title=alt.TitleParams(title, fontSize=12, fontWeight="normal", anchor="start"))
+        alt.Chart(data_of(rows), title=heading)
         .mark_line(strokeWidth=2.2)
         .encode(
             x=alt.X(
-                "k:Q", title=f"{x_title} (log scale)", scale=alt.Scale(type="log", nice=False),
-                axis=alt.Axis(values=[10.0**power for power in powers], format="~s"),
+                "k:Q",
+                title=f"{x_title} (log scale)",
+                scale=alt.Scale(type="log", nice=False),
+                axis=alt.Axis(values=ticks, format="~s"),
             ),
             y=alt.Y("ratio:Q", title="KOV bound / optimum", scale=alt.Scale(zero=False)),
-            color=alt.Color("list:N", title=legend, sort=names, scale=alt.Scale(domain=names, range=colours)),
-            strokeDash=alt.StrokeDash("list:N", title=legend, sort=names, scale=alt.Scale(domain=names, range=dashes)),
+            color=alt.Color("list:N", sort=names, legend=legend, scale=colours),
+            strokeDash=alt.StrokeDash("list:N", sort=names, legend=legend, scale=dashes),
             tooltip=[
-                alt.Tooltip("list:N", title=legend), alt.Tooltip("k:Q"), alt.Tooltip("kov:Q", format=".4g"),
-                alt.Tooltip("optimal:Q", format=".4g"), alt.Tooltip("ratio:Q", format=".3g"),
+                alt.Tooltip("list:N"),
+                *(alt.Tooltip(f"{field}:Q", format=".4g") for field in ("k", "kov", "optimal", "ratio")),
             ],
         )
-        .properties(width=300, height=300)
-    )  # fmt: skip
+        .properties(width=400, height=300)
+    )

@@ -44,29 +44,22 @@ def privacy_regions(epsilon: float = 0.4, delta: float = 0.1, ks: Sequence[int] 
     shades = [
         _SHADES[round(place * (len(_SHADES) - 1) / max(1, len(folds) - 1))] for place in range(len(folds))
     ]
+    scale, title = alt.Scale(domain=names, range=shades), "mechanisms composed"
     regions = (
         alt.Chart(data_of(rows))
         .mark_line(strokeWidth=1.8, fillOpacity=0.07, strokeJoin="round")
         .encode(
-            x=_probability_axis("P_FA", "probability of false alarm, P_FA", 1),
-            y=_probability_axis("P_MD", "probability of missed detection, P_MD", 1),
+            x=_probability_axis("P_FA", "probability of false alarm, P_FA"),
+            y=_probability_axis("P_MD", "probability of missed detection, P_MD"),
             order=alt.Order("place:Q"),
-            color=alt.Color("fold:N", scale=alt.Scale(domain=names, range=shades), legend=None),
-            fill=alt.Fill("fold:N", scale=alt.Scale(domain=names, range=shades), legend=None),
+            # Stroke and fill of one field share one legend; the innermost region comes first in it.
+            stroke=alt.Stroke("fold:N", scale=scale, sort=names, title=title),
+            fill=alt.Fill("fold:N", scale=scale, sort=names, title=title),
             tooltip=_tooltips("fold", "P_FA", "P_MD"),
         )
     )
-    # Names on the curves themselves, where each crosses P_FA = P_MD: nobody has to match shades with a legend.
-    labels = (
-        alt.Chart(data_of([_label_row(rows, k) for k in folds]))
-        .mark_text(align="left", baseline="bottom", dx=4, dy=-2, fontSize=12, fontWeight="bold")
-        .encode(
-            x="P_FA:Q", y="P_MD:Q", text="fold:N",
-            color=alt.Color("fold:N", scale=alt.Scale(domain=names, range=shades), legend=None),
-        )
-    )  # fmt: skip
     return finished(
-        (_blind_guesses() + regions + labels).properties(width=420, height=420),
+        (_blind_guesses() + regions).properties(width=420, height=420),
         "Each further mechanism lets an attacker come closer to certainty",
         [f"Regions that k mechanisms of ({epsilon:g}, {delta:g})-DP guarantee together (optimal composition).",
          "The grey diagonal is blind guessing; the origin is an attacker who is never wrong."],
@@ -90,8 +83,8 @@ def compare_regions(epsilon: float = 0.1, delta: float = 0.001, k: int = 30) -> 
         alt.Chart(data_of(rows))
         .mark_line(strokeWidth=2.2)
         .encode(
-            x=_probability_axis("P_FA", "probability of false alarm, P_FA", 1),
-            y=_probability_axis("P_MD", "probability of missed detection, P_MD", 1),
+            x=_probability_axis("P_FA", "probability of false alarm, P_FA"),
+            y=_probability_axis("P_MD", "probability of missed detection, P_MD"),
             order=alt.Order("place:Q"),
             tooltip=_tooltips("theorem", "P_FA", "P_MD"),
             **theorem_encoding("lower boundary by"),
@@ -99,7 +92,7 @@ def compare_regions(epsilon: float = 0.1, delta: float = 0.001, k: int = 30) -> 
     )
     return finished(
         (_blind_guesses() + curves).properties(width=420, height=420),
-        "The same mechanisms, and how much of an attack each theorem rules out",
+        "The optimum rules out far more attacks than the older theorems do",
         [f"{k} mechanisms of ({epsilon:g}, {delta:g})-DP: no test gets below the curve.",
          "The optimum is the highest curve that is true; the grey diagonal is blind guessing."],
     )  # fmt: skip
@@ -152,17 +145,6 @@ def _polygon_rows(epsilon: float, delta: float, k: int) -> list[Row]:
     ]
 
 
-def _label_row(rows: Sequence[Row], k: int) -> Row:
-    """Where the lower boundary of the k-fold region crosses the diagonal P_FA = P_MD."""
-    lower = [
-        (row["P_FA"], row["P_MD"]) for row in rows if row["k"] == k and row["P_FA"] + row["P_MD"] <= 1 + 1e-9
-    ]
-    differences = np.array([beta - alpha for alpha, beta in lower])
-    order = np.argsort(differences)
-    crossing = float(np.interp(0.0, differences[order], np.array([alpha for alpha, _ in lower])[order]))
-    return {"fold": _fold_name(k), "P_FA": crossing, "P_MD": crossing}
-
-
 def _fold_name(k: int) -> str:
     return f"k = {k}"
 
@@ -173,10 +155,10 @@ def _blind_guesses() -> Any:
     return alt.Chart(data_of(ends)).mark_line(color="#b5b5b5", strokeWidth=1).encode(x="P_FA:Q", y="P_MD:Q")
 
 
-def _probability_axis(field: str, title: str, top: float) -> Any:
+def _probability_axis(field: str, title: str) -> Any:
     alt = altair()
     channel = alt.X if field == "P_FA" else alt.Y
-    return channel(f"{field}:Q", title=title, scale=alt.Scale(domain=[0, top]), axis=alt.Axis(tickCount=5))
+    return channel(f"{field}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5))
 
 
 def _tooltips(name: str, *fields: str) -> list[Any]:
