@@ -79,9 +79,8 @@ def _sampled(transform: Transform, saddle: Saddle, lattice: Lattice | None, sket
     step, last = dyadic(2 * math.pi / period), most
     if lattice is not None:
         points = max(3, math.ceil(period / lattice.span)) | 1
-        if points // 2 < 10 * most:  # else the lattice is too fine to be told from a continuum
-            step, last = 2 * math.pi / (points * lattice.span), points // 2 + 1
-            kernel = LatticeKernel(transform.top()[0], lattice.span)
+        step, last = 2 * math.pi / (points * lattice.span), min(points // 2 + 1, 10 * most)
+        kernel = LatticeKernel(transform.top()[0], lattice.span)
     if sketch is not None and (reach := _sketch_reach(sketch)) < math.inf:
         last = min(last, max(8, int(reach / step)))
     parts: list[Phase] = []

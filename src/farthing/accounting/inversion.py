@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 _SLACK = 2.0**-46  # comparisons of logarithms: the rounding of log and of the sums that made them
@@ -26,6 +27,7 @@ def least_epsilon(
     is at or above it. D decreases, so the answer lies between. `top` is the largest loss: D(top) = 0.
     """
     slope = max(slope, 1e-12)
+    log_delta = lru_cache(maxsize=4)(log_delta)  # both searches start at the guess
     guess = min(max(guess, 0.0), top)
 
     def excess_above(x: float) -> float:

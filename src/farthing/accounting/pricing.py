@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from farthing.accounting.engines.grid import GridComposition
 
 _GOAL = 1e-7  # width of the sandwich for generic epsilons, in epsilon
-_FINE_GOAL = 5e-10  # the same for decimals whose lattice is too fine to walk through
+_FINE_GOAL = 8e-10  # the same for decimals whose lattice is too fine to walk through
 _TOP = 1e-13  # relative distance from the largest loss at which one atom decides
 
 

@@ -33,7 +33,8 @@ from farthing.accounting.saddle import Aliases, Saddle, dyadic, nodes
 from farthing.accounting.transforms import ARGUMENT_ERROR, Array, Phase, Transform
 
 _BLOCK = 16
-_TRIES = ((200, 1), (2000, 4), (20_000, 16))  # factors used, and how much smaller the boxes are, in turn
+_TRIES = ((80, 1), (400, 2), (4000, 8))  # factors used, and how much smaller the boxes are, in turn
+_HOPELESS = -40.0  # a typical log |Phi| above which no box bound will be small enough
 _MOST_BOX_WORK = 1e8  # factors times boxes in one zone
 _NEGLIGIBLE = -40.0  # log of what no longer matters in double precision
 
@@ -105,7 +106,7 @@ def smoothing_for(goal: float, c: float) -> float:
 
 
 def prove(
-    transform: Transform, saddle: Saddle, lattice: Lattice | None, goal: float, work: float = 4e8
+    transform: Transform, saddle: Saddle, lattice: Lattice | None, goal: float, work: float = 1e9
 ) -> Proof:
     """Sample the line through `saddle` and bound the rest.
 
@@ -224,6 +225,9 @@ def _far_part(
     """
     left_out = 0.0
     weak: list[tuple[float, int, int]] = []
+    # With few factors |Phi| stays too large for boxes to help: then everything is sampled, as far as that goes.
+    if boxes.typical() > _HOPELESS and stop - first <= budget:
+        return _Far([(first, stop)] if stop > first else [], 0.0)
     start, zones = first, max(1, math.ceil(math.log2(max(stop, 2) / max(first, 1))))
     while start < stop:
         end = min(stop, 2 * start)
