@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import pytest
+from mpmath import mp, mpf
 
 from farthing.accounting.filters import Odometer, RenyiFilter
+from farthing.accounting.filters.exact_amounts import exact
 from farthing.privacy import GaussianNoise, LaplaceNoise
 
 
@@ -80,6 +82,36 @@ def test_reading_costs_little_over_a_filter_of_the_same_size(charge: object) -> 
             for a in (1.5, 2, 3, 5, 8, 14, 25, 50, 100, 200, 400, 800)
         )
         assert best <= reading <= 1.4 * best
+
+
+@pytest.mark.parametrize("charge", [0.05, LaplaceNoise(7.0), GaussianNoise(3.0)])
+def test_reading_solves_its_equation_and_is_verified(charge: object) -> None:
+    """The mixture written out again in another arithmetic, at the reading and a hair below it."""
+    delta, count = 1e-6, 400
+    meter = Odometer(delta, leak=0).charge(charge, count)  # type: ignore[arg-type]
+    alphas = [1 + mpf(2) ** j for j in range(-3, 13)]
+
+    def mixture(epsilon: float) -> mpf:
+        sums = [count * _divergence(charge, alpha) for alpha in alphas]
+        terms = [mp.exp((a - 1) * (mpf(epsilon) - s)) for a, s in zip(alphas, sums, strict=True)]
+        return mp.fsum(terms) / len(terms)
+
+    assert mixture(meter.epsilon) * (1 + mpf(10) ** -12) >= 1 / mpf(delta)
+    assert mixture(meter.epsilon * (1 - 1e-9)) < 1 / mpf(delta)
+    assert meter._reaches(meter.epsilon, exact(delta))
+    assert not meter._reaches(meter.epsilon * (1 - 1e-9), exact(delta))
+    assert not meter._reaches(math.nan, exact(delta)) and not meter._reaches(math.inf, exact(delta))
+
+
+def _divergence(charge: object, alpha: mpf) -> mpf:
+    if isinstance(charge, GaussianNoise):
+        return alpha / (2 * charge.noise_multiplier**2)
+    if isinstance(charge, LaplaceNoise):
+        e = 1 / mpf(charge.noise_multiplier)
+        moment = alpha * mp.exp((alpha - 1) * e) + (alpha - 1) * mp.exp(-alpha * e)
+        return mp.log(moment / (2 * alpha - 1)) / (alpha - 1)
+    e = mpf(charge)
+    return mp.log(mp.cosh((alpha - mpf(1) / 2) * e) / mp.cosh(e / 2)) / (alpha - 1)
 
 
 def test_reading_never_falls_and_never_exceeds_the_plain_sum() -> None:

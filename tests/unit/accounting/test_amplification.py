@@ -8,8 +8,10 @@ import random
 from fractions import Fraction
 
 import pytest
+from mpmath import mp, mpf
 
 from farthing.accounting.amplification import group_privacy, sampled_approx_dp, sampled_without_replacement
+from farthing.accounting.filters.exact_amounts import exact
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,
@@ -105,14 +107,22 @@ def test_discrete_noise_of_a_group_is_the_same_noise() -> None:
     assert event.noise_multiplier * 6 == pytest.approx(2.0, rel=1e-15)
 
 
-def test_multipliers_round_down_and_costs_round_up() -> None:
-    for size in range(1, 200):
-        event = group_privacy(LaplaceNoise(1.0), size)
-        assert isinstance(event, LaplaceNoise)
-        assert Fraction(event.noise_multiplier) <= Fraction(1, size) * (1 + Fraction(1, 2**52))
-        pair = group_privacy(1 / 3, size)
+@pytest.mark.parametrize("kind", [GaussianNoise, LaplaceNoise, DiscreteGaussianNoise, DiscreteLaplaceNoise])
+def test_multipliers_round_down(kind: type) -> None:
+    for size in range(1, 100):
+        multiplier = group_privacy(kind(1.0), size).noise_multiplier  # type: ignore[attr-defined]
+        assert exact(multiplier) <= Fraction(1, size)
+        assert multiplier == pytest.approx(1 / size, rel=1e-15)
+
+
+def test_costs_round_up() -> None:
+    for size in range(1, 100):
+        pair = group_privacy((1 / 3, 1e-9 / 3), size)
         assert isinstance(pair, ApproxDP)
-        assert Fraction(pair.epsilon) >= size * Fraction(1 / 3)
+        assert exact(pair.epsilon) >= size * Fraction(1 / 3)
+        with mp.workdps(40):
+            powers = mp.fsum(mp.exp(i * mpf(1 / 3)) for i in range(size))
+            assert mpf(pair.delta) >= mpf(1e-9 / 3) * powers
 
 
 def test_group_of_a_sampled_event_goes_through_its_pair() -> None:

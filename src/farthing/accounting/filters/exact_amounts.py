@@ -13,16 +13,13 @@ one tenth is off by 6e-18, the rounding of its own parameter; sums add nothing t
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
-_PRECISION_BITS = 160
-_PRECISION_LOCK = threading.RLock()
+from farthing.numerics.balls import precision
 
 # 1/3 + 1/7 + ... would grow without end; past this many bits a sum is rounded up instead.
 _MAX_BITS = 8192
@@ -75,15 +72,9 @@ def bounded(amount: Fraction) -> Fraction:
     return Fraction(math.ceil(amount * 2**_MAX_BITS), 2**_MAX_BITS)
 
 
-@contextmanager
-def precise_balls() -> Iterator[None]:
-    """Ball arithmetic with enough bits that rounding never decides a charge people care about.
-
-    The setting belongs to the whole process, hence the lock. Balls enclose at any precision, so a thread that
-    changes it elsewhere can only widen an answer, never make it wrong.
-    """
-    with _PRECISION_LOCK, ctx.workprec(_PRECISION_BITS):
-        yield
+def precise_balls() -> AbstractContextManager[None]:
+    """Ball arithmetic with enough bits that rounding never decides a charge people care about."""
+    return precision(160)
 
 
 def ball(amount: Fraction) -> Any:
