@@ -120,7 +120,7 @@ def test_what_remains_can_be_charged_and_little_more_cannot(
     assert budget.admits(left)
     assert budget.charge(left).spent.epsilon <= size[0]
     assert not budget.admits(left.epsilon * (1 + 1e-9) + 1e-9)
-    assert not budget.admits((0.0, math.nextafter(left.delta, 1.0)))
+    assert not budget.admits((0.0, left.delta * (1 + 1e-15) + 1e-320))
 
 
 @every_filter

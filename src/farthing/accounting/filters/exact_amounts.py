@@ -1,9 +1,9 @@
 """Amounts of privacy as exact fractions: how a typed number is read, and how a sum is shown.
 
 A budget of 0.3 must admit three charges of 0.1, and a fourth must not slip in. Floats get the first wrong
-(0.1 + 0.1 + 0.1 > 0.3), a tolerance gets the second wrong. So a double that some decimal of at most 15
-significant digits names is read as that decimal (every such decimal survives the trip through a double): 0.1 is
-one tenth. Any other double is the result of arithmetic and is read as exactly the number it is. Sums are then
+(0.1 + 0.1 + 0.1 > 0.3), a tolerance gets the second wrong. So a double that some decimal of at most 12
+significant digits names is read as that decimal: 0.1 is one tenth. Any other double is the result of arithmetic
+(one result in ten thousand looks like a decimal by chance) and is read as exactly the number it is. Sums are then
 exact, and comparisons need no tolerance.
 
 What the reading means: the guarantee is about the decimals. A mechanism that honours the double 0.1 and not
@@ -33,12 +33,12 @@ def exact(number: float) -> Fraction:
     >>> exact(0.1 + 0.2) == exact(0.3)
     False
     """
-    text = f"{number:.15g}"
+    text = f"{number:.12g}"
     return Fraction(text) if float(text) == number else Fraction(number)
 
 
 def float_down(amount: Fraction) -> float:
-    """The largest double that stands for at most `amount` >= 0.
+    """A double that stands for at most `amount` >= 0: the largest, or the one below it.
 
     >>> float_down(exact(0.3) - exact(0.1))
     0.2
@@ -49,11 +49,13 @@ def float_down(amount: Fraction) -> float:
         number = float(amount)
     except OverflowError:
         return math.nextafter(math.inf, 0.0)
-    return number if exact(number) <= amount else math.nextafter(number, -math.inf)
+    # Either the decimal it names is the amount, or it is below by both readings.
+    fits = exact(number) == amount or max(exact(number), Fraction(number)) <= amount
+    return number if fits else math.nextafter(number, -math.inf)
 
 
 def float_up(amount: Fraction) -> float:
-    """The smallest double that stands for at least `amount` >= 0; infinity past the largest.
+    """A double that stands for at least `amount` >= 0: the smallest, or the one above it; else infinity.
 
     >>> float_up(exact(0.1) * 3)
     0.3
@@ -62,7 +64,8 @@ def float_up(amount: Fraction) -> float:
         number = float(amount)
     except OverflowError:
         return math.inf
-    return number if exact(number) >= amount else math.nextafter(number, math.inf)
+    fits = exact(number) == amount or min(exact(number), Fraction(number)) >= amount
+    return number if fits else math.nextafter(number, math.inf)
 
 
 def bounded(amount: Fraction) -> Fraction:
