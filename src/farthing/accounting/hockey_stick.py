@@ -150,7 +150,7 @@ def _gaussian(mu: Any, x: float) -> Any:
 def _of_pair(pair: LossPair, x: float) -> Bounds:
     """The curve of a pair given by atoms: a sum of positive terms. Sandwiched pairs are put on a fine grid first."""
     if pair.density is None:
-        above, below = pair.atoms if pair.spread is None else pair.spread, pair.atoms
+        above, below = pair.atoms if pair.dominating is None else pair.dominating.atoms, pair.atoms
         # Losses off by loss_error move the curve by as much along x.
         most = _log_curve(above.loss, above.log_p + above.error, x - above.loss_error, 1.0)
         least = _log_curve(below.loss, below.log_p - below.error, x + below.loss_error, -1.0)
@@ -166,10 +166,9 @@ def _of_pair(pair: LossPair, x: float) -> Bounds:
         )
         # Each set of outcomes has the loss log P - log Q, whatever it is named.
         least = _log_curve(sets.log_p - sets.log_q, sets.log_p, x + 2.0**-44 * (1 + abs(x)), -1.0)
-    most = float(np.logaddexp(most, pair.log_above))
-    if x < 0:
-        # Mass cut off below may count too: all of it has P-mass at most exp(log_below).
-        most = float(np.logaddexp(most, pair.log_below))
+    top = pair if pair.dominating is None else pair.dominating
+    # Cut off mass may count in full, at either end.
+    most = float(np.logaddexp.reduce([most, top.log_infinite, top.log_above, top.log_below]))
     return _unit(
         math.exp(min(least, 0.0)), math.exp(min(most, 0.0)) * (1 + 2.0**-50) if most > -math.inf else 0.0
     )

@@ -41,7 +41,7 @@ def least_epsilon(
 
 def _from_above(excess: Callable[[float], float], guess: float, slope: float, top: float) -> float:
     """The least x found with excess(x) <= 0; `top` is always one."""
-    x = _near_root(excess, guess, slope, top)
+    x, slope = _near_root(excess, guess, slope, top)
     step = 0.0
     for _ in range(80):
         value = excess(x)
@@ -56,7 +56,7 @@ def _from_above(excess: Callable[[float], float], guess: float, slope: float, to
 
 def _from_below(excess: Callable[[float], float], guess: float, slope: float) -> float:
     """The largest x found with excess(x) >= 0; 0 is always allowed."""
-    x = _near_root(excess, guess, slope, math.inf)
+    x, slope = _near_root(excess, guess, slope, math.inf)
     step = 0.0
     for _ in range(80):
         if x <= 0:
@@ -69,12 +69,18 @@ def _from_below(excess: Callable[[float], float], guess: float, slope: float) ->
     return 0.0
 
 
-def _near_root(excess: Callable[[float], float], x: float, slope: float, top: float) -> float:
-    """A few steps of Newton towards excess = 0, unless the guess is as good already."""
-    for _ in range(3):
+def _near_root(excess: Callable[[float], float], x: float, slope: float, top: float) -> tuple[float, float]:
+    """A few secant steps towards excess = 0, and the slope there."""
+    before: tuple[float, float] | None = None
+    for _ in range(6):
         value = excess(x)
-        step = value / slope
-        if not math.isfinite(step) or abs(step) < 1e-13 * max(x, 1e-3):
+        if not math.isfinite(value):
             break
-        x = min(max(x + step, 0.0), top)
-    return x
+        if before is not None and x != before[0]:
+            secant = (before[1] - value) / (x - before[0])
+            slope = secant if 0.01 * slope < secant < 100 * slope else slope
+        step = value / slope
+        if abs(step) < 1e-13 * max(x, 1e-3):
+            break
+        before, x = (x, value), min(max(x + step, 0.0), top)
+    return x, slope

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from farthing.accounting.engines.grid import GridComposition
 
 _GOAL = 1e-7  # width of the sandwich for generic epsilons, in epsilon
-_FINE_GOAL = 8e-10  # the same for decimals whose lattice is too fine to walk through
+_FINE_GOAL = 4.5e-10  # the same for decimals whose lattice is too fine to walk through
 _TOP = 1e-13  # relative distance from the largest loss at which one atom decides
 
 
@@ -263,13 +263,13 @@ class Pricing:
 
     def _estimated(self, log_target: float) -> Bounds:
         if self.charges.k <= 26 and self._atoms_fit():
-            x = self._atoms.root(log_target)
+            x = self._root_by_atoms(log_target)
             margin = 1e-12 * (1 + x)
             return Bounds(max(0.0, x - margin), x + margin, x, proven=False)
         transform = self._cheap_transform()
         line = self._estimate_line(saddle_for_delta(transform, log_target))
         if line.margin > 1e-9 and self._atoms_fit():
-            x = self._atoms.root(log_target)
+            x = self._root_by_atoms(log_target)
             margin = 1e-12 * (1 + x)
         else:
             x = line.root(log_target)
@@ -302,11 +302,13 @@ class Pricing:
     def _atoms(self) -> Atoms:
         return Atoms.of(self.transform)
 
+    def _root_by_atoms(self, log_target: float) -> float:
+        return self._atoms.root(log_target, saddle_for_delta(self.transform, log_target).x)
+
     def _solve(self, log_target: float) -> _Solved:
         """The engine for the root of log D = log_target."""
         if self._atoms_fit():
-            x = self._atoms.root(log_target)
-            return self._solved_by_atoms(x)
+            return self._solved_by_atoms(self._root_by_atoms(log_target))
         return self._solved_on_line(self._saddle_for_delta(log_target), log_target)
 
     def _saddle_for_delta(self, log_target: float) -> Saddle:

@@ -124,11 +124,11 @@ class Atoms:
         plus, minus = self._sums(x)
         return minus / (plus - minus) if plus > minus > 0 else 1.0
 
-    def root(self, log_target: float) -> float:
+    def root(self, log_target: float, start: float) -> float:
         """The x where D(x) is the target, by Newton in exp(x), in which D is convex; no error bounds."""
         target = math.exp(log_target - self.log_mass)
         low, high = 0.0, self.top
-        x = low
+        x = start if low < start < high else low
         for _ in range(200):
             plus, minus = self._sums(x)
             value = plus - minus - target
@@ -136,12 +136,12 @@ class Atoms:
                 low = x
             else:
                 high = x
-            # d/dx D = -(the second sum); Newton in exp(x): a convex decreasing function is approached from the left.
-            fresh = x + math.log1p(value / minus) if minus > 0 and value > -minus else high
+            # d/dx D = -(the second sum), so d/d exp(x) is that over exp(x).
+            fresh = x + math.log1p(value / minus) if minus > 0 and value > -minus else low
             if not low < fresh < high:
                 fresh = (low + high) / 2
-            if abs(fresh - x) <= 4e-16 * max(abs(x), 1e-300) or high - low <= 1e-16 * high:
-                return fresh
+            if abs(value) <= 4e-16 * (plus + minus) or abs(fresh - x) <= 4e-16 * x or high - low <= 2e-16 * high:
+                return x
             x = fresh
         return x
 

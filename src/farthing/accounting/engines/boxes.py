@@ -48,9 +48,10 @@ class BoxBounds:
         fastest = high * self.epsilons[np.maximum(slow - 1, 0)] if len(self.epsilons) else high
         out -= self.spread[slow] * low * low * np.maximum(1 - fastest**2 / 3, 2 / 3) / 2
         chosen = self._chosen(float(low[0]), factors)
-        fast = chosen[self.epsilons[chosen] > 1 / float(high.min())]
+        fast = chosen[self.epsilons[chosen] > 1 / float(high.max())]
         if len(fast):
             e, w, sech2 = self.epsilons[fast], self.weights[fast], self.sech2[fast]
+            single = bool(np.all(w == 1))
             rows = max(1, _CHUNK // len(e))
             for start in range(0, len(low), rows):
                 part = slice(start, start + rows)
@@ -60,13 +61,11 @@ class BoxBounds:
                 np.maximum(sine, 0.0, out=sine)
                 np.sin(sine, out=sine)
                 square = 1 - sech2 * sine * sine
-                # |Phi|^(2 w) by squaring; a factor used less often than it occurs still gives a bound.
-                for copies in (2, 4, 8, 16, 32, 64):
-                    often = w >= copies
-                    if not often.any():
-                        break
-                    square[:, often] *= square[:, often]
-                out[part] += 0.5 * np.log(np.maximum(square.prod(axis=1), 1e-300))
+                square[high[part, None] * e <= 1] = 1.0  # counted among the slow ones above
+                if single:
+                    out[part] += 0.5 * np.log(np.maximum(square.prod(axis=1), 1e-300))
+                else:
+                    out[part] += 0.5 * (w * np.log(square)).sum(axis=1)
         out += self._laplace(low)
         return out * (1 - _ROUNDING)
 

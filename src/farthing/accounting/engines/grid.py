@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from farthing.accounting.engines.grid_compose import Curves, Part, composed_curves
-from farthing.accounting.engines.grid_curves import composed_log_infinite
-from farthing.accounting.engines.grid_events import is_symmetric, loss_pair
+from farthing.accounting.engines.grid_events import is_symmetric, negligible_loss
 from farthing.accounting.engines.grid_pairs import Direction
-from farthing.accounting.engines.grid_saddle import Plan, nodes_of, plan_for_delta, plan_for_loss
-from farthing.accounting.engines.grid_search import epsilon_between
+from farthing.accounting.engines.grid_renyi import renyi_of_pairs
+from farthing.accounting.engines.grid_saddle import Plan, plan_for_delta, plan_for_loss
+from farthing.accounting.engines.grid_search import delta_between, delta_from_logs, epsilon_between
+from farthing.accounting.engines.grid_sides import Items, Side, closed_form, epsilon_in_closed_form
+from farthing.accounting.hockey_stick import hockey_stick_divergence
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
-from farthing.privacy import ApproxDP, Event, RandomizedResponse, Sampled
+from farthing.privacy import ApproxDP, Event, GaussianNoise, RandomizedResponse, Sampled
 from farthing.privacy.events import checked_count, checked_delta, checked_real
 
 _CUT = 32.0  # log of delta over the mass that may be cut off at high losses
@@ -28,6 +30,7 @@ _DEEPEST = 850.0  # -log of the smallest delta worth planning for
 _COARSE_CELLS = 1 << 13
 _WORK = 1 << 23  # cells times distinct events: what a few seconds can do
 _LOG_ERROR = 2.0**-44
+_NEGLIGIBLE = 1e-40
 
 
 def compose_on_grid(
@@ -37,17 +40,35 @@ def compose_on_grid(
 
     `tolerance` is the width in epsilon to aim at; `most_cells` bounds work and memory, and wins.
 
-    >>> from farthing.privacy import GaussianNoise
+    Statement:
+        Composed (P, Q) pairs have the products as their pair; n Gaussian pairs of parameters mu_i are one of parameter
+        sqrt(sum mu_i^2); a pair whose loss is at most s raises epsilon by at most s.
+    Source: Zhu, Dong & Wang, arXiv:2106.08567, Theorem 10; Dong, Roth & Su, arXiv:1905.02383, Corollary 3.3; basic
+        composition.
+    Assumes: mechanisms may be chosen adaptively, their events and counts not.
+    Direction: charge `upper`; `lower` says how much could be saved at most.
+    Checked by: tests/theorems/test_grid_composition.py
+
     >>> bounds = compose_on_grid([(Sampled(GaussianNoise(1.0), 0.01), 100)], tolerance=1e-4).epsilon_bounds(1e-6)
     >>> bounds.proven, bounds.width < 1e-4
     (True, True)
     """
     counted: dict[Event, int] = {}
+    gaussian: list[tuple[float, int]] = []
+    aside = 0.0
     for event, count in items:
         number, plain = checked_count(count), _plain(event)
-        if number and plain is not None:
+        if not number or plain is None:
+            continue
+        if number * negligible_loss(plain) <= _NEGLIGIBLE:
+            aside += number * negligible_loss(plain)
+        elif isinstance(plain, GaussianNoise):
+            gaussian.append((plain.noise_multiplier, number))
+        else:
             counted[plain] = counted.get(plain, 0) + number
-    return GridComposition(tuple(counted.items()), tolerance, most_cells)
+    if gaussian:
+        counted[_one_gaussian(gaussian)] = 1
+    return GridComposition(tuple(counted.items()), aside * (1 + _LOG_ERROR), tolerance, most_cells)
 
 
 def _plain(event: Event) -> Event | None:
@@ -64,11 +85,23 @@ def _plain(event: Event) -> Event | None:
     return event
 
 
+def _one_gaussian(parts: list[tuple[float, int]]) -> GaussianNoise:
+    if len(parts) == 1 and parts[0][1] == 1:
+        return GaussianNoise(parts[0][0])
+    least = min(multiplier for multiplier, _ in parts)
+    # Relative to the least multiplier nothing overflows; the rounding is far below the error a Gaussian pair allows.
+    return GaussianNoise(max(least / math.sqrt(math.fsum(n * (least / m) ** 2 for m, n in parts)), 1e-300))
+
+
 @dataclass(frozen=True)
 class GridComposition:
-    """Proven bounds of a composition: `epsilon_bounds(delta)` and `delta_bounds(epsilon)`."""
+    """Proven bounds of a composition: `epsilon_bounds(delta)`, `delta_bounds(epsilon)` and `renyi(alpha)`.
 
-    items: tuple[tuple[Event, int], ...]
+    `aside` is a loss that events of next to no loss may add, whatever happens.
+    """
+
+    items: Items
+    aside: float = 0.0
     tolerance: float = 1e-6
     most_cells: int = 3 << 20
 
@@ -84,24 +117,30 @@ class GridComposition:
         Bounds(lower=inf, upper=inf, estimate=inf, proven=True)
         """
         delta = checked_delta(delta)
+        if self.aside > 0:
+            rest = replace(self, aside=0.0).epsilon_bounds(delta * (1 - 2.0**-50))
+            upper = rest.upper if math.isinf(rest.upper) else math.nextafter(rest.upper + self.aside, math.inf)
+            return Bounds(min(rest.lower * (1 - 2.0**-44), upper), upper, rest.estimate)
         if not self.items:
             return Bounds(0.0, 0.0)
-        sides = [_Side(self.items, direction) for direction in self.directions]
+        sides = [Side(self.items, direction) for direction in self.directions]
         if delta == 0.0:
-            return _worse(
-                [Bounds(math.inf, math.inf) if side.leak > -math.inf else side.most for side in sides]
-            )
+            return _worse([Bounds(math.inf, math.inf) if side.leak > -math.inf else side.most for side in sides])
         log_delta = math.log(delta)
         slack = _LOG_ERROR * (1 + abs(log_delta))
         if any(side.leak > log_delta + slack for side in sides):
             return Bounds(math.inf, math.inf)
+        single = closed_form(self.items)
+        if single is not None:
+            return _worse([epsilon_in_closed_form(single, side, log_delta) for side in sides])
         plans = []
         for side in sides:
             # What is left of delta for finite losses; next to nothing when the leak takes it all.
-            share = max(-math.expm1(min(side.leak - log_delta, 0.0)), 1e-15)
-            target = log_delta + math.log(share)
+            target = log_delta + math.log(max(-math.expm1(min(side.leak - log_delta, 0.0)), 1e-15))
             parts = side.parts(_CUT - target)
-            plans.append((side, parts, plan_for_delta([part.nodes for part in parts], target)))
+            nodes = [part.nodes for part in parts]
+            plan = plan_for_delta(nodes, target)
+            plans.append((side, parts, plan if plan.x >= 0 else plan_for_loss(nodes, 0.0)))
         plans.sort(key=lambda entry: -entry[2].x)
         found: list[Bounds] = []
         for side, parts, plan in plans:
@@ -131,27 +170,49 @@ class GridComposition:
             base, factor = -math.expm1(epsilon), math.exp(epsilon)
             low, high = base + factor * mirror.lower, base + factor * mirror.upper
             return Bounds(low * (1 - 2.0**-50), min(1.0, high * (1 + 2.0**-50)))
-        found = []
-        for side in (_Side(self.items, direction) for direction in self.directions if self.items):
+        if self.aside > 0:
+            # The curve falls by at most 1 per unit of epsilon.
+            rest = replace(self, aside=0.0).delta_bounds(epsilon)
+            return Bounds(rest.lower, min(1.0, math.nextafter(rest.upper + self.aside, math.inf)), rest.estimate)
+        single = closed_form(self.items)
+        if single is not None and epsilon < math.inf:
+            return _worse([hockey_stick_divergence(single, epsilon, side) for side in self.directions])
+        found = [Bounds(0.0, 0.0)]
+        for side in (Side(self.items, direction) for direction in self.directions if self.items):
             if epsilon >= side.most.upper:
-                found.append(_from_logs(side.leak, side.leak, _LOG_ERROR * (2 + abs(side.leak))))
+                found.append(delta_from_logs(side.leak, side.leak, _LOG_ERROR * (2 + abs(side.leak))))
                 continue
             plan = plan_for_loss([part.nodes for part in side.parts(_DEEPEST)], epsilon)
             parts = side.parts(min(_CUT + 2 - plan.log_delta, _DEEPEST))
-            found.append(self._refined(parts, plan, lambda curves, _: _delta_on(curves, epsilon), -math.inf))
-        return _worse(found) if found else Bounds(0.0, 0.0)
+            found.append(self._refined(parts, plan, lambda curves, _: delta_between(curves, epsilon), -math.inf))
+        return _worse(found)
+
+    def renyi(self, alpha: float) -> Bounds:
+        """The Renyi divergence of order alpha > 1, the larger of both directions.
+
+        >>> round(compose_on_grid([(GaussianNoise(2.0), 8)]).renyi(3.0).upper, 9)
+        3.0
+        """
+        order = checked_real(alpha, "alpha")
+        if not 1 < order < math.inf:
+            raise InvalidValue("alpha", alpha, "must be a finite number > 1")
+        found = [renyi_of_pairs(self.items, direction, order) for direction in self.directions]
+        worse = _worse(found)
+        # An event whose loss is at most s has divergence at most s.
+        return worse if not self.aside else Bounds(worse.lower, math.nextafter(worse.upper + self.aside, math.inf))
 
     def _refined(
         self, parts: list[Part], plan: Plan, priced: Callable[[Curves, float], Bounds], enough: float
     ) -> Bounds:
-        """Bounds on finer and finer grids, until they are tight, or the cells run out, or they stay below `enough`."""
-        most = max(_COARSE_CELLS, min(self.most_cells, _WORK // len(parts)))
+        """Bounds on finer and finer grids, until they are tight, or cells run out, or all is below `enough`."""
+        work = sum(0.125 if part.is_sparse else 1.0 for part in parts)
+        most = max(_COARSE_CELLS, min(self.most_cells, int(_WORK / max(work, 1.0))))
         total = sum(part.count for part in parts)
-        # Splitting adds about step^2 / 6 of variance to each loss, which costs (rate + 1) / 2 times that; merging
-        # takes half as much away. The factor is a little smaller than that gives.
-        # Whatever the tolerance, the curve itself has to be resolved.
-        scale = max(plan.spread, 1 / plan.rate)
-        step = min(math.sqrt(3.2 * self.tolerance / (total * (1 + plan.rate))), scale / 64)
+        # Splitting adds about step^2 / 6 of variance to each loss, which costs (rate + 1) / 2 times that; merging takes
+        # half as much away. The factor is a little smaller than that gives. Whatever the tolerance, the curve itself
+        # has to be resolved.
+        step = math.sqrt(3.2 * self.tolerance / (total * (1 + plan.rate)))
+        step = min(step, max(plan.spread, 1 / plan.rate) / 64)
         if enough > -math.inf:
             coarse = priced(composed_curves(parts, plan, step, _COARSE_CELLS, self.tolerance), plan.x)
             if coarse.upper <= enough:
@@ -160,58 +221,15 @@ class GridComposition:
         while True:
             curves = composed_curves(parts, plan, step, most, self.tolerance)
             bounds = priced(curves, guess)
-            # A width in delta is worth (1 + rate) times less in epsilon.
             miss = (bounds.width if math.isfinite(bounds.upper) else math.inf) / self.tolerance
-            if miss <= 1 or curves.exact or curves.cells * 1.5 > most or curves.step < step * 0.99:
+            if miss <= 1 or curves.exact or curves.cells * 1.5 > most or curves.step > step * 1.01:
                 return bounds
             step = curves.step / min(8.0, 1.3 * math.sqrt(miss))
             guess = bounds.estimate if math.isfinite(bounds.estimate) else guess
 
 
-class _Side:
-    """All events in one direction."""
-
-    def __init__(self, items: tuple[tuple[Event, int], ...], direction: Direction) -> None:
-        self.items, self.direction = items, direction
-        pairs = [loss_pair(event, direction, 1.0) for event, _ in items]
-        counts = [count for _, count in items]
-        masses = [pair.infinite for pair in pairs]
-        # The logarithm of the mass that has infinite loss whatever is cut, to a relative _LOG_ERROR.
-        self.leak = composed_log_infinite(
-            [math.log1p(-mass) for mass in masses],
-            [math.log(mass) if mass > 0 else -math.inf for mass in masses],
-            counts,
-        )
-        # The largest finite loss.
-        top = math.fsum(count * pair.largest_loss for pair, count in zip(pairs, counts, strict=True))
-        self.most = (
-            Bounds(top * (1 - _LOG_ERROR), top * (1 + _LOG_ERROR)) if top < math.inf else Bounds(top, top)
-        )
-
-    def parts(self, cut: float) -> list[Part]:
-        """The pairs, with losses cut where less than exp(-cut) of all copies together is lost."""
-        total = sum(count for _, count in self.items)
-        parts = []
-        for event, count in self.items:
-            pair = loss_pair(event, self.direction, cut + math.log(total))
-            parts.append(Part(pair, count, nodes_of(pair, count)))
-        return parts
-
-
-def _delta_on(curves: Curves, epsilon: float) -> Bounds:
-    return _from_logs(curves.lower.log_delta(epsilon), curves.upper.log_delta(epsilon), 2.0**-50)
-
-
-def _from_logs(low: float, high: float, slack: float) -> Bounds:
-    lower = math.exp(min(low - slack, 0.0)) * (1 - 2.0**-50) if low > -math.inf else 0.0
-    upper = min(1.0, math.exp(min(high + slack, 0.0)) * (1 + 2.0**-50)) if high > -math.inf else 0.0
-    if high > -math.inf:
-        upper = max(upper, 5e-324)
-    return Bounds(min(lower, upper), upper, lower + (upper - lower) / 3)
-
-
 def _worse(found: Sequence[Bounds]) -> Bounds:
-    """The bounds of the largest of several numbers."""
+    """Bounds on the largest of several numbers."""
     lower = max(bounds.lower for bounds in found)
     upper = max(bounds.upper for bounds in found)
     return Bounds(lower, upper, max(bounds.estimate for bounds in found))

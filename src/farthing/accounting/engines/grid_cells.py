@@ -21,6 +21,7 @@ Index = NDArray[np.int64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 _PANEL = 0.05  # panel width times steepness
+_LOG_ERROR = 2.0**-43  # logarithms and exponentials on the way to the mass of a cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +74,10 @@ def upper_law(pair: LossPair, step: float, offset: float, bulk: Bulk | None = No
     Direction: upper bound, for every real epsilon.
     Checked by: tests/theorems/test_grid_laws.py
     """
+    pair = pair if pair.dominating is None else pair.dominating
     index, log_mass, slips = [], [], [0.0]
-    atoms = pair.atoms if pair.spread is None else pair.spread
-    if len(atoms.loss):
-        j, masses, slip = _split_atoms(atoms, step, offset)
+    if len(pair.atoms.loss):
+        j, masses, slip = _split_atoms(pair.atoms, step, offset)
         index += j
         log_mass += masses
         slips.append(slip)
@@ -90,7 +91,7 @@ def upper_law(pair: LossPair, step: float, offset: float, bulk: Bulk | None = No
         # The mass cut off below lies under the lowest loss kept, hence under the next grid point.
         index.append(np.array([low + 1]))
         log_mass.append(np.array([pair.log_below]))
-    log_infinite = float(np.logaddexp(_log(pair.infinite) + ARGUMENT_ERROR, pair.log_above))
+    log_infinite = float(np.logaddexp(pair.log_infinite, pair.log_above)) + ARGUMENT_ERROR * 4
     joined, total = _added(np.concatenate(index), np.concatenate(log_mass), 1.0)
     return UpperLaw(joined, total, log_infinite, max(slips))
 
@@ -124,11 +125,7 @@ def lower_law(pair: LossPair, step: float, offset: float, bulk: Bulk | None = No
     names = np.concatenate(index)
     joined, total_p = _added(names, np.concatenate(log_p), -1.0)
     _, total_q = _added(names, np.concatenate(log_q), 1.0)
-    return LowerLaw(joined, total_p, total_q, _log(pair.infinite) - ARGUMENT_ERROR)
-
-
-def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf
+    return LowerLaw(joined, total_p, total_q, pair.log_infinite - ARGUMENT_ERROR * 4)
 
 
 def _grid_floor(pair: LossPair, step: float, offset: float) -> int:
@@ -148,7 +145,7 @@ def _added(index: Index, log_mass: Array, sign: float) -> tuple[Index, Array]:
     total = _log_sums(log_mass, starts)
     lengths = np.diff(np.append(starts, len(index)))
     size = np.abs(np.where(np.isinf(total), 0.0, total))
-    return index[starts], total + sign * (ARGUMENT_ERROR + 2.0**-50 * size + 2.0**-52 * lengths)
+    return index[starts], total + sign * (ARGUMENT_ERROR + 2.0**-48 * size + 2.0**-52 * lengths)
 
 
 def _log_sums(logs: Array, starts: Index) -> Array:
@@ -167,7 +164,7 @@ def _log_sums(logs: Array, starts: Index) -> Array:
 def _split_atoms(atoms: Atoms, step: float, offset: float) -> tuple[list[Index], list[Array], float]:
     # Losses are off by their own error and by the rounding of (loss - offset) / step.
     size = float(np.max(np.abs(atoms.loss))) + abs(offset) + step
-    slip = atoms.loss_error + 2.0**-50 * size
+    slip = atoms.loss_error + 2.0**-50 * size + 2.0**-46 * step
     j = np.floor((atoms.loss - offset) / step)
     x = atoms.loss - (offset + j * step)
     # An atom within the error of a grid point is put onto it: `shift` then covers both the error and this move.
@@ -240,7 +237,7 @@ def _split_density(density: Density, step: float, offset: float, grid: Index) ->
     moved = np.maximum.reduceat(density.loss_error(y), starts) + 2.0**-50 * (abs(offset) + step)
     doubt = (2 * moved + 1e-17) / step + 2.0**-44
     right = np.minimum(np.add.reduceat(part * share, starts) + doubt, 1.0)
-    total = total + a + np.maximum.reduceat(density.error(y), starts) + 2.0**-45 + 2.0**-52 * lengths
+    total = total + a + np.maximum.reduceat(density.error(y), starts) + _LOG_ERROR + 2.0**-52 * lengths
     with np.errstate(divide="ignore"):
         left, right = total + np.log1p(-right), total + np.log(right)
     return _Cells(index[kept], grid[1:][kept], left, right, slip + a + b)
@@ -260,7 +257,7 @@ def _merged_density(density: Density, step: float, offset: float, grid: Index) -
     y, cell, log_weight = _panels(density, edges)
     starts = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
     lengths = np.diff(np.append(starts, len(cell)))
-    error = np.maximum.reduceat(density.error(y), starts) + 2.0**-45 + 2.0**-52 * lengths
+    error = np.maximum.reduceat(density.error(y), starts) + _LOG_ERROR + 2.0**-52 * lengths
     if jitter:
         error = error + jitter / np.diff(edges)[kept] * 8
     log_p, log_q = (_log_sums(log + log_weight, starts) for log in density.log_p_and_q(y))

@@ -11,7 +11,7 @@ import numpy as np
 
 from farthing.accounting.engines.grid_cells import Bulk, Index, LowerLaw, UpperLaw, lower_law, upper_law
 from farthing.accounting.engines.grid_curves import LowerCurve, UpperCurve, Window, composed_log_infinite
-from farthing.accounting.engines.grid_fourier import Tails, TiltedLaw, circular_sum, tails, tilted
+from farthing.accounting.engines.grid_fourier import FEW_TAPS, Tails, TiltedLaw, circular_sum, tails, tilted
 from farthing.accounting.engines.grid_pairs import LossPair
 from farthing.accounting.engines.grid_saddle import Nodes, Plan, bulk_of, common_lattice
 from farthing.accounting.transforms import Array
@@ -26,6 +26,11 @@ class Part:
     pair: LossPair
     count: int
     nodes: Nodes
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether adding it directly is cheaper than transforming it."""
+        return self.pair.density is None and self.count * 2 * len(self.pair.atoms.loss) <= FEW_TAPS
 
     @property
     def offset(self) -> float:
@@ -107,7 +112,15 @@ def _tilted(
     parts: Sequence[Part], laws: Sequence[tuple[Index, Array]], step: float, rate: float, sign: float
 ) -> list[TiltedLaw]:
     return [
-        tilted(index, part.offset + index.astype(np.float64) * step, log_mass, rate, part.count, sign)
+        tilted(
+            index,
+            part.offset + index.astype(np.float64) * step,
+            log_mass,
+            rate,
+            part.count,
+            sign,
+            2.0**-50 * abs(part.offset),
+        )
         for part, (index, log_mass) in zip(parts, laws, strict=True)
     ]
 

@@ -36,7 +36,7 @@ def composed_log_infinite(log_finite: list[float], log_infinite: list[float], co
     """
     finite = math.fsum(n * f for n, f in zip(counts, log_finite, strict=True))
     growth = math.fsum(
-        n * math.log1p(math.exp(i - f)) for n, f, i in zip(counts, log_finite, log_infinite, strict=True)
+        n * float(np.logaddexp(0.0, i - f)) for n, f, i in zip(counts, log_finite, log_infinite, strict=True)
     )
     if growth == 0.0:
         # Subnormal ratios: n I / F is exact to first order and log1p(x) <= x.

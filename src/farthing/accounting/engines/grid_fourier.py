@@ -24,7 +24,9 @@ ROUNDING = 2.0**-53
 TRANSFORM_ERROR = 16.0
 """Error of one entry of a fast Fourier transform, in units of ROUNDING * log2(cells) * (sum of |inputs|)."""
 
-_FEW_TAPS = 24  # taps times count up to which repeated direct addition beats a transform
+FEW_TAPS = 24
+"""Taps times count up to which repeated direct addition beats a transform."""
+
 _SILENT = -80.0  # log of a transform value that cannot matter any more
 
 
@@ -57,8 +59,13 @@ class CircularSum(NamedTuple):
         return min(flat, self.norm * float(np.linalg.norm(weights)) * (1 + 1e-9))
 
 
-def tilted(index: Index, loss: Array, log_mass: Array, rate: float, count: int, sign: float) -> TiltedLaw:
-    """The law with masses exp(log_mass), tilted; weights are rounded up (sign 1) or down (sign -1)."""
+def tilted(
+    index: Index, loss: Array, log_mass: Array, rate: float, count: int, sign: float, loss_error: float = 0.0
+) -> TiltedLaw:
+    """The law with masses exp(log_mass), tilted; weights are rounded up (sign 1) or down (sign -1).
+
+    `loss_error` bounds the rounding of `loss`, beyond two units in its own last place.
+    """
     exponent = log_mass + rate * loss
     finite = np.isfinite(exponent)
     if not finite.all():
@@ -67,8 +74,8 @@ def tilted(index: Index, loss: Array, log_mass: Array, rate: float, count: int, 
     log_scale = peak + math.log(float(np.sum(np.exp(exponent - peak))))
     # The argument is off by the rounding of its parts; each part is at most a few units of 2^-53 of its size.
     size = np.abs(log_mass) + np.abs(rate * loss) + abs(log_scale)
-    error = 2.0**-48 + 2.0**-50 * size
-    weight = np.exp(np.maximum(exponent - log_scale, -745.0)) * (1 + sign * error)
+    error = 2.0**-48 + 2.0**-50 * size + rate * loss_error
+    weight = np.exp(np.maximum(exponent - log_scale, -745.0)) * np.maximum(1 + sign * error, 0.0)
     weight = np.where(exponent - log_scale > -700.0, weight, 1e-300 if sign > 0 else 0.0)
     return TiltedLaw(index, loss, weight, log_scale, count)
 
@@ -89,7 +96,7 @@ def circular_sum(laws: Sequence[TiltedLaw], start: int, cells: int) -> CircularS
     Direction: two-sided, as `absolute` and `relative`.
     Checked by: tests/theorems/test_grid_fourier.py
     """
-    dense = [law for law in laws if len(law.index) * law.count > _FEW_TAPS]
+    dense = [law for law in laws if len(law.index) * law.count > FEW_TAPS]
     if dense:
         values, absolute, norm = _transformed(dense, cells)
     else:
@@ -97,7 +104,7 @@ def circular_sum(laws: Sequence[TiltedLaw], start: int, cells: int) -> CircularS
         values[0] = 1.0
     relative = 2.0**-50
     for law in laws:
-        if len(law.index) * law.count > _FEW_TAPS:
+        if len(law.index) * law.count > FEW_TAPS:
             continue
         # Positive terms only: errors stay relative, and earlier errors are averaged, not increased.
         total = max(1.0, float(np.sum(law.weight)) * (1 + 1e-12))
@@ -131,7 +138,7 @@ def _transformed(laws: Sequence[TiltedLaw], cells: int) -> tuple[Array, float, f
     growth = 1.0  # totals a little above 1, raised to large counts
     for law in laws:
         total = float(np.sum(law.weight))
-        growth *= math.exp(law.count * max(0.0, math.log(total * (1 + 2 * unit))))
+        growth *= math.exp(min(300.0, law.count * max(0.0, math.log(total * (1 + 2 * unit)))))
         # bincount adds colliding cells in order; len / cells + 1 bounds how many collide.
         entry = unit + (len(law.index) // cells + 1) * ROUNDING
         place = (law.index - law.index[0]) % cells
@@ -192,7 +199,7 @@ class Tails(NamedTuple):
         """An upper bound of the probability of being outside [bottom, top]."""
         high = np.min(np.where(self.rates > 0, self.levels - self.rates * top, math.inf))
         low = np.min(np.where(self.rates < 0, self.levels - self.rates * bottom, math.inf))
-        return math.exp(min(0.0, float(high))) + math.exp(min(0.0, float(low)))
+        return math.exp(min(700.0, float(high))) + math.exp(min(700.0, float(low)))
 
 
 def tails(laws: Sequence[TiltedLaw], floor: float) -> Tails:

@@ -44,8 +44,11 @@ def sampled_loss(u: Array, probability: float, direction: Direction) -> Array:
         return u
     sign = 1.0 if direction == "remove" else -1.0
     x = sign * u
-    # log1p(q expm1(x)) keeps relative accuracy near 0; where expm1 would overflow the growth x is split off.
-    near = np.log1p(probability * np.expm1(np.minimum(x, 700.0)))
+    # log1p(q expm1(x)) keeps relative accuracy near 0. Near log(1 - q) it would cancel when q is close to 1, and where
+    # expm1 would overflow the growth x is split off.
+    moved = probability * np.expm1(np.minimum(x, 700.0))
+    low = np.log((1 - probability) + probability * np.exp(np.minimum(x, 0.0)))
+    near = np.where(moved < -0.5, low, np.log1p(np.maximum(moved, -0.5)))
     odds = (1 - probability) / probability
     far = x + math.log(probability) + np.log1p(odds * np.exp(-np.maximum(x, 700.0)))
     return sign * np.where(x <= 700.0, near, far)
@@ -157,10 +160,11 @@ class Density:
         return 1 + np.maximum(np.abs(y), np.abs(y - self.scale))
 
     def error(self, y: Array) -> Array:
-        """Relative error of the densities computed at y."""
+        """Relative error of the densities computed at y: that of the known one, and that of the loss."""
         if self.kind == "laplace":
-            return np.full_like(y, ARGUMENT_ERROR * (1 + self.scale))
-        return ARGUMENT_ERROR * (1 + y * y + (y - self.scale) ** 2)
+            return ARGUMENT_ERROR * (2 + self.scale) + self.loss_error(y)
+        known = y if self.direction == "remove" else y - self.scale
+        return ARGUMENT_ERROR * (2 + known * known) + self.loss_error(y)
 
     def loss_error(self, y: Array) -> Array:
         """Absolute error of `loss(y)`: that of u, passed on by the sampling, and the functions on the way."""
@@ -196,15 +200,16 @@ class Density:
 class LossPair:
     """One event in one direction: atoms, perhaps a density, and bounds on everything left out.
 
-    `spread`, when given, are atoms that dominate `atoms` and take their place in upper bounds. `infinite` is the
-    P-mass of infinite loss. `log_above` and `log_below` bound the logarithm of the P-mass that was cut off at high and
-    at low losses. `largest_loss` bounds every finite loss, also those cut off.
+    `log_infinite` is the logarithm of the P-mass of infinite loss. `log_above` and `log_below` bound the logarithms of
+    the P-mass that was cut off at high and at low losses. `largest_loss` bounds every finite loss, also those cut off.
+    `dominating`, when given, is a pair that dominates this one and takes its place in upper bounds; this one then only
+    has to be dominated by the event.
     """
 
     atoms: Atoms
     density: Density | None = None
-    spread: Atoms | None = None
-    infinite: float = 0.0
+    log_infinite: float = -math.inf
     log_above: float = -math.inf
     log_below: float = -math.inf
     largest_loss: float = math.inf
+    dominating: LossPair | None = None

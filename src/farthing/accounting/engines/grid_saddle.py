@@ -109,7 +109,7 @@ def common_lattice(pairs: Sequence[LossPair]) -> float | None:
     >>> common_lattice([loss_pair(RandomizedResponse(e), "remove", 50.0) for e in (0.5, 0.75)])
     0.5
     """
-    if any(pair.density is not None or pair.spread is not None for pair in pairs):
+    if any(pair.density is not None or pair.dominating is not None for pair in pairs):
         return None
     gaps = np.concatenate([np.abs(pair.atoms.loss - pair.atoms.loss[0]) for pair in pairs])
     gaps = np.unique(gaps[gaps > 0])

@@ -86,3 +86,21 @@ def epsilon_between(curves: Curves, log_delta: float, guess: float, tolerance: f
     low = max(low, 0.0)
     # Splitting spreads a loss twice as much as merging narrows it, so the truth is nearer to the lower bound.
     return Bounds(low, high, low + (high - low) / 3 if math.isfinite(high) else math.nan)
+
+
+def delta_from_logs(low: float, high: float, slack: float) -> Bounds:
+    """Bounds on a probability from bounds on its logarithm.
+
+    >>> delta_from_logs(-2.0, -1.0, 0.0).upper > math.exp(-1.0)
+    True
+    """
+    lower = math.exp(min(low - slack, 0.0)) * (1 - 2.0**-50) if low > -math.inf else 0.0
+    upper = min(1.0, math.exp(min(high + slack, 0.0)) * (1 + 2.0**-50)) if high > -math.inf else 0.0
+    if high > -math.inf:
+        upper = max(upper, 5e-324)  # what underflows is not zero
+    return Bounds(min(lower, upper), upper, lower + (upper - lower) / 3)
+
+
+def delta_between(curves: Curves, epsilon: float) -> Bounds:
+    """Bounds on D(epsilon)."""
+    return delta_from_logs(curves.lower.log_delta(epsilon), curves.upper.log_delta(epsilon), 2.0**-50)
