@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from farthing.cli.comparison import Comparison, Line
 
 
+WIDE = 100  # columns from which on remarks are shown beside sources
+
+
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """The optimum with its interval, then every theorem and what it wastes."""
 
@@ -33,7 +36,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     if not comparison.k:
         say("Nothing is composed, so nothing is lost.")
     elif any(line.applies and math.isfinite(line.epsilon) for line in comparison.lines):
-        console.print(_table(comparison))
+        console.print(_table(comparison, wide=console.width >= WIDE))
     else:
         say("No theorem gives a finite epsilon either.")
     for note in comparison.notes:
@@ -65,7 +68,7 @@ def json_of(comparison: Comparison) -> dict[str, Any]:
     return answer
 
 
-def _table(comparison: Comparison) -> Any:
+def _table(comparison: Comparison, *, wide: bool) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -86,7 +89,9 @@ def _table(comparison: Comparison) -> Any:
             cells = (shown_up(line.epsilon, 7), _waste(line.waste), _percent(line.waste_percent))
         else:
             cells = ("-", "", "")
-        table.add_row(Text(line.name), *cells, Text("; ".join(filter(None, (line.source, line.note)))))
+        # Where room is short, a source is enough for a theorem that applies; JSON has everything.
+        note = line.note if wide or not line.applies or math.isinf(line.epsilon) else ""
+        table.add_row(Text(line.name), *cells, Text("; ".join(filter(None, (line.source, note)))))
     return table
 
 
@@ -102,13 +107,17 @@ def _interval(bounds: Bounds) -> str:
 def _waste(waste: float | None) -> str:
     if waste is None:
         return ""
-    return f"+{shown(waste, 3)}" if 0 < waste < math.inf else shown(waste)
+    return f"+{_three_digits(waste)}" if 0 < waste < math.inf else shown(waste)
 
 
 def _percent(percent: float | None) -> str:
     if percent is None or math.isinf(percent):
         return ""
-    return f"+{shown(percent, 3)} %" if percent > 0 else "0 %"
+    return f"+{_three_digits(percent)} %" if percent > 0 else "0 %"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= value < 1e9 else shown(value, 3)
 
 
 def _bounds_as_data(bounds: Bounds) -> dict[str, Any]:
