@@ -9,6 +9,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,11 @@ class Chunk:
 
     def __len__(self) -> int:
         return len(self.epsilons)
+
+    @cached_property
+    def leaky(self) -> bool:
+        """Whether any delta is positive (looked at once: large chunks live long)."""
+        return bool(np.any(self.deltas > 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +146,7 @@ def _beside(values: Any, size: int, name: str) -> Array:
     array = np.asarray(values if isinstance(values, np.ndarray) else list(values))
     if array.size == 0:
         array = array.astype(np.float64)
-    if array.dtype.kind not in "iuf" or any(isinstance(v, bool) for v in values if not isinstance(values, np.ndarray)):
+    if array.dtype.kind not in "iuf" or not isinstance(values, np.ndarray) and any(isinstance(v, bool) for v in values):
         raise InvalidValue(name, values, "must hold real numbers only", "one for each charge")
     if array.shape != (size,):
         raise InvalidValue(f"len({name})", len(array), f"must equal the number of charges, {size}")

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from farthing.accounting.charges import Charges, Kinds, read_charges, sort_events
 from farthing.accounting.curves import Region, TradeoffFunction, region_of, tradeoff_of
 from farthing.accounting.pricing import EngineChoice, Pricing
@@ -166,7 +164,7 @@ class Composition:
         parts = []
         if pairs:
             distinct = self.pricing.distinct
-            leaky = any(np.any(chunk.deltas > 0) for chunk in self.charges.chunks)
+            leaky = any(chunk.leaky for chunk in self.charges.chunks)
             name = "(epsilon, delta) mechanisms" if leaky else "randomized response"
             parts.append(f"{pairs:,} x {name} ({distinct:,} distinct epsilon{'' if distinct == 1 else 's'})")
         if len(kinds.laplace):

@@ -47,7 +47,7 @@ class Leaks(NamedTuple):
 
 def collect(chunks: Sequence[Chunk]) -> Leaks:
     """All leaks of the chunks, equal ones joined."""
-    parts = [(chunk.deltas[chunk.deltas > 0], chunk.counts[chunk.deltas > 0]) for chunk in chunks]
+    parts = [(chunk.deltas[chunk.deltas > 0], chunk.counts[chunk.deltas > 0]) for chunk in chunks if chunk.leaky]
     deltas = np.concatenate([part[0] for part in parts]) if parts else np.zeros(0)
     if not len(deltas):
         return Leaks(np.zeros(0), np.zeros(0, dtype=np.int64))

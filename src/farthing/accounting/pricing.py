@@ -61,9 +61,10 @@ class _Solved:
 class Pricing:
     """The engines for one multiset of charges. Made lazily; never changed."""
 
-    def __init__(self, charges: Charges, sketch: Sketch | None = None) -> None:
+    def __init__(self, charges: Charges, sketch: Sketch | None = None, off_lattice: bool = False) -> None:
         self.charges = charges
         self._sketch = sketch
+        self._off_lattice = off_lattice  # known to share no lattice, because a part of the charges shares none
 
     # --- the charges, sorted ------------------------------------------------------------------------------------
 
@@ -128,13 +129,15 @@ class Pricing:
     @cached_property
     def lattice(self) -> Lattice | None:
         """The lattice shared by all epsilons, if there is one and nothing else takes part."""
-        if self.kinds.grid or len(self.kinds.laplace) or self.kinds.gaussian:
+        if self._off_lattice or self.kinds.grid or len(self.kinds.laplace) or self.kinds.gaussian:
             return None
         return recognise(self.transform.epsilons)
 
     @cached_property
     def _quick_lattice(self) -> Lattice | None:
         """The same for estimates: a look at a few epsilons of a large array is enough to say no."""
+        if self._off_lattice:
+            return None
         for chunk in self._chunks:
             if len(chunk) > 4096 and recognise(np.ascontiguousarray(chunk.epsilons[:64])) is None:
                 return None
@@ -145,7 +148,8 @@ class Pricing:
         sketch = None
         if "sketch" in self.__dict__ or self._sketch is not None:
             sketch = self.sketch.merge(other.sketch)
-        return Pricing(charges, sketch)
+        off_lattice = "_quick_lattice" in self.__dict__ and self._quick_lattice is None
+        return Pricing(charges, sketch, off_lattice)
 
     # --- answers ------------------------------------------------------------------------------------------------
 

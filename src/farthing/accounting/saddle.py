@@ -95,15 +95,11 @@ class Aliases:
     def of(cls, transform: Transform, saddle: Saddle) -> Aliases:
         """Evaluate the transform on a few lines beside the saddle's."""
         c, here = saddle.c, saddle.at_c.value - saddle.at_c.error
-        left, right = [], []
-        for c1 in (0.0, 0.5 * c, 0.8 * c):
-            k = transform.cumulants(c1)
-            left.append((k.value + k.error - here, c - c1))
         width = 1 / math.sqrt(saddle.at_c.second + 1 / c**2)  # the tilted loss has about this inverse spread
-        for gap in (2 * width, 6 * width, 18 * width):
-            k = transform.cumulants(c + gap)
-            if math.isfinite(k.value):
-                right.append((k.value + k.error - here, gap))
+        lines = np.array([0.0, 0.5 * c, 0.8 * c, c + 2 * width, c + 6 * width, c + 18 * width])
+        levels = (transform.log_transform_upper(lines) - here).tolist()
+        pairs = [(level, abs(line - c)) for level, line in zip(levels, lines.tolist(), strict=True)]
+        left, right = pairs[:3], [pair for pair in pairs[3:] if math.isfinite(pair[0])]
         return cls(tuple(left), tuple(right))
 
     def period(self, x: float, tolerance: float) -> float:

@@ -74,7 +74,7 @@ class Sketch:
         moments = dict(self.moments)
         _, octave = np.frexp(mine)
         into = np.zeros(len(mine), dtype=bool)
-        for key in np.unique(octave).tolist():
+        for key in sorted(set(octave.tolist())):
             here = octave == key
             if key in moments or np.count_nonzero(here) >= _DENSE:
                 table = np.zeros((_NODES, 1))

@@ -19,7 +19,7 @@ an answer is charged, the resulting error bounds are added on the safe side.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -89,6 +89,25 @@ class Transform:
             error += 2.0**-48 * term
         return Cumulants(value, first, second, error + 2.0**-50 * abs(value))
 
+    def log_transform_upper(self, c: Array) -> Array:
+        """Upper bounds of K at several c >= 0 at once."""
+        value, error = np.zeros(len(c)), np.zeros(len(c))
+        if len(self.epsilons) * len(c) <= _CHUNK:
+            log_f = _response_log(self.epsilons, c[:, None])
+            value += (self.weights * log_f).sum(axis=1)
+            error += 2.0**-45 * value + 2.0**-50 * (c + 1) * float(np.sum(np.abs(self.weights) * self.epsilons))
+        else:
+            only = replace(self, laplace=np.zeros(0), laplace_counts=np.zeros(0), gaussian=0.0)
+            each = [only.cumulants(point) for point in c.tolist()]
+            value += np.array([k.value for k in each])
+            error += np.array([k.error for k in each])
+        if len(self.laplace):
+            each_laplace = [_laplace_cumulants(self.laplace, self.laplace_counts, point) for point in c.tolist()]
+            value += np.array([k[0] for k in each_laplace])
+            error += np.array([k[3] for k in each_laplace])
+        value += c * (c + 1) * self.gaussian / 2
+        return value + (error + 2.0**-47 * np.abs(value))
+
     def phase(self, c: float, t: Array) -> Phase:
         """log |Phi|, arg Phi and their error at every t."""
         out = Phase(np.zeros_like(t), np.zeros_like(t), np.zeros_like(t))
@@ -141,14 +160,24 @@ def _response_cumulants(e: Array, w: Array, c: float) -> tuple[float, float, flo
     a = (c + 0.5) * e
     tanh = np.tanh(a)
     sech2 = 1 / np.cosh(np.minimum(a, 350.0)) ** 2
-    # log f = log1p(f - 1) has no cancellation while c e is small; for large c e the growth c e is split off.
-    small = np.minimum(c * e, 1.0)
-    near = np.log1p(2 * np.sinh(small / 2) ** 2 + np.tanh(e / 2) * np.sinh(small))
-    far = c * e + np.log1p(np.expm1(-2 * c * e) / (1 + np.exp(np.minimum(e, 700.0))))
-    log_f = np.where(c * e <= 1.0, near, far)
+    log_f = _response_log(e, c)
     growth = float(np.sum(np.abs(w) * e))
     error = 2.0**-45 * float(np.sum(np.abs(w) * log_f)) + 2.0**-50 * (c + 1) * growth
     return float(np.sum(w * log_f)), float(np.sum(w * e * tanh)), float(np.sum(w * e * e * sech2)), error
+
+
+def _response_log(e: Array, c: float | Array) -> Array:
+    """log M(c) of one randomized response: c may be a column of several lines.
+
+    log f = log1p(f - 1) has no cancellation while c e is small; for large c e the growth c e is split off.
+    """
+    growth = c * e
+    small = np.minimum(growth, 1.0)
+    near = np.log1p(2 * np.sinh(small / 2) ** 2 + np.tanh(e / 2) * np.sinh(small))
+    if not growth.max() > 1.0:
+        return near
+    far = growth + np.log1p(np.expm1(-2 * growth) / (1 + np.exp(np.minimum(e, 700.0))))
+    return np.where(growth <= 1.0, near, far)
 
 
 def _laplace_cumulants(e: Array, n: Array, c: float) -> tuple[float, float, float, float]:

@@ -119,13 +119,17 @@ class GridComposition:
         delta = checked_delta(delta)
         if self.aside > 0:
             rest = replace(self, aside=0.0).epsilon_bounds(delta * (1 - 2.0**-50))
-            upper = rest.upper if math.isinf(rest.upper) else math.nextafter(rest.upper + self.aside, math.inf)
+            upper = (
+                rest.upper if math.isinf(rest.upper) else math.nextafter(rest.upper + self.aside, math.inf)
+            )
             return Bounds(min(rest.lower * (1 - 2.0**-44), upper), upper, rest.estimate)
         if not self.items:
             return Bounds(0.0, 0.0)
         sides = [Side(self.items, direction) for direction in self.directions]
         if delta == 0.0:
-            return _worse([Bounds(math.inf, math.inf) if side.leak > -math.inf else side.most for side in sides])
+            return _worse(
+                [Bounds(math.inf, math.inf) if side.leak > -math.inf else side.most for side in sides]
+            )
         log_delta = math.log(delta)
         slack = _LOG_ERROR * (1 + abs(log_delta))
         if any(side.leak > log_delta + slack for side in sides):
@@ -173,7 +177,9 @@ class GridComposition:
         if self.aside > 0:
             # The curve falls by at most 1 per unit of epsilon.
             rest = replace(self, aside=0.0).delta_bounds(epsilon)
-            return Bounds(rest.lower, min(1.0, math.nextafter(rest.upper + self.aside, math.inf)), rest.estimate)
+            return Bounds(
+                rest.lower, min(1.0, math.nextafter(rest.upper + self.aside, math.inf)), rest.estimate
+            )
         single = closed_form(self.items)
         if single is not None and epsilon < math.inf:
             return _worse([hockey_stick_divergence(single, epsilon, side) for side in self.directions])
@@ -184,7 +190,9 @@ class GridComposition:
                 continue
             plan = plan_for_loss([part.nodes for part in side.parts(_DEEPEST)], epsilon)
             parts = side.parts(min(_CUT + 2 - plan.log_delta, _DEEPEST))
-            found.append(self._refined(parts, plan, lambda curves, _: delta_between(curves, epsilon), -math.inf))
+            found.append(
+                self._refined(parts, plan, lambda curves, _: delta_between(curves, epsilon), -math.inf)
+            )
         return _worse(found)
 
     def renyi(self, alpha: float) -> Bounds:
@@ -199,7 +207,11 @@ class GridComposition:
         found = [renyi_of_pairs(self.items, direction, order) for direction in self.directions]
         worse = _worse(found)
         # An event whose loss is at most s has divergence at most s.
-        return worse if not self.aside else Bounds(worse.lower, math.nextafter(worse.upper + self.aside, math.inf))
+        return (
+            worse
+            if not self.aside
+            else Bounds(worse.lower, math.nextafter(worse.upper + self.aside, math.inf))
+        )
 
     def _refined(
         self, parts: list[Part], plan: Plan, priced: Callable[[Curves, float], Bounds], enough: float

@@ -20,7 +20,7 @@ from farthing.accounting.transforms import Array
 Index = NDArray[np.int64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
-_PANEL = 0.05  # panel width times steepness
+_PANEL = 0.05  # panel width times steepness; Renyi divergences add the slope of their power
 _LOG_ERROR = 2.0**-43  # logarithms and exponentials on the way to the mass of a cell
 
 
@@ -225,7 +225,7 @@ def _split_density(density: Density, step: float, offset: float, grid: Index) ->
     slip = float(max(np.max(missed[inside], initial=0.0), np.max(tails))) + 2.0**-50 * (abs(offset) + step)
     a, b = density.sandwich()
     kept = edges[1:] > edges[:-1]
-    y, cell, log_weight = _panels(density, edges)
+    y, cell, log_weight = panels(density, edges)
     log_p = density.log_p_and_q(y)[0] + log_weight
     x = density.loss(y) - (offset + index[cell] * step)
     share = np.clip(np.expm1(-x) / np.expm1(-width[cell]), 0.0, 1.0)
@@ -254,7 +254,7 @@ def _merged_density(density: Density, step: float, offset: float, grid: Index) -
         jitter = 2.0**-50 * float(np.max(np.abs(edges)))
     edges = np.maximum.accumulate(edges)
     kept = edges[1:] > edges[:-1]
-    y, cell, log_weight = _panels(density, edges)
+    y, cell, log_weight = panels(density, edges)
     starts = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
     lengths = np.diff(np.append(starts, len(cell)))
     error = np.maximum.reduceat(density.error(y), starts) + _LOG_ERROR + 2.0**-52 * lengths
@@ -264,11 +264,12 @@ def _merged_density(density: Density, step: float, offset: float, grid: Index) -
     return grid[kept], log_p - error - b, log_q + error + a
 
 
-def _panels(density: Density, edges: Array) -> tuple[Array, Index, Array]:
+def panels(density: Density, edges: Array, extra: float = 0.0) -> tuple[Array, Index, Array]:
     """Five Gauss-Legendre nodes on each of enough panels in every cell: the nodes, their cell, their log weight.
 
     Statement:
-        On a panel of width w at most _PANEL / steepness the rule is right to a relative 1e-18, for both densities.
+        On a panel of width w at most _PANEL / steepness the rule is right to a relative 1e-17, for both densities, and
+        for their product with a power of exp(loss) whose logarithm has a slope of at most `extra` around the panel.
     Source: its remainder is w^11 (5!)^4 / (11 (10!)^3) |f^(10)|; by Cauchy's estimate |f^(10)| <= 10! sup|f| / r^10
         over distance r, and sup|f| <= e^1.5 f (Density.steepness), so the relative error is below 7e-6 (w / r)^10.
     Assumes: edges do not decrease.
@@ -277,7 +278,7 @@ def _panels(density: Density, edges: Array) -> tuple[Array, Index, Array]:
     """
     width = np.diff(edges)
     cell = np.flatnonzero(width > 0)
-    steepness = np.maximum(density.steepness(edges[:-1]), density.steepness(edges[1:]))
+    steepness = np.maximum(density.steepness(edges[:-1]), density.steepness(edges[1:])) + extra
     count = np.ceil(width[cell] * steepness[cell] / _PANEL).astype(np.int64)
     owner = np.repeat(cell, count)
     rank = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)

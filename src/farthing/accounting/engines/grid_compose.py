@@ -155,7 +155,7 @@ def _room(parts: Sequence[Part], plan: Plan, need: float) -> float:
         )
         for part in parts
     ]
-    reach = tails(laws, plan.spread)
+    reach = tails(laws, max(plan.spread, 1e-3 / plan.rate))
     return reach.top(need) - reach.bottom(need)
 
 

@@ -141,6 +141,8 @@ class LowerCurve:
             self.window.cells, self.window.above(x) + math.ceil(_FAR / (self.rate * self.window.step)) + 2
         )
         gap = self.window.loss(first, last) - x
+        skipped = int(np.searchsorted(gap, -25 / self.rate))
+        first, gap = first + skipped, gap[skipped:]
         weight = np.exp(-self.rate * gap)
         mass_p = self.p.values[first:last] * weight
         weight_q = weight * np.exp(self.excess - gap)

@@ -6,7 +6,14 @@ import math
 
 import numpy as np
 
-from farthing.accounting.engines.grid_pairs import ARGUMENT_ERROR, Atoms, Density, Direction, LossPair
+from farthing.accounting.engines.grid_pairs import (
+    ARGUMENT_ERROR,
+    Atoms,
+    Density,
+    Direction,
+    LossPair,
+    no_atoms,
+)
 from farthing.accounting.engines.grid_tails import gaussian_range, gaussian_tails, largest_sampled_loss
 from farthing.errors import InvalidValue
 
@@ -21,11 +28,12 @@ def discrete_laplace(epsilon: float, sensitivity: int, q: float, direction: Dire
     """The pair of discrete Laplace noise with scale sensitivity / epsilon, sampled.
 
     Statement:
-        For a shift by s the loss of outcome k is -epsilon for k <= 0, epsilon for k >= s and (2k - s) epsilon / s between.
-        With r = exp(-epsilon / s) the ends have P-mass exp(-epsilon) / (1 + r) and 1 / (1 + r), and outcome k in between
-        has (1 - r) / (1 + r) r^(s - k); Q is the mirror image. A run of outcomes is a geometric series: merging it (adding
-        its P-mass and its Q-mass) is a garbling; moving it to its two ends, with 1 / (1 + exp(-w / 2)) of its P-mass at
-        the upper one when they differ in loss by w, keeps both masses and spreads the loss, so that it dominates.
+        For a shift by s the loss of outcome k is -epsilon for k <= 0, epsilon for k >= s and (2k - s) epsilon / s
+        between. With r = exp(-epsilon / s) the ends have P-mass exp(-epsilon) / (1 + r) and 1 / (1 + r), and outcome k
+        in between has (1 - r) / (1 + r) r^(s - k); Q is the mirror image. A run of outcomes is a geometric series:
+        merging it (adding its P-mass and its Q-mass) is a garbling; moving it to its two ends, with
+        1 / (1 + exp(-w / 2)) of its P-mass at the upper one when they differ in loss by w, keeps both masses and
+        spreads the loss, so that it dominates.
     Source: the geometric series; connect the dots (grid_cells.upper_law) for the two ends.
     Assumes: epsilon > 0; sensitivity >= 1.
     Direction: exact without runs; with runs the pair is dominated and its `dominating` pair dominates.
@@ -75,7 +83,9 @@ def _joined(*parts: Atoms) -> Atoms:
     )
 
 
-def discrete_gaussian(multiplier: float, sensitivity: int, q: float, direction: Direction, cut: float) -> LossPair:
+def discrete_gaussian(
+    multiplier: float, sensitivity: int, q: float, direction: Direction, cut: float
+) -> LossPair:
     """The pair of discrete Gaussian noise with deviation multiplier * sensitivity, sampled.
 
     Atoms y = k / deviation, P centred at mu = 1 / multiplier and Q at 0; the loss of outcome k is
@@ -93,10 +103,8 @@ def discrete_gaussian(multiplier: float, sensitivity: int, q: float, direction: 
         lattice = 1 / deviation
         # Only atoms whose whole cell lies inside are kept, so the tails begin up to two atoms earlier.
         above, below = gaussian_tails(mu, low + 2 * lattice, high - 2 * lattice, q, direction)
-        gone = np.zeros(0)
-        empty = Atoms(gone, gone, gone, gone, 0.0)
         density = Density("gaussian", mu, low, high, direction, q, lattice)
-        return LossPair(empty, density, log_above=above, log_below=below, largest_loss=largest)
+        return LossPair(no_atoms(), density, log_above=above, log_below=below, largest_loss=largest)
     k = np.arange(math.floor(low * deviation), math.ceil(high * deviation) + 1, dtype=np.float64)
     y = k / deviation
     ends = math.ceil(39 * deviation) + 1

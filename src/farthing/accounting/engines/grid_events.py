@@ -19,7 +19,14 @@ from dataclasses import replace
 import numpy as np
 
 from farthing.accounting.engines.grid_discrete import discrete_gaussian, discrete_laplace
-from farthing.accounting.engines.grid_pairs import ARGUMENT_ERROR, Atoms, Density, Direction, LossPair
+from farthing.accounting.engines.grid_pairs import (
+    ARGUMENT_ERROR,
+    Atoms,
+    Density,
+    Direction,
+    LossPair,
+    no_atoms,
+)
 from farthing.accounting.engines.grid_tails import gaussian_range, gaussian_tails, largest_sampled_loss
 from farthing.errors import InvalidValue
 from farthing.privacy import (
@@ -82,8 +89,8 @@ def negligible_loss(event: Event) -> float:
 
     No double is a delta that such a probability could change. Used to set aside events of next to no loss.
 
-    >>> negligible_loss(LaplaceNoise(1e50))
-    1e-50
+    >>> negligible_loss(LaplaceNoise(2.0**100)) == 2.0**-100
+    True
     """
     q = event.probability if isinstance(event, Sampled) else 1.0
     event = event.event if isinstance(event, Sampled) else event
@@ -102,7 +109,7 @@ def negligible_loss(event: Event) -> float:
     if q == 1.0 or loss > 300:
         return loss
     # log(1 - q + q e^u) <= q (e^u - 1), and -log(1 - q + q e^-u) <= min(u, 2 q) for q <= 1/2.
-    return max(q * math.expm1(loss), 2 * q) if q <= 0.5 else loss
+    return max(q * math.expm1(loss), min(loss, 2 * q)) if q <= 0.5 else loss
 
 
 def nothing() -> LossPair:
@@ -120,21 +127,27 @@ def _leaky(epsilon: float, delta: float, q: float, direction: Direction) -> Loss
     log_true = math.log1p(-delta) - math.log1p(math.exp(-epsilon))
     log_mass = np.array([log_true - epsilon, log_true])
     error = np.full(2, ARGUMENT_ERROR * (1 + epsilon + abs(log_true)))
-    atoms = Atoms(np.array([-epsilon, epsilon]), log_mass, log_mass[::-1].copy(), error, 0.0).sampled(q, direction)
+    atoms = Atoms(np.array([-epsilon, epsilon]), log_mass, log_mass[::-1].copy(), error, 0.0).sampled(
+        q, direction
+    )
     log_infinite = -math.inf
     if delta > 0:
         if q < 1.0:
             atoms = _with_leak(atoms, math.log(delta), q, direction)
         if q == 1.0 or direction == "remove":
             log_infinite = math.log(q) + math.log(delta)
-    return LossPair(atoms, log_infinite=log_infinite, largest_loss=float(np.max(atoms.loss)) + atoms.loss_error)
+    return LossPair(
+        atoms, log_infinite=log_infinite, largest_loss=float(np.max(atoms.loss)) + atoms.loss_error
+    )
 
 
 def _with_leak(atoms: Atoms, log_delta: float, q: float, direction: Direction) -> Atoms:
     """After sampling, the outcome that only Q (remove) or only P (add) had is one both have, at ratio 1 - q."""
     log_rest = math.log1p(-q)
     loss = log_rest if direction == "remove" else -log_rest
-    log_p, log_q = (log_rest + log_delta, log_delta) if direction == "remove" else (log_delta, log_rest + log_delta)
+    log_p, log_q = (
+        (log_rest + log_delta, log_delta) if direction == "remove" else (log_delta, log_rest + log_delta)
+    )
     return Atoms(
         np.append(atoms.loss, loss),
         np.append(atoms.log_p, log_p),
@@ -159,10 +172,14 @@ def _laplace(epsilon: float, q: float, direction: Direction) -> LossPair:
     log_p = math.log(0.5) + np.array([-epsilon, 0.0])
     error = np.full(2, ARGUMENT_ERROR * (1 + epsilon))
     loss_error = ARGUMENT_ERROR * epsilon
-    atoms = Atoms(np.array([-epsilon, epsilon]), log_p, log_p[::-1].copy(), error, loss_error).sampled(q, direction)
+    atoms = Atoms(np.array([-epsilon, epsilon]), log_p, log_p[::-1].copy(), error, loss_error).sampled(
+        q, direction
+    )
     largest = float(np.max(atoms.loss)) + atoms.loss_error
     if epsilon > LARGEST_LAPLACE:
-        return LossPair(atoms, largest_loss=largest, dominating=_leaky(epsilon + loss_error, 0.0, q, direction))
+        return LossPair(
+            atoms, largest_loss=largest, dominating=_leaky(epsilon + loss_error, 0.0, q, direction)
+        )
     density = Density("laplace", epsilon, -epsilon, epsilon, direction, q)
     return LossPair(atoms, density, largest_loss=largest)
 
@@ -170,12 +187,13 @@ def _laplace(epsilon: float, q: float, direction: Direction) -> LossPair:
 def _gaussian(mu: float, q: float, direction: Direction, cut: float) -> LossPair:
     if mu > LARGEST_MU:
         lower = _gaussian(LARGEST_MU, q, direction, cut)
-        return replace(lower, dominating=_all_leaks(q, direction), largest_loss=largest_sampled_loss(q, direction))
+        return replace(
+            lower, dominating=_all_leaks(q, direction), largest_loss=largest_sampled_loss(q, direction)
+        )
     low, high = gaussian_range(mu, q, direction, cut)
     above, below = gaussian_tails(mu, low, high, q, direction)
-    gone = np.zeros(0)
     return LossPair(
-        Atoms(gone, gone, gone, gone, 0.0),
+        no_atoms(),
         Density("gaussian", mu, low, high, direction, q),
         log_above=above,
         log_below=below,

@@ -106,6 +106,12 @@ class Atoms:
         )
 
 
+def no_atoms() -> Atoms:
+    """An empty list of atoms."""
+    gone = np.zeros(0)
+    return Atoms(gone, gone, gone, gone, 0.0)
+
+
 @dataclass(frozen=True)
 class Density:
     """The part of a pair that has densities along y, cut to low <= y <= high.

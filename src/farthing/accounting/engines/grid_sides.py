@@ -1,4 +1,4 @@
-"""All events of a composition in one direction: its leak, its largest loss, its pairs; and single events in closed form."""
+"""All events of a composition in one direction: leak, largest loss, pairs; and single events in closed form."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Side:
         self.leak = composed_log_infinite([math.log1p(-math.exp(leak)) for leak in leaks], leaks, counts)
         # The largest finite loss.
         top = math.fsum(count * pair.largest_loss for pair, count in zip(pairs, counts, strict=True))
-        self.most = Bounds(top, top) if math.isinf(top) else Bounds(top * (1 - _LOG_ERROR), top * (1 + _LOG_ERROR))
+        self.most = (
+            Bounds(top, top) if math.isinf(top) else Bounds(top * (1 - _LOG_ERROR), top * (1 + _LOG_ERROR))
+        )
 
     def parts(self, cut: float) -> list[Part]:
         """The pairs, with losses cut where less than exp(-cut) of all copies together is lost."""

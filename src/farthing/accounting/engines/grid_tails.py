@@ -26,11 +26,11 @@ def gaussian_tails(mu: float, low: float, high: float, q: float, direction: Dire
     """Upper bounds of log P(y > high) and log P(y < low), P after sampling.
 
     Statement:
-        P[N(0, 1) > z] <= exp(-z^2 / 2) / 2 for z >= 0. The same bounds the discrete Gaussian of any deviation s beyond an
-        outcome k with k / s >= z: the sum over larger outcomes of exp(-k^2 / (2 s^2)) is below the integral from k on, and
-        the total is at least s sqrt(2 pi).
-    Source: d/dz of exp(-z^2 / 2) / 2 - P[N > z] is <= 0 from z = 1 / sqrt(pi / 2) on and the difference is 0 at 0 and at
-        infinity; Poisson summation for the total (Canonne, Kamath & Steinke, arXiv:2004.00010, Fact 18).
+        P[N(0, 1) > z] <= exp(-z^2 / 2) / 2 for z >= 0. The same bounds the discrete Gaussian of any deviation s beyond
+        an outcome k with k / s >= z: the sum over larger outcomes of exp(-k^2 / (2 s^2)) is below the integral from k
+        on, and the total is at least s sqrt(2 pi).
+    Source: exp(-z^2 / 2) / 2 - P[N > z] is 0 at 0 and at infinity and grows until z = sqrt(2 / pi), then falls. The
+        total by Poisson summation, whose terms are all positive.
     Assumes: low <= 0 <= mu <= high in sampled remove pairs, low <= mu <= high otherwise.
     Direction: upper bounds.
     Checked by: tests/theorems/test_sampling_pairs.py
