@@ -90,7 +90,9 @@ def test_a_bad_line_is_refused_with_its_number(
 ) -> None:
     monkeypatch.setattr(reading, "BLOCK", 3)  # so that later blocks are tried with a few lines
     place = tmp_path / "charges.csv"
-    place.write_text("0.5\n" * before + f"{line}\n0.5\n", encoding="utf-8")
+    # Good lines with as many fields as the bad one, so that the fast reader meets it and must refuse by value.
+    good = ",".join(["0.5", "0", "1"][: line.count(",") + 1]) + "\n"
+    place.write_text(good * before + f"{line}\n{good}", encoding="utf-8")
     result = CliRunner().invoke(main, ["compose", "--file", str(place)])
     assert result.exit_code == 2
     assert f"charges.csv line {before + 1}: charge=" in result.stderr
