@@ -1,7 +1,30 @@
-"""What a list of events costs together: composition, theorems, filters, calibration."""
+"""What a list of events costs together: composition, theorems, filters, calibration.
 
+    compose                 the optimum, as a proven interval
+    calibrate               the least noise that fits a budget
+    group_privacy, sampled_approx_dp, sampled_without_replacement
+    theorems                every bound people compare with
+    filters                 the account when parameters depend on earlier answers
+"""
+
+from farthing.accounting import filters, theorems
+from farthing.accounting.amplification import group_privacy, sampled_approx_dp, sampled_without_replacement
+from farthing.accounting.calibration import Calibration, calibrate
 from farthing.accounting.compose import Composition, compose
 from farthing.accounting.curves import Region, TradeoffFunction
 from farthing.accounting.pricing import EngineChoice
 
-__all__ = ["Composition", "EngineChoice", "Region", "TradeoffFunction", "compose"]
+__all__ = [
+    "Calibration",
+    "Composition",
+    "EngineChoice",
+    "Region",
+    "TradeoffFunction",
+    "calibrate",
+    "compose",
+    "filters",
+    "group_privacy",
+    "sampled_approx_dp",
+    "sampled_without_replacement",
+    "theorems",
+]

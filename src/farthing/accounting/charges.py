@@ -94,7 +94,9 @@ def read_charges(charges: Any, deltas: Any = None, counts: Any = None) -> Charge
             if array.shape[1] != 2:
                 raise InvalidValue("charges.shape", array.shape, "must be (k,) or (k, 2)", _FORMS)
             if deltas is not None:
-                raise InvalidValue("deltas", deltas, "must not be given when charges are (epsilon, delta) pairs")
+                raise InvalidValue(
+                    "deltas", deltas, "must not be given when charges are (epsilon, delta) pairs"
+                )
             array, deltas = array[:, 0], array[:, 1]
         return _from_arrays(array, deltas, counts)
     return _from_objects(list(charges), deltas, counts)
@@ -107,7 +109,10 @@ def _as_float_array(charges: Any) -> Array | None:
             return charges.astype(np.float64)
         if charges.dtype.kind != "O":
             raise InvalidValue(
-                "charges", charges, f"must hold real numbers in one dimension, not {charges.dtype} in {charges.ndim}", _FORMS
+                "charges",
+                charges,
+                f"must hold real numbers in one dimension, not {charges.dtype} in {charges.ndim}",
+                _FORMS,
             )
         return None
     if not isinstance(charges, (list, tuple)) or not charges:
@@ -146,7 +151,11 @@ def _beside(values: Any, size: int, name: str) -> Array:
     array = np.asarray(values if isinstance(values, np.ndarray) else list(values))
     if array.size == 0:
         array = array.astype(np.float64)
-    if array.dtype.kind not in "iuf" or not isinstance(values, np.ndarray) and any(isinstance(v, bool) for v in values):
+    if (
+        array.dtype.kind not in "iuf"
+        or (not isinstance(values, np.ndarray)
+        and any(isinstance(v, bool) for v in values))
+    ):
         raise InvalidValue(name, values, "must hold real numbers only", "one for each charge")
     if array.shape != (size,):
         raise InvalidValue(f"len({name})", len(array), f"must equal the number of charges, {size}")
@@ -159,7 +168,12 @@ def _read_counts(counts: Any, size: int) -> NDArray[np.int64]:
     if isinstance(counts, numbers.Number):
         return np.full(size, checked_count(counts, "counts"), dtype=np.int64)
     array = _beside(counts, size, "counts")
-    _check(array, (array >= 0) & (array == np.floor(array)) & (array < 2.0**53), "counts", "must be a whole number >= 0")
+    _check(
+        array,
+        (array >= 0) & (array == np.floor(array)) & (array < 2.0**53),
+        "counts",
+        "must be a whole number >= 0",
+    )
     return array.astype(np.int64)
 
 
@@ -173,7 +187,10 @@ def _from_objects(charges: list[Any], deltas: Any, counts: Any) -> Charges:
     """Pairs, events and numbers, mixed freely."""
     if deltas is not None and charges:
         raise InvalidValue(
-            "deltas", deltas, "must not be given unless all charges are plain epsilons", "put each delta into its pair or event"
+            "deltas",
+            deltas,
+            "must not be given unless all charges are plain epsilons",
+            "put each delta into its pair or event",
         )
     repeats = _read_counts(counts, len(charges)).tolist()
     epsilons: list[float] = []
@@ -206,20 +223,24 @@ def _as_pair(charge: Any, name: str) -> tuple[float, float] | None:
         return _as_pair(charge.event, name)
     if isinstance(charge, Event):
         return None
-    if isinstance(charge, (tuple, list)) or isinstance(charge, np.ndarray) and charge.ndim == 1:
+    if isinstance(charge, (tuple, list)) or (isinstance(charge, np.ndarray) and charge.ndim == 1):
         if len(charge) != 2:
             raise InvalidValue(name, charge, "must be a pair (epsilon, delta)", _FORMS)
         return checked_epsilon(charge[0], f"{name}[0]"), checked_delta(charge[1], f"{name}[1]")
-    if isinstance(charge, numbers.Number) or isinstance(charge, np.generic):
+    if isinstance(charge, (numbers.Number, np.generic)):
         return checked_epsilon(charge, name), 0.0
-    raise InvalidValue(name, charge, f"must be a number, a pair or an event, not {type(charge).__name__}", _FORMS)
+    raise InvalidValue(
+        name, charge, f"must be a number, a pair or an event, not {type(charge).__name__}", _FORMS
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
     """The events other than (epsilon, delta) pairs, by the engine that prices them."""
 
-    geometric: Chunk  # discrete Laplace at sensitivity 1: randomized response with epsilon = 1 / noise_multiplier
+    geometric: (
+        Chunk  # discrete Laplace at sensitivity 1: randomized response with epsilon = 1 / noise_multiplier
+    )
     laplace: Array
     laplace_counts: Array
     gaussian: tuple[tuple[float, int], ...]

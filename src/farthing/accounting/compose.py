@@ -156,7 +156,9 @@ class Composition:
         At delta = 1e-06 the engine is lattice: ...
         """
         choice = self.engine_at(delta)
-        return f"{self.k:,} charge{'' if self.k == 1 else 's'}: {self._described()}.\nAt delta = {delta:g} the engine is {choice.name}: {choice.reason}"
+        noun = "charge" if self.k == 1 else "charges"
+        start = f"{self.k:,} {noun}: {self._described()}."
+        return f"{start}\nAt delta = {delta:g} the engine is {choice.name}: {choice.reason}"
 
     def _described(self) -> str:
         kinds: Kinds = sort_events(self.charges.events)

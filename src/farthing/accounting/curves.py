@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +19,14 @@ from farthing.errors import InvalidValue
 if TYPE_CHECKING:
     from farthing.accounting.pricing import Pricing
 
-_LINES = 96
+_LINES = 64
 
 
 @dataclass(frozen=True, eq=False)
 class TradeoffFunction:
     """f(alpha): no test with false-alarm rate alpha misses less often than this.
 
-    Built from finitely many proven points of the curve, so it lies at or below the exact function: what it promises holds.
+    Built from finitely many proven points of the curve, so it lies at or below the exact function: its promise holds.
 
     >>> from farthing.accounting import compose
     >>> f = compose([1.0]).tradeoff()
@@ -82,8 +83,7 @@ def region_of(pricing: Pricing) -> Region:
 def _lines(pricing: Pricing) -> list[tuple[float, float]]:
     """(slope, intercept) of the lower bounds b >= intercept - slope * a; the last one is b >= 0."""
     lines: list[tuple[float, float]] = [(0.0, 0.0)]
-    top = _reach(pricing)
-    for epsilon in np.linspace(0.0, top, _LINES).tolist() if top > 0 else [0.0]:
+    for epsilon in _epsilons(pricing):
         delta = pricing.delta_at(epsilon, True).upper
         slope = math.exp(min(epsilon, 700.0))
         lines.append((slope, 1 - delta))
@@ -91,14 +91,18 @@ def _lines(pricing: Pricing) -> list[tuple[float, float]]:
     return lines
 
 
-def _reach(pricing: Pricing) -> float:
-    """The epsilon up to which the curve still moves by something visible."""
+def _epsilons(pricing: Pricing) -> list[float]:
+    """Where the curve has its corners, if they are few; else evenly up to where it no longer moves visibly."""
+    corners = pricing.losses(most=_LINES)
+    if corners is not None:
+        return corners
     leak = pricing.leak().upper
     visible = leak + 1e-9 * (1 - leak)
     if not visible < 1:
-        return 0.0
-    reach = pricing.epsilon_at(visible, False).upper
-    return min(reach, 600.0)
+        return [0.0]
+    reach = min(pricing.epsilon_at(visible, False).upper, 600.0)
+    start = pricing.epsilon_at(max(visible, 1 - 1e-6), False).lower  # below, delta is 1 for all that can be seen
+    return [*np.linspace(min(start, reach), reach, _LINES).tolist(), *pricing.largest_loss(600.0)]
 
 
 def _upper_envelope(lines: list[tuple[float, float]]) -> Array:
@@ -112,7 +116,7 @@ def _upper_envelope(lines: list[tuple[float, float]]) -> Array:
             hull.pop()
         hull.append((slope, intercept))
     corners = [(0.0, hull[0][1])]
-    for left, right in zip(hull, hull[1:], strict=False):
+    for left, right in pairwise(hull):
         a = _meet(left, right)
         if 0 < a < 1:
             corners.append((a, max(0.0, right[1] - right[0] * a)))

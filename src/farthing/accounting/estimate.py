@@ -39,7 +39,9 @@ class Estimate:
         return self.line.slope(x)
 
 
-def estimate_line(transform: Transform, saddle: Saddle, lattice: Lattice | None, sketch: Sketch | None = None) -> Estimate:
+def estimate_line(
+    transform: Transform, saddle: Saddle, lattice: Lattice | None, sketch: Sketch | None = None
+) -> Estimate:
     """Sample the line through `saddle` until the integrand is negligible or the work is done.
 
     In the second case the rest is damped by a Gaussian smoothing of the loss, which is taken back to third order.
@@ -54,7 +56,9 @@ def estimate_line(transform: Transform, saddle: Saddle, lattice: Lattice | None,
     samples = line.integrand(saddle.x)
     size = np.abs(samples)
     total = max(abs(float(np.sum(samples.real))), 1e-300)
-    margin += float(np.sum(size * line.phase.error)) / total + float(np.mean(size[-4:])) * len(size) / total * 0.1
+    margin += (
+        float(np.sum(size * line.phase.error)) / total + float(np.mean(size[-4:])) * len(size) / total * 0.1
+    )
     return Estimate(line, saddle.x, margin)
 
 
@@ -62,14 +66,18 @@ def _smoothed(line: Line, smoothing: float) -> Line:
     """The same samples for the loss plus that of a Gaussian."""
     spread = smoothing**2
     phase = Phase(
-        line.phase.log_modulus - line.t**2 * spread / 2, line.phase.argument + line.t * (line.c + 0.5) * spread, line.phase.error
+        line.phase.log_modulus - line.t**2 * spread / 2,
+        line.phase.argument + line.t * (line.c + 0.5) * spread,
+        line.phase.error,
     )
     scale = line.log_scale + line.c * (line.c + 1) * spread / 2
     return replace(line, phase=phase, log_scale=scale, kernel=DeconvolvedKernel(smoothing))
 
 
 def _whole_period(line: Line) -> bool:
-    return isinstance(line.kernel, LatticeKernel) and bool(line.t[-1] + line.step > math.pi / line.kernel.span)
+    return isinstance(line.kernel, LatticeKernel) and bool(
+        line.t[-1] + line.step > math.pi / line.kernel.span
+    )
 
 
 def _sampled(transform: Transform, saddle: Saddle, lattice: Lattice | None, sketch: Sketch | None) -> Line:
@@ -87,9 +95,15 @@ def _sampled(transform: Transform, saddle: Saddle, lattice: Lattice | None, sket
     end, block = 0, 16
     while end < last:
         stop = min(end + block, last)
-        parts.append(transform.run(saddle.c, step, end, stop) if end > 4096 else transform.phase(saddle.c, nodes(step, end, stop)))
+        parts.append(
+            transform.run(saddle.c, step, end, stop)
+            if end > 4096
+            else transform.phase(saddle.c, nodes(step, end, stop))
+        )
         end = stop
-        if float(np.max(parts[-1].log_modulus[-8:])) < _DECAYED:  # several: a single one may be a chance cancellation
+        if (
+            float(np.max(parts[-1].log_modulus[-8:])) < _DECAYED
+        ):  # several: a single one may be a chance cancellation
             break
         block = max(16, end // 2)
     joined = Phase(*(np.concatenate(pieces) for pieces in zip(*parts, strict=True)))

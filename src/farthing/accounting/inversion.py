@@ -18,7 +18,12 @@ class Curve(NamedTuple):
 
 
 def least_epsilon(
-    log_delta: Callable[[float], Curve], target_low: float, target_high: float, guess: float, slope: float, top: float
+    log_delta: Callable[[float], Curve],
+    target_low: float,
+    target_high: float,
+    guess: float,
+    slope: float,
+    top: float,
 ) -> tuple[float, float]:
     """(lower, upper) around the least x >= 0 with D(x) <= target.
 

@@ -3,10 +3,10 @@
 People type decimals, repeat one value, or split a budget into equal parts: then every epsilon is a whole multiple of
 one step s, the composed loss lives on a lattice of span d = 2 s gcd(multiples), and nothing has to be discretised.
 
-The inputs are doubles, and the double 0.1 is not a tenth. If |e_i - n_i s| <= 2^-51 e_i for all i, the doubles lie between
-the two exact lattices of steps s (1 - 2^-51) and s (1 + 2^-51); the optimum is monotone in every epsilon (randomized
-response of a smaller epsilon is a garbling of a larger one), so bounds that hold for every step in that range hold for
-the doubles as given.
+The inputs are doubles, and the double 0.1 is not a tenth. If |e_i - n_i s| <= 2^-51 e_i for all i, the doubles lie
+between the two exact lattices of steps s (1 - 2^-51) and s (1 + 2^-51); the optimum is monotone in every epsilon
+(randomized response of a smaller epsilon is a garbling of a larger one), so bounds that hold for every step in that
+range hold for the doubles as given.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def recognise(epsilons: Array) -> Lattice | None:
 def _candidates(epsilons: Array, smallest: float) -> list[tuple[float, float]]:
     """Steps worth trying, as fractions (numerator, denominator), after a look at a few values."""
     few = epsilons[:: max(1, len(epsilons) // 16)][:17]
-    steps: list[tuple[float, float]] = [(1.0, 10.0**digits) for digits in range(0, 13)]
+    steps: list[tuple[float, float]] = [(1.0, 10.0**digits) for digits in range(13)]
     steps += [(smallest, float(q)) for q in range(1, 65)]
     return [step for step in steps if _multiples(few, step) is not None]
 
@@ -82,4 +82,3 @@ def _multiples(epsilons: Array, step: tuple[float, float]) -> NDArray[np.int64] 
     if not np.all(np.abs(back - epsilons) <= RELATIVE_ERROR * epsilons):
         return None
     return nearest.astype(np.int64)
-

@@ -45,9 +45,11 @@ class Leaks(NamedTuple):
     counts: NDArray[np.int64]
 
 
-def collect(chunks: Sequence[Chunk]) -> Leaks:
+def collect_leaks(chunks: Sequence[Chunk]) -> Leaks:
     """All leaks of the chunks, equal ones joined."""
-    parts = [(chunk.deltas[chunk.deltas > 0], chunk.counts[chunk.deltas > 0]) for chunk in chunks if chunk.leaky]
+    parts = [
+        (chunk.deltas[chunk.deltas > 0], chunk.counts[chunk.deltas > 0]) for chunk in chunks if chunk.leaky
+    ]
     deltas = np.concatenate([part[0] for part in parts]) if parts else np.zeros(0)
     if not len(deltas):
         return Leaks(np.zeros(0), np.zeros(0, dtype=np.int64))
@@ -76,7 +78,7 @@ def leak_of(leaks: Leaks) -> Bounds:
         return Bounds(max(0.0, down(leak)), min(1.0, up(leak)), float(leak.mid()))
 
 
-def target(leaks: Leaks, delta: float) -> Target:
+def target_of(leaks: Leaks, delta: float) -> Target:
     """log of 1 - (1 - delta) / prod(1 - delta_i)."""
     if not len(leaks.deltas):
         if delta == 0:

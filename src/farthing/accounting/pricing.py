@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from farthing.accounting import leaks
 from farthing.accounting.charges import Charges, Chunk, Kinds, joined, sort_events
 from farthing.accounting.engines.atoms import LARGEST_HALF, Atoms, half_sizes
 from farthing.accounting.engines.ball_line import BallProof, worthwhile
@@ -27,6 +26,7 @@ from farthing.accounting.engines.contour import Proof, prove, reach
 from farthing.accounting.estimate import Estimate, estimate_line
 from farthing.accounting.inversion import Curve, least_epsilon
 from farthing.accounting.lattice import Lattice, recognise
+from farthing.accounting.leaks import Leaks, Target, collect_leaks, leak_of, target_of
 from farthing.accounting.saddle import Saddle, saddle_for_delta, saddle_for_loss
 from farthing.accounting.sketch import Sketch
 from farthing.accounting.transforms import Transform
@@ -42,7 +42,12 @@ _TOP = 1e-13  # relative distance from the largest loss at which one atom decide
 
 
 class EngineChoice(NamedTuple):
-    """An engine's name and why it was chosen."""
+    """An engine's name and why it was chosen.
+
+    >>> from farthing.accounting import compose
+    >>> compose([0.1, 2**0.5]).engine_at(1e-6).name
+    'atoms'
+    """
 
     name: str
     reason: str
@@ -64,7 +69,9 @@ class Pricing:
     def __init__(self, charges: Charges, sketch: Sketch | None = None, off_lattice: bool = False) -> None:
         self.charges = charges
         self._sketch = sketch
-        self._off_lattice = off_lattice  # known to share no lattice, because a part of the charges shares none
+        self._off_lattice = (
+            off_lattice  # known to share no lattice, because a part of the charges shares none
+        )
 
     # --- the charges, sorted ------------------------------------------------------------------------------------
 
@@ -85,9 +92,9 @@ class Pricing:
         return not len(self.kinds.geometric)
 
     @cached_property
-    def leaks(self) -> leaks.Leaks:
+    def leaks(self) -> Leaks:
         """The positive deltas."""
-        return leaks.collect(self.charges.chunks)
+        return collect_leaks(self.charges.chunks)
 
     @cached_property
     def transform(self) -> Transform:
@@ -155,14 +162,14 @@ class Pricing:
 
     def leak(self) -> Bounds:
         """1 - prod(1 - delta_i)."""
-        return leaks.leak_of(self.leaks)
+        return leak_of(self.leaks)
 
     def epsilon_at(self, delta: float, proof: bool) -> Bounds:
         """See Composition.epsilon_at."""
         if self.kinds.grid:
             bounds = self._grid.epsilon_bounds(delta)
             return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
-        target = leaks.target(self.leaks, delta)
+        target = target_of(self.leaks, delta)
         short = self._closed_form(target)
         if short is not None:
             return Bounds(short.lower, short.upper, short.estimate, proof)
@@ -171,11 +178,15 @@ class Pricing:
             return self._estimated(middle)
         if math.isnan(target.low):  # the leak may or may not exceed delta: only the lower end can be said
             solved = self._solve(target.high)
-            lower, _ = least_epsilon(solved.log_delta, target.high, target.high, solved.guess, solved.slope, self._top[0])
+            lower, _ = least_epsilon(
+                solved.log_delta, target.high, target.high, solved.guess, solved.slope, self._top[0]
+            )
             return Bounds(lower, math.inf)
         solved = self._solve(middle)
         top = math.nextafter(self._top[0] * (1 + 2.0**-50), math.inf)
-        lower, upper = least_epsilon(solved.log_delta, target.low, target.high, solved.guess, solved.slope, top)
+        lower, upper = least_epsilon(
+            solved.log_delta, target.low, target.high, solved.guess, solved.slope, top
+        )
         return Bounds(min(lower, upper), upper, max(solved.guess, 0.0))
 
     def delta_at(self, epsilon: float, proof: bool) -> Bounds:
@@ -184,7 +195,11 @@ class Pricing:
             bounds = self._grid.delta_bounds(epsilon)
             return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
         leak = self.leak()
-        if not self.transform.terms and not self.transform.gaussian or epsilon >= self._top[0] * (1 + 2.0**-50):
+        if (
+            (not self.transform.terms
+            and not self.transform.gaussian)
+            or epsilon >= self._top[0] * (1 + 2.0**-50)
+        ):
             return Bounds(leak.lower, leak.upper, leak.estimate, proof)
         if proof:
             solved = self._solve_at(epsilon)
@@ -197,7 +212,10 @@ class Pricing:
         middle = math.exp((max(curve.low, -745.0) + curve.high) / 2)
         kept_low, kept_high = (1 - leak.upper) * (1 - 2.0**-50), min(1.0, (1 - leak.lower) * (1 + 2.0**-50))
         return Bounds(
-            leak.lower + kept_low * low, min(1.0, leak.upper + kept_high * high), leak.estimate + (1 - leak.estimate) * middle, proof
+            leak.lower + kept_low * low,
+            min(1.0, leak.upper + kept_high * high),
+            leak.estimate + (1 - leak.estimate) * middle,
+            proof,
         )
 
     def renyi_at(self, alpha: float) -> Bounds:
@@ -210,11 +228,34 @@ class Pricing:
         value, error = k.value / (alpha - 1), k.error / (alpha - 1)
         return Bounds(max(0.0, value - error), value + error, max(0.0, value))
 
+    def losses(self, most: int) -> list[float] | None:
+        """All losses >= 0 that can occur, when there are at most `most`; None otherwise."""
+        transform = self.transform
+        if self.kinds.grid or len(transform.laplace) or transform.gaussian:
+            return None
+        top = self._top[0]
+        if self.lattice is not None and top / self.lattice.span < most:
+            below = [top - self.lattice.span * j for j in range(int(top / self.lattice.span) + 1)]
+        elif self.charges.k <= 6:
+            depths = [0.0]
+            for e, n in zip(transform.epsilons.tolist(), transform.weights.tolist(), strict=True):
+                depths = [depth + 2 * e * j for depth in depths for j in range(int(n) + 1)]
+            below = [top - depth for depth in depths]
+        else:
+            return None
+        return sorted({0.0, *(loss for loss in below if loss >= 0)})
+
+    def largest_loss(self, limit: float) -> list[float]:
+        """The largest loss if there is one below `limit`, as a list of one or none."""
+        return [] if self.kinds.grid or not self._top[0] <= limit else [self._top[0]]
+
     def engine_at(self, delta: float) -> EngineChoice:
         """See Composition.engine_at."""
         if self.kinds.grid:
-            return EngineChoice("grid", "some events have no transform in closed form; every loss is put on one grid.")
-        target = leaks.target(self.leaks, delta)
+            return EngineChoice(
+                "grid", "some events have no transform in closed form; every loss is put on one grid."
+            )
+        target = target_of(self.leaks, delta)
         if self._closed_form(target) is not None:
             return EngineChoice("closed form", self._why_closed_form(target))
         return self._solve(target.high).choice
@@ -229,7 +270,7 @@ class Pricing:
     def _is_small(self) -> bool:
         return self.charges.k <= 4096
 
-    def _closed_form(self, target: leaks.Target) -> Bounds | None:
+    def _closed_form(self, target: Target) -> Bounds | None:
         """The answer where no curve is needed."""
         if target.infeasible:
             return Bounds(math.inf, math.inf)
@@ -239,7 +280,11 @@ class Pricing:
         top, log_mass = transform.top()
         if target.high == -math.inf:
             slack = 2.0**-49 * top
-            return Bounds(max(0.0, top - slack), top + slack, top) if math.isfinite(top) else Bounds(math.inf, math.inf)
+            return (
+                Bounds(max(0.0, top - slack), top + slack, top)
+                if math.isfinite(top)
+                else Bounds(math.inf, math.inf)
+            )
         # D(x) >= mass * (1 - exp(x - top)): within target / mass of the largest loss, one atom decides.
         if target.high - log_mass < math.log(_TOP):
             slack = 2.0**-49 * top
@@ -248,7 +293,7 @@ class Pricing:
             return Bounds(max(0.0, top - slack - below), upper, min(top, upper))
         return None
 
-    def _why_closed_form(self, target: leaks.Target) -> str:
+    def _why_closed_form(self, target: Target) -> str:
         if target.infeasible:
             return "the charges leak more than this delta, so no epsilon exists."
         if not self.transform.terms and not self.transform.gaussian:
@@ -291,7 +336,9 @@ class Pricing:
         chunk = joined(self.charges.chunks)
         items: list[tuple[Event, int]] = list(self.charges.events.items())
         pairs: dict[tuple[float, float], int] = {}
-        for e, d, n in zip(chunk.epsilons.tolist(), chunk.deltas.tolist(), chunk.counts.tolist(), strict=True):
+        for e, d, n in zip(
+            chunk.epsilons.tolist(), chunk.deltas.tolist(), chunk.counts.tolist(), strict=True
+        ):
             pairs[e, d] = pairs.get((e, d), 0) + n
         items += [(ApproxDP(e, d), n) for (e, d), n in pairs.items()]
         return compose_on_grid(items)
@@ -331,26 +378,35 @@ class Pricing:
 
     def _solved_by_atoms(self, x: float) -> _Solved:
         slope = self._atoms.slope(x)
-        choice = EngineChoice("atoms", f"{self.charges.k} charges have few enough transcripts to enumerate by halves.")
+        choice = EngineChoice(
+            "atoms", f"{self.charges.k} charges have few enough transcripts to enumerate by halves."
+        )
         return _Solved(choice, self._atoms.log_delta, x, slope)
 
     def _solved_on_line(self, saddle: Saddle, log_target: float | None) -> _Solved:
-        lattice, goal = self.lattice, _GOAL
+        # The sandwich is (c + 1) mu^2 wide in epsilon and c (c + 1) mu^2 in log delta: whichever was asked for.
+        lattice, goal = self.lattice, _GOAL if log_target is not None else _GOAL / min(saddle.c, 1.0)
         if lattice is not None and math.pi / lattice.span > reach(_FINE_GOAL, saddle.c):
             lattice, goal = None, _FINE_GOAL  # walking through one period would take longer than the sandwich
         proof = prove(self.transform, saddle, lattice, goal)
         line = proof.estimate()
         guess = saddle.x if log_target is None else line.root(log_target, saddle.x)
         slope = line.slope(guess)
-        if lattice is None:
-            reason = f"{self.distinct:,} distinct factors share no lattice; a Gaussian sandwich bounds the contour integral."
-            choice = EngineChoice("contour", reason)
-        else:
-            choice = EngineChoice("lattice", f"every epsilon is a whole multiple of {lattice.step:.12g}; nothing is discretised.")
-        if worthwhile(proof, 4000) or worthwhile(proof, 1e6) and _rounding(proof, guess) / slope > 2e-10:
+        choice = self._line_choice(lattice)
+        if worthwhile(proof, 4000) or (worthwhile(proof, 1e6) and _rounding(proof, guess) / slope > 2e-10):
             balls = BallProof.of(proof, lattice, self._exact)
             return _Solved(choice, _off_lattice(balls.log_delta, lattice, self._top[0]), guess, slope)
         return _Solved(choice, _off_lattice(proof.log_delta, lattice, self._top[0]), guess, slope)
+
+    def _line_choice(self, lattice: Lattice | None) -> EngineChoice:
+        if lattice is not None:
+            reason = f"every epsilon is a whole multiple of {lattice.step:.12g}; nothing is discretised."
+            return EngineChoice("lattice", reason)
+        if self.lattice is not None:
+            start = f"the epsilons' lattice of step {self.lattice.step:.3g} is too fine to walk through"
+        else:
+            start = f"{self.transform.terms + bool(self.transform.gaussian):,} distinct factors share no lattice"
+        return EngineChoice("contour", f"{start}; a Gaussian sandwich bounds the contour integral.")
 
 
 def _rounding(proof: Proof, x: float) -> float:
@@ -359,7 +415,9 @@ def _rounding(proof: Proof, x: float) -> float:
     return curve.high - proof.line.log_delta(x) if math.isfinite(curve.high) else math.inf
 
 
-def _off_lattice(log_delta: Callable[[float], Curve], lattice: Lattice | None, top: float) -> Callable[[float], Curve]:
+def _off_lattice(
+    log_delta: Callable[[float], Curve], lattice: Lattice | None, top: float
+) -> Callable[[float], Curve]:
     """Keep a safe distance from lattice points, where rounding could count a loss on the wrong side of x."""
     if lattice is None:
         return log_delta

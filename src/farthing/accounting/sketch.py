@@ -1,12 +1,13 @@
 """A sketch of a multiset of epsilons that adds: constant size, constant-time updates, mergeable.
 
-The transform needs only sums of analytic functions over the epsilons. Within one octave [2^m, 2^(m+1)] such a sum is
-reproduced, to double precision, by `_NODES` Chebyshev points with real weights: the weights are the sums of the Lagrange
-basis over the epsilons, and sums add. Octaves with few epsilons are kept as they are.
+The transform needs only sums of analytic functions over the epsilons. Within one octave [2^m, 2^(m+1)] such a sum
+is reproduced, to double precision, by `_NODES` Chebyshev points with real weights: the weights are the sums of the
+Lagrange basis over the epsilons, and sums add. Octaves with few epsilons are kept as they are.
 
-The nearest singularity of log cosh((z + 1/2) e) lies at |(z + 1/2) e| = pi / 2; seen from an octave its Bernstein ellipse has
-radius at least 5.8 on the real axis, so the interpolation error is below 6^-_NODES. Far up the line (large t) the sketch is not
-valid; with the many epsilons of a sketched octave Phi is then far below double precision, which `negligible_from` checks.
+The nearest singularity of log cosh((z + 1/2) e) lies at |(z + 1/2) e| = pi / 2; seen from an octave its Bernstein
+ellipse has radius at least 5.8 on the real axis, so the interpolation error is below 6^-_NODES. Far up the line
+(t e near pi / 2) the sketch is not valid, and the estimate stops before (`estimate._sketch_reach`); with the many
+epsilons of a sketched octave the integrand is negligible there, which the estimate checks.
 Only estimates use the sketch; proofs go back to the epsilons.
 """
 

@@ -92,17 +92,21 @@ class Transform:
     def log_transform_upper(self, c: Array) -> Array:
         """Upper bounds of K at several c >= 0 at once."""
         value, error = np.zeros(len(c)), np.zeros(len(c))
-        if len(self.epsilons) * len(c) <= _CHUNK:
+        if 0 < len(self.epsilons) * len(c) <= _CHUNK:
             log_f = _response_log(self.epsilons, c[:, None])
             value += (self.weights * log_f).sum(axis=1)
-            error += 2.0**-45 * value + 2.0**-50 * (c + 1) * float(np.sum(np.abs(self.weights) * self.epsilons))
-        else:
+            error += 2.0**-45 * value + 2.0**-50 * (c + 1) * float(
+                np.sum(np.abs(self.weights) * self.epsilons)
+            )
+        elif len(self.epsilons):
             only = replace(self, laplace=np.zeros(0), laplace_counts=np.zeros(0), gaussian=0.0)
             each = [only.cumulants(point) for point in c.tolist()]
             value += np.array([k.value for k in each])
             error += np.array([k.error for k in each])
         if len(self.laplace):
-            each_laplace = [_laplace_cumulants(self.laplace, self.laplace_counts, point) for point in c.tolist()]
+            each_laplace = [
+                _laplace_cumulants(self.laplace, self.laplace_counts, point) for point in c.tolist()
+            ]
             value += np.array([k[0] for k in each_laplace])
             error += np.array([k[3] for k in each_laplace])
         value += c * (c + 1) * self.gaussian / 2
@@ -130,8 +134,8 @@ class Transform:
         """`phase` at first * step ... (last - 1) * step, many times faster when there are no Laplace noises.
 
         A long run needs no sines: exp(i t e) at n = p q0 + q is a product of two table entries, and
-        Phi = prod(cos b + i tanh(a) sin b) is multiplied up directly. Its error is absolute, not relative, which is what counts
-        for a part of the line where Phi is small: every factor has modulus <= 1, so the errors of the factors add.
+        Phi = prod(cos b + i tanh(a) sin b) is multiplied up directly. Its error is absolute, not relative, which is
+        what counts where Phi is small: every factor has modulus <= 1, so the errors of the factors add.
         """
         t = np.arange(first, last, dtype=np.float64) * step
         if len(self.laplace) or last - first < 256:
@@ -173,10 +177,10 @@ def _response_log(e: Array, c: float | Array) -> Array:
     """
     growth = c * e
     small = np.minimum(growth, 1.0)
-    near = np.log1p(2 * np.sinh(small / 2) ** 2 + np.tanh(e / 2) * np.sinh(small))
+    near: Array = np.log1p(2 * np.sinh(small / 2) ** 2 + np.tanh(e / 2) * np.sinh(small))
     if not growth.max() > 1.0:
         return near
-    far = growth + np.log1p(np.expm1(-2 * growth) / (1 + np.exp(np.minimum(e, 700.0))))
+    far: Array = growth + np.log1p(np.expm1(-2 * growth) / (1 + np.exp(np.minimum(e, 700.0))))
     return np.where(growth <= 1.0, near, far)
 
 
@@ -191,7 +195,12 @@ def _laplace_cumulants(e: Array, n: Array, c: float) -> tuple[float, float, floa
     log_f = c * e + np.log(f)
     error = 2.0**-45 * float(np.sum(n * (1 + c * e)))
     first = f1 / f
-    return float(np.sum(n * log_f)), float(np.sum(n * first)), float(np.sum(n * (f2 / f - first * first))), error
+    return (
+        float(np.sum(n * log_f)),
+        float(np.sum(n * first)),
+        float(np.sum(n * (f2 / f - first * first))),
+        error,
+    )
 
 
 def _add_responses(out: Phase, e: Array, w: Array, c: float, t: Array) -> None:

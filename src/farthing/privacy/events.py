@@ -35,9 +35,9 @@ def checked_delta(value: object, name: str = "delta") -> float:
 
 def checked_real(value: object, name: str) -> float:
     """`value` as a float; anything that is not a real number is refused (a bool is not a number here)."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        if not hasattr(value, "dtype") or not getattr(value, "shape", None) == () or value.dtype.kind not in "iuf":
-            raise InvalidValue(name, value, f"must be a real number, not {type(value).__name__}")
+    scalar_array = getattr(value, "shape", None) == () and getattr(getattr(value, "dtype", None), "kind", "-") in "iuf"
+    if isinstance(value, bool) or not (isinstance(value, numbers.Real) or scalar_array):
+        raise InvalidValue(name, value, f"must be a real number, not {type(value).__name__}")
     try:
         return float(value)  # type: ignore[arg-type]
     except OverflowError:
@@ -59,7 +59,10 @@ def _checked_multiplier(value: object) -> float:
     number = checked_real(value, "noise_multiplier")
     if not 0 < number < math.inf:
         raise InvalidValue(
-            "noise_multiplier", value, "must be a finite number > 0", "it is the noise scale divided by the sensitivity"
+            "noise_multiplier",
+            value,
+            "must be a finite number > 0",
+            "it is the noise scale divided by the sensitivity",
         )
     return number
 
@@ -94,7 +97,8 @@ class Event:
             raise InvalidValue("type", tag, f"must be one of {', '.join(sorted(_REGISTRY))}")
         if isinstance(body.get("event"), dict):
             body["event"] = Event.from_dict(body["event"])
-        return cls(**body)
+        event: Event = cls(**body)
+        return event
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +180,9 @@ class DiscreteLaplaceNoise(Event):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise_multiplier", _checked_multiplier(self.noise_multiplier))
-        object.__setattr__(self, "l1_sensitivity", _checked_sensitivity(self.l1_sensitivity, "l1_sensitivity"))
+        object.__setattr__(
+            self, "l1_sensitivity", _checked_sensitivity(self.l1_sensitivity, "l1_sensitivity")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +201,9 @@ class DiscreteGaussianNoise(Event):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise_multiplier", _checked_multiplier(self.noise_multiplier))
-        object.__setattr__(self, "l2_sensitivity", _checked_sensitivity(self.l2_sensitivity, "l2_sensitivity"))
+        object.__setattr__(
+            self, "l2_sensitivity", _checked_sensitivity(self.l2_sensitivity, "l2_sensitivity")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +222,13 @@ class Sampled(Event):
 
     def __post_init__(self) -> None:
         if not isinstance(self.event, Event):
-            raise InvalidValue("event", self.event, "must be an event of farthing.privacy", "for example GaussianNoise(1.0)")
+            raise InvalidValue(
+                "event", self.event, "must be an event of farthing.privacy", "for example GaussianNoise(1.0)"
+            )
         if isinstance(self.event, Sampled):
-            raise InvalidValue("event", self.event, "must not be sampled already", "multiply the two probabilities instead")
+            raise InvalidValue(
+                "event", self.event, "must not be sampled already", "multiply the two probabilities instead"
+            )
         number = checked_real(self.probability, "probability")
         if not 0 <= number <= 1:
             raise InvalidValue("probability", self.probability, "must be between 0 and 1")

@@ -1,8 +1,9 @@
 """The atoms engine: every transcript, by meeting in the middle.
 
 Statement:
-    Let S = sum e_i. The outcome in which the responses of a set B are untruthful has loss S - 2 e(B), e(B) = sum of e_i in B,
-    probability p exp(-e(B)) under the one hypothesis and p exp(-S + e(B)) under the other, p = prod 1 / (1 + exp(-e_i)).
+    Let S = sum e_i. The outcome in which the responses of a set B are untruthful has, with e(B) = sum of e_i in B,
+    loss S - 2 e(B) and probability p exp(-e(B)) under one hypothesis, p exp(-S + e(B)) under the other, where
+    p = prod 1 / (1 + exp(-e_i)).
     With a = 2 e(B1), b = 2 e(B2) over two halves of the charges and y = S - x,
         D(x) = p * sum over a + b < y of (exp(-(a + b) / 2) - exp(-y + (a + b) / 2)).
     Sorting one half and keeping prefix sums costs 2^(k/2) instead of 2^k.
@@ -63,7 +64,8 @@ class Atoms:
     def of(cls, transform: Transform) -> Atoms:
         """Enumerate the two halves of the charges."""
         items = sorted(
-            zip(transform.epsilons.tolist(), transform.weights.tolist(), strict=True), key=lambda item: -item[1]
+            zip(transform.epsilons.tolist(), transform.weights.tolist(), strict=True),
+            key=lambda item: -item[1],
         )
         halves: list[list[tuple[float, int]]] = [[], []]
         sizes = [1, 1]
@@ -83,7 +85,9 @@ class Atoms:
         k = len(items) + 2
         # Each depth is a sum of at most k rounded products; epsilons themselves may be off by 2^-52.
         blur = (2 * k + 8) * _U * 2 * top
-        relative = 2.0**-44 + 4 * math.sqrt(max(sizes)) * _U + 4 * blur + 2.0**-46 * float(transform.weights.sum())
+        relative = (
+            2.0**-44 + 4 * math.sqrt(max(sizes)) * _U + 4 * blur + 2.0**-46 * float(transform.weights.sum())
+        )
         return cls(
             depth,
             log_multiplicity,
@@ -140,7 +144,11 @@ class Atoms:
             fresh = x + math.log1p(value / minus) if minus > 0 and value > -minus else low
             if not low < fresh < high:
                 fresh = (low + high) / 2
-            if abs(value) <= 4e-16 * (plus + minus) or abs(fresh - x) <= 4e-16 * x or high - low <= 2e-16 * high:
+            if (
+                abs(value) <= 4e-16 * (plus + minus)
+                or abs(fresh - x) <= 4e-16 * x
+                or high - low <= 2e-16 * high
+            ):
                 return x
             x = fresh
         return x
@@ -155,7 +163,9 @@ def _enumerated(items: list[tuple[float, int]]) -> tuple[Array, Array | None]:
         steps = 2 * e * np.arange(n + 1)
         depth = (depth[:, None] + steps).ravel()
         if many is not None:
-            binomials = np.array([math.lgamma(n + 1) - math.lgamma(j + 1) - math.lgamma(n - j + 1) for j in range(n + 1)])
+            binomials = np.array(
+                [math.lgamma(n + 1) - math.lgamma(j + 1) - math.lgamma(n - j + 1) for j in range(n + 1)]
+            )
             many = (many[:, None] + binomials).ravel()
     return depth, many
 
@@ -169,4 +179,5 @@ def _prefix(values: Array) -> Array:
     padded[:size] = values
     grid = np.cumsum(padded.reshape(rows, block), axis=1)
     before = np.concatenate([[0.0], np.cumsum(grid[:-1, -1])])
-    return (grid + before[:, None]).ravel()[:size]
+    result: Array = (grid + before[:, None]).ravel()[:size]
+    return result

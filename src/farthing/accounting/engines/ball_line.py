@@ -70,12 +70,17 @@ class BallProof:
                 unit = flint.arb(line.step)
             unit = unit / (2 * flint.arb.pi())
             total, plain = flint.arb(0), flint.arb(0)
-            for z, sample, kernel, weight in zip(self.points, self.samples, kernels, line.weights.tolist(), strict=True):
+            for z, sample, kernel, weight in zip(
+                self.points, self.samples, kernels, line.weights.tolist(), strict=True
+            ):
                 value = sample * (z * depth).exp()
                 total += int(weight) * (value * kernel).real
                 plain += int(weight) * value.real
             # exp(K(c) - c y): what the bounds of the unsampled part are relative to. K may be a little off here.
-            level = (flint.arb(self.proof.saddle.at_c.value + self.proof.saddle.at_c.error) - c * (self.top - depth)).exp()
+            level = (
+                flint.arb(self.proof.saddle.at_c.value + self.proof.saddle.at_c.error)
+                - c * (self.top - depth)
+            ).exp()
             above = total + flint.arb(self.proof.left_out) * level
             mu = self.proof.smoothing
             excess = flint.arb(excess_constant(mu) * mu * mu * (1 + 1e-9)) if mu else flint.arb(0)
@@ -106,8 +111,8 @@ def _laplace(transform: Transform) -> list[tuple[float, float]]:
 def _relative_transform(transform: Transform, epsilons: list[tuple[Any, int]], z: Any) -> Any:
     """M(z) exp(-z S), S being the largest loss: prod over e of ((1 + exp(-(2z+1) e)) / (1 + exp(-e)))^n, and so on.
 
-    Logarithms are added, not factors multiplied: the radius of a complex ball grows by up to sqrt(2) with every product. All
-    the logarithms are of numbers 1 + E with |E| < 1, so no branch is crossed.
+    Logarithms are added, not factors multiplied: the radius of a complex ball grows by up to sqrt(2) with every
+    product. All the logarithms are of numbers 1 + E with |E| < 1, so no branch is crossed.
     """
     total = flint.acb(0)
     for e, n in epsilons:
@@ -126,4 +131,6 @@ def _lattice_kernel(z: Any, span: Any, rise: Any) -> Any:
 
 def worthwhile(proof: Proof, limit: float) -> bool:
     """Whether ball arithmetic on every sample is affordable: factors times samples, against `limit`."""
-    return proof.transform.terms * len(proof.line.t) <= limit and bool(np.all(proof.transform.weights < 2**53))
+    return proof.transform.terms * len(proof.line.t) <= limit and bool(
+        np.all(proof.transform.weights < 2**53)
+    )

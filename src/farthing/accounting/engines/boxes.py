@@ -17,7 +17,9 @@ import numpy as np
 
 from farthing.accounting.transforms import Array, Transform
 
-_ROUNDING = 1e-9  # far above the error of reducing t e modulo pi for t e < 10^6, far below any angle that matters
+_ROUNDING = (
+    1e-9  # far above the error of reducing t e modulo pi for t e < 10^6, far below any angle that matters
+)
 _CHUNK = 1 << 20
 
 
@@ -70,7 +72,10 @@ class BoxBounds:
         return out * (1 - _ROUNDING)
 
     def typical(self) -> float:
-        """The mean of log |Phi| over a long stretch of t: the mean of log |cos b + i tanh(a) sin b| is log((1 + tanh a) / 2)."""
+        """The mean of log |Phi| over a long stretch of t.
+
+        The mean of log |cos b + i tanh(a) sin b| over all b is log((1 + tanh a) / 2).
+        """
         return float(np.dot(self.weights, np.log((1 + np.sqrt(np.maximum(1 - self.sech2, 0.0))) / 2)))
 
     def _chosen(self, t: float, factors: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:

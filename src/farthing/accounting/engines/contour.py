@@ -1,8 +1,8 @@
 """The contour engine: D(x) between two integrals that can be bounded for all t.
 
 Statement (the Gaussian sandwich):
-    For mu > 0 add to L the loss of one more mechanism, a Gaussian with that mu: a normal variable g of mean mu^2 / 2 and
-    variance mu^2. Write D_mu for the curve of L + g and g_mu for its density, whose integrals have the factor
+    For mu > 0 add to L the loss of one more mechanism, a Gaussian with that mu: a normal variable g of mean mu^2 / 2
+    and variance mu^2. Write D_mu for the curve of L + g and g_mu for its density, whose integrals have the factor
     exp(z (z+1) mu^2 / 2) and, in place of k(z), k(z) and 1.
     Then   D_mu(x) - A mu^2 g_mu(x)  <=  D(x)  <=  D_mu(x),   A = (2 Phi(mu/2) - 1) / (mu phi(mu/2)) = 1 + O(mu^2).
 Source: this project. Right side: adding a mechanism never lowers delta. Left side: with u = L - x the excess of the
@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from farthing.accounting.engines.boxes import BoxBounds
 from farthing.accounting.engines.line import DeconvolvedKernel, Kernel, LatticeKernel, Line, PlainKernel
@@ -32,8 +33,15 @@ from farthing.accounting.lattice import Lattice
 from farthing.accounting.saddle import Aliases, Saddle, dyadic, nodes
 from farthing.accounting.transforms import ARGUMENT_ERROR, Array, Phase, Transform
 
+Integers = NDArray[np.int64]
+
 _BLOCK = 16
-_TRIES = ((120, 1), (240, 2), (1000, 4), (4000, 8))  # factors used, and how much smaller the boxes are, in turn
+_TRIES = (
+    (120, 1),
+    (240, 2),
+    (1000, 4),
+    (4000, 8),
+)  # factors used, and how much smaller the boxes are, in turn
 _HOPELESS = -40.0  # a typical log |Phi| above which no box bound will be small enough
 _MOST_BOX_WORK = 1e8  # factors times boxes in one zone
 _NEGLIGIBLE = -40.0  # log of what no longer matters in double precision
@@ -80,14 +88,26 @@ class Proof:
         size = line.weights * np.exp(line.phase.log_modulus)
         samples = size * np.cos(turn)
         error = float(np.sum(size * (line.phase.error + 2 * ARGUMENT_ERROR * np.abs(line.t * x))))
-        return excess_constant(self.smoothing) * self.smoothing**2 * (max(float(np.sum(samples)), 0.0) + error) * (1 + 1e-9)
+        return (
+            excess_constant(self.smoothing)
+            * self.smoothing**2
+            * (max(float(np.sum(samples)), 0.0) + error)
+            * (1 + 1e-9)
+        )
 
     def aliases(self, x: float) -> float:
         """What sampling added, in units of the prefactor: only the lower bound has to take it off."""
         anchor = self.line.kernel.anchor(x)
         relative = self.beside.bound(x, 2 * math.pi / self.line.step)
         # alias_bound is relative to exp(K - c x); the prefactor has exp(K - c y), y >= x.
-        return relative * 2 * math.pi / self.line.step * math.exp(min(self.line.c * (anchor - x), 700.0)) * (1 + 1e-6)
+        return (
+            relative
+            * 2
+            * math.pi
+            / self.line.step
+            * math.exp(min(self.line.c * (anchor - x), 700.0))
+            * (1 + 1e-6)
+        )
 
 
 def excess_constant(smoothing: float) -> float:
@@ -155,7 +175,15 @@ def _sampled(
     tolerance = max(scale, 1e-300) * 1e-13
     bound = _kernel_bound(kernel, saddle.c, smoothing)
     stop, tail = (last, 0.0) if lattice else _tail(transform, step, bound, tolerance)
-    far = _far_part(BoxBounds(transform, saddle.c), step, end, stop, bound, tolerance, min(4e6, work / max(1, transform.terms)))
+    far = _far_part(
+        BoxBounds(transform, saddle.c),
+        step,
+        end,
+        stop,
+        bound,
+        tolerance,
+        min(4e6, work / max(1, transform.terms)),
+    )
     left_out = far.left_out + tail
     if far.runs:
         more = [transform.run(saddle.c, step, low, high) for low, high in far.runs]
@@ -165,12 +193,14 @@ def _sampled(
     return Proof(line, transform, saddle, beside, smoothing, left_out * (1 + 1e-9))
 
 
-def _folded(t: np.ndarray) -> np.ndarray:
+def _folded(t: Array) -> Array:
     """Weight 1 at t = 0 and 2 elsewhere: the points at -t are conjugates."""
     return np.where(t == 0, 1.0, 2.0)
 
 
-def _main_part(transform: Transform, saddle: Saddle, step: float, last: int, work: float) -> tuple[Phase, int]:
+def _main_part(
+    transform: Transform, saddle: Saddle, step: float, last: int, work: float
+) -> tuple[Phase, int]:
     """Phi at 0, h, 2 h, ... until it is negligible, or until box bounds are the better way to go on."""
     parts: list[Phase] = []
     end, block = 0, _BLOCK
@@ -192,7 +222,9 @@ def _kernel_bound(kernel: Kernel, c: float, smoothing: float) -> tuple[float, fl
     return 1.0, excess_constant(smoothing) * smoothing**2 if smoothing else 0.0
 
 
-def _tail(transform: Transform, step: float, bound: tuple[float, float], tolerance: float) -> tuple[int, float]:
+def _tail(
+    transform: Transform, step: float, bound: tuple[float, float], tolerance: float
+) -> tuple[int, float]:
     """How far to look, and a bound on 2 sum |Phi k| beyond: the Gaussian factor alone.
 
     For t > T the terms are at most (a / T^2 + b) exp(-s t^2 / 2) and decrease, so their sum is below the integral from
@@ -217,7 +249,13 @@ class _Far(NamedTuple):
 
 
 def _far_part(
-    boxes: BoxBounds, step: float, first: int, stop: int, bound: tuple[float, float], tolerance: float, budget: float
+    boxes: BoxBounds,
+    step: float,
+    first: int,
+    stop: int,
+    bound: tuple[float, float],
+    tolerance: float,
+    budget: float,
 ) -> _Far:
     """Cover the points first..stop by boxes; sample those whose bound is too weak, within the budget.
 
@@ -271,7 +309,7 @@ def _joined(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return runs
 
 
-def _split(low: np.ndarray, high: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+def _split(low: Integers, high: Integers, width: int) -> tuple[Integers, Integers]:
     """Integer boxes [low, high) cut to at most `width` points each."""
     pieces = -(-(high - low) // width)
     index = np.repeat(np.arange(len(low)), pieces)
@@ -281,11 +319,12 @@ def _split(low: np.ndarray, high: np.ndarray, width: int) -> tuple[np.ndarray, n
 
 
 def _contribution(
-    boxes: BoxBounds, low: np.ndarray, high: np.ndarray, step: float, bound: tuple[float, float], factors: int
-) -> np.ndarray:
+    boxes: BoxBounds, low: Integers, high: Integers, step: float, bound: tuple[float, float], factors: int
+) -> Array:
     """2 * points * sup |Phi| * sup |k| on each box."""
     if not len(low):
         return np.zeros(0)
-    t = low * step
-    top = np.exp(boxes.log_modulus(t, (high - 1) * step, factors))
-    return 2 * (high - low) * top * (bound[0] / t**2 + bound[1]) * (1 + 1e-9)
+    t: Array = low.astype(np.float64) * step
+    top = np.exp(boxes.log_modulus(t, (high.astype(np.float64) - 1) * step, factors))
+    result: Array = 2 * (high - low) * top * (bound[0] / t**2 + bound[1]) * (1 + 1e-9)
+    return result

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from farthing.accounting.engines.grid_compose import Curves, Part, composed_curves
-from farthing.accounting.engines.grid_events import is_symmetric, negligible_loss
+from farthing.accounting.engines.grid_events import has_endless_loss, is_symmetric, negligible_loss
 from farthing.accounting.engines.grid_pairs import Direction
 from farthing.accounting.engines.grid_renyi import renyi_of_pairs
 from farthing.accounting.engines.grid_saddle import Plan, plan_for_delta, plan_for_loss
@@ -55,20 +55,21 @@ def compose_on_grid(
     """
     counted: dict[Event, int] = {}
     gaussian: list[tuple[float, int]] = []
-    aside = 0.0
+    aside, endless = 0.0, False
     for event, count in items:
         number, plain = checked_count(count), _plain(event)
         if not number or plain is None:
             continue
         if number * negligible_loss(plain) <= _NEGLIGIBLE:
             aside += number * negligible_loss(plain)
+            endless |= has_endless_loss(plain)
         elif isinstance(plain, GaussianNoise):
             gaussian.append((plain.noise_multiplier, number))
         else:
             counted[plain] = counted.get(plain, 0) + number
     if gaussian:
         counted[_one_gaussian(gaussian)] = 1
-    return GridComposition(tuple(counted.items()), aside * (1 + _LOG_ERROR), tolerance, most_cells)
+    return GridComposition(tuple(counted.items()), aside * (1 + _LOG_ERROR), endless, tolerance, most_cells)
 
 
 def _plain(event: Event) -> Event | None:
@@ -97,11 +98,13 @@ def _one_gaussian(parts: list[tuple[float, int]]) -> GaussianNoise:
 class GridComposition:
     """Proven bounds of a composition: `epsilon_bounds(delta)`, `delta_bounds(epsilon)` and `renyi(alpha)`.
 
-    `aside` is a loss that events of next to no loss may add, whatever happens.
+    `aside` is a loss that events of next to no loss may add, whatever happens; `endless` says that, with a probability
+    too small to be a double, they may add more.
     """
 
     items: Items
     aside: float = 0.0
+    endless: bool = False
     tolerance: float = 1e-6
     most_cells: int = 3 << 20
 
@@ -117,6 +120,8 @@ class GridComposition:
         Bounds(lower=inf, upper=inf, estimate=inf, proven=True)
         """
         delta = checked_delta(delta)
+        if delta == 0.0 and self.endless:
+            return Bounds(math.inf, math.inf)
         if self.aside > 0:
             rest = replace(self, aside=0.0).epsilon_bounds(delta * (1 - 2.0**-50))
             upper = (

@@ -52,10 +52,14 @@ class LowerLaw:
 
 
 class Bulk(NamedTuple):
-    """Where a density needs the full grid: inside [low[0], high[0]]; every 2^k-th point inside [low[k], high[k]]."""
+    """Where a density needs the full grid: inside [low[0], high[0]]; every 2^k-th point inside [low[k], high[k]].
+
+    No two neighbouring points are further apart than `widest`, or than one step.
+    """
 
     low: list[float]
     high: list[float]
+    widest: float
 
 
 def upper_law(pair: LossPair, step: float, offset: float, bulk: Bulk | None = None) -> UpperLaw:
@@ -190,14 +194,16 @@ def _grid(density: Density, step: float, offset: float, bulk: Bulk | None) -> In
     low = [min(max(math.floor((x - offset) / step), first), last) for x in bulk.low]
     high = [min(max(math.ceil((x - offset) / step), first), last) for x in bulk.high]
     parts = [np.arange(low[0], high[0] + 1, dtype=np.int64)]
-    for k in range(1, len(low) + 1):
-        stride = 1 << k
-        down_to, up_to = (low[k], high[k]) if k < len(low) else (first, last)
-        below, above = int(parts[0][0]), int(parts[-1][-1])
+    levels = min(len(low) - 1, max(0, math.floor(math.log2(max(bulk.widest / step, 1.0)))))
+    for k in range(1, levels + 1):
+        down_to, up_to = (low[k], high[k]) if k < levels else (first, last)
+        below, above, stride = int(parts[0][0]), int(parts[-1][-1]), 1 << k
         parts.insert(0, np.arange(below - stride, down_to - stride, -stride, dtype=np.int64)[::-1])
         parts.append(np.arange(above + stride, up_to + stride, stride, dtype=np.int64))
         parts = [part for part in parts if len(part)]
-    return np.concatenate(parts)
+    if not levels:
+        return np.arange(first, last + 1, dtype=np.int64)
+    return np.unique(np.clip(np.concatenate(parts), first, last))
 
 
 @dataclass(frozen=True, eq=False)

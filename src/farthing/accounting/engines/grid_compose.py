@@ -11,7 +11,15 @@ import numpy as np
 
 from farthing.accounting.engines.grid_cells import Bulk, Index, LowerLaw, UpperLaw, lower_law, upper_law
 from farthing.accounting.engines.grid_curves import LowerCurve, UpperCurve, Window, composed_log_infinite
-from farthing.accounting.engines.grid_fourier import FEW_TAPS, Tails, TiltedLaw, circular_sum, tails, tilted
+from farthing.accounting.engines.grid_fourier import (
+    FEW_TAPS,
+    Tails,
+    TiltedLaw,
+    circular_sum,
+    lost_mass,
+    tails,
+    tilted,
+)
 from farthing.accounting.engines.grid_pairs import LossPair
 from farthing.accounting.engines.grid_saddle import Nodes, Plan, bulk_of, common_lattice
 from farthing.accounting.transforms import Array
@@ -64,7 +72,9 @@ def composed_curves(
     """
     rate = plan.rate
     bulks = [bulk_of(part.nodes, rate) for part in parts]
-    need = 8.0 + math.log1p(rate * plan.spread) - math.log(tolerance)  # exp(-need) may lie outside the window
+    # exp(-need) may lie outside the window: little next to what lies above x, which is about 1 / (rate * spread), and
+    # of which a part 1 / rate counts.
+    need = 6.0 + math.log1p(rate * plan.spread) + math.log1p(rate) - math.log(tolerance)
     room = _room(parts, plan, need + 8.0)
     lattice = common_lattice([part.pair for part in parts])
     if lattice is not None and room / lattice < most_cells:
@@ -77,7 +87,7 @@ def composed_curves(
             upper_law(part.pair, step, part.offset, bulk) for part, bulk in zip(parts, bulks, strict=True)
         ]
         split = _tilted(parts, [(law.index, law.log_mass) for law in upper], step, rate, 1.0)
-        reach = tails(split, step)
+        reach = tails(split, step, rate)
         if (reach.top(need) - reach.bottom(need)) / step <= 2 * most_cells:
             break
         step *= 2  # the room was underestimated; memory comes first
@@ -91,7 +101,7 @@ def composed_curves(
         sums=circular_sum(split, window.start, window.cells),
         rate=rate,
         log_scale=_scale(split),
-        outside=reach.outside(*window.ends),
+        outside=reach.outside(*window.ends) + lost_mass(split),
         shift=math.fsum(n * law.shift for n, law in zip(counts, upper, strict=True)) * (1 + 1e-12),
         log_infinite=_infinite([law.log_mass for law in upper], upper, counts, 1.0),
     )
@@ -102,7 +112,8 @@ def composed_curves(
         rate=rate,
         log_scale=_scale(merged_p),
         excess=_scale(merged_q) - _scale(merged_p),
-        outside=tails(merged_p, step).outside(*window.ends),
+        outside=tails(merged_p, step, rate).outside(*window.ends),
+        lost_q=lost_mass(merged_q),
         log_infinite=_infinite([law.log_p for law in lower], lower, counts, -1.0),
     )
     return Curves(upper_curve, lower_curve, step, window.cells, step == lattice)
@@ -155,13 +166,14 @@ def _room(parts: Sequence[Part], plan: Plan, need: float) -> float:
         )
         for part in parts
     ]
-    reach = tails(laws, max(plan.spread, 1e-3 / plan.rate))
+    reach = tails(laws, max(plan.spread, 1e-3 / plan.rate), plan.rate)
     return reach.top(need) - reach.bottom(need)
 
 
 def _finest(part: Part, bulk: Bulk, most_cells: int) -> float:
     """A step below which indices would no longer be exact numbers, or a law alone would need too many cells."""
-    finest = 1e-14 * float(np.max(np.abs(part.nodes.loss)))
+    losses = np.concatenate([part.nodes.loss, part.pair.atoms.loss])
+    finest = 1e-14 * float(np.max(np.abs(losses)))
     if part.pair.density is None:
         return finest
     widths = [(high - low) / 2**k for k, (low, high) in enumerate(zip(bulk.low, bulk.high, strict=True))]

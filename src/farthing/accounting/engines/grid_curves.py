@@ -62,8 +62,8 @@ class Window:
 
     def above(self, x: float) -> int:
         """A cell at or just below the first one with loss > x."""
-        place = math.floor((x - self.origin) / self.step) - self.start - 1
-        return min(max(place, 0), self.cells)
+        place = (x - self.origin) / self.step - self.start - 1
+        return math.floor(min(max(place, 0.0), float(self.cells)))
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -79,7 +79,7 @@ class Window:
 class UpperCurve:
     """An upper bound of log D(x), for any x.
 
-    `outside` bounds the tilted mass beyond the window, `shift` is what all losses are moved up by.
+    `outside` bounds the tilted mass beyond the window or dropped, `shift` is what all losses are moved up by.
     """
 
     window: Window
@@ -120,7 +120,8 @@ class UpperCurve:
 class LowerCurve:
     """A lower bound of log D(x), for any x, from the composed P- and Q-masses of sets of outcomes.
 
-    The Q-law is tilted at rate + 1; `excess` is the difference of the two logarithmic scales, Q minus P.
+    The Q-law is tilted at rate + 1; `excess` is the difference of the two logarithmic scales, Q minus P. `outside`
+    bounds the tilted P-mass beyond the window, `lost_q` the tilted Q-mass that was dropped.
     """
 
     window: Window
@@ -130,6 +131,7 @@ class LowerCurve:
     log_scale: float
     excess: float
     outside: float
+    lost_q: float
     log_infinite: float
 
     def log_delta(self, epsilon: float) -> float:
@@ -141,7 +143,7 @@ class LowerCurve:
             self.window.cells, self.window.above(x) + math.ceil(_FAR / (self.rate * self.window.step)) + 2
         )
         gap = self.window.loss(first, last) - x
-        skipped = int(np.searchsorted(gap, -25 / self.rate))
+        skipped = int(np.searchsorted(gap, max(-25 / (self.rate + 1), self.excess - 300)))
         first, gap = first + skipped, gap[skipped:]
         weight = np.exp(-self.rate * gap)
         mass_p = self.p.values[first:last] * weight
@@ -160,6 +162,7 @@ class LowerCurve:
             - self.outside * float(weight[best])
         )
         sure_q = held_q * (1 + self.q.relative + blur) + self.q.blur(weight_q[best:])
+        sure_q += self.lost_q * float(weight_q[best])  # the largest of them
         scaled = sure_p - sure_q
         if not scaled > 0:
             return self.log_infinite

@@ -43,8 +43,11 @@ from farthing.privacy import (
 LARGEST_LAPLACE = 2e4
 """Laplace noise with more epsilon than this is bounded by randomized response from above, by its atoms from below."""
 
-LARGEST_MU = 150.0
-"""Gaussian noise with a larger mu = 1 / noise_multiplier counts as a leak in upper bounds, as this mu in lower ones."""
+LARGEST_MU = 100.0
+"""Gaussian noise with a larger mu = 1 / noise_multiplier counts as a leak in upper bounds, as nothing in lower ones."""
+
+LARGEST_EPSILON = 1e8
+"""So does any event with a larger loss: doubles end here."""
 
 
 def is_symmetric(event: Event) -> bool:
@@ -76,10 +79,12 @@ def loss_pair(event: Event, direction: Direction, cut: float) -> LossPair:
         case GaussianNoise(noise_multiplier=multiplier):
             return _gaussian(_inverse(multiplier), q, direction, cut)
         case DiscreteLaplaceNoise(noise_multiplier=multiplier, l1_sensitivity=sensitivity):
+            if _inverse(multiplier) > LARGEST_EPSILON:
+                return _hopeless(_inverse(multiplier), 0.0, q, direction)
             return discrete_laplace(_inverse(multiplier), sensitivity, q, direction)
         case DiscreteGaussianNoise(noise_multiplier=multiplier, l2_sensitivity=sensitivity):
             if _inverse(multiplier) > LARGEST_MU:
-                return replace(nothing(), dominating=_all_leaks(q, direction), largest_loss=math.inf)
+                return _hopeless(math.inf, 0.0, q, direction)
             return discrete_gaussian(multiplier, sensitivity, q, direction, cut)
     raise InvalidValue("event", event, "must be an event that this accountant knows")
 
@@ -112,6 +117,16 @@ def negligible_loss(event: Event) -> float:
     return max(q * math.expm1(loss), min(loss, 2 * q)) if q <= 0.5 else loss
 
 
+def has_endless_loss(event: Event) -> bool:
+    """Whether the loss of `event` has no bound.
+
+    >>> has_endless_loss(GaussianNoise(1.0)), has_endless_loss(LaplaceNoise(1.0))
+    (True, False)
+    """
+    inner = event.event if isinstance(event, Sampled) else event
+    return isinstance(inner, GaussianNoise | DiscreteGaussianNoise)
+
+
 def nothing() -> LossPair:
     """The pair of an event that reveals nothing: loss 0, always."""
     zero = np.zeros(1)
@@ -124,6 +139,8 @@ def _inverse(multiplier: float) -> float:
 
 def _leaky(epsilon: float, delta: float, q: float, direction: Direction) -> LossPair:
     """Randomized response with a leak: the P-only outcome has loss inf and the Q-only one -inf, before sampling."""
+    if epsilon > LARGEST_EPSILON:
+        return _hopeless(epsilon, delta, q, direction)
     log_true = math.log1p(-delta) - math.log1p(math.exp(-epsilon))
     log_mass = np.array([log_true - epsilon, log_true])
     error = np.full(2, ARGUMENT_ERROR * (1 + epsilon + abs(log_true)))
@@ -157,18 +174,29 @@ def _with_leak(atoms: Atoms, log_delta: float, q: float, direction: Direction) -
     )
 
 
-def _all_leaks(q: float, direction: Direction) -> LossPair:
-    """The pair of an event that reveals everything, when it is run: it dominates every event."""
+def _hopeless(loss: float, delta: float, q: float, direction: Direction) -> LossPair:
+    """An event with a loss, before sampling, beyond reckoning: all leaks in upper bounds, nothing in lower ones."""
     # A finite loss of next to no mass, so that there is a law to add up; more mass only raises an upper bound.
     zero = np.zeros(1)
     atoms = Atoms(zero, zero - 1e4, zero - 1e4, zero, 0.0)
-    atoms = atoms if q == 1.0 else _with_leak(atoms, 0.0, q, direction)
     leaks = q == 1.0 or direction == "remove"
-    return LossPair(atoms, log_infinite=math.log(q) if leaks else -math.inf)
+    everything = LossPair(
+        atoms if q == 1.0 else _with_leak(atoms, 0.0, q, direction),
+        log_infinite=math.log(q) if leaks else -math.inf,
+    )
+    largest = -math.log1p(-q) if direction == "add" and q < 1.0 else loss
+    return replace(
+        nothing(),
+        log_infinite=math.log(q) + math.log(delta) if leaks and delta > 0 else -math.inf,
+        largest_loss=largest * (1 + ARGUMENT_ERROR),
+        dominating=everything,
+    )
 
 
 def _laplace(epsilon: float, q: float, direction: Direction) -> LossPair:
     """Half of P sits on the near side of both centres, exp(-epsilon) / 2 on the far side, the rest in between."""
+    if epsilon > LARGEST_EPSILON:
+        return _hopeless(epsilon, 0.0, q, direction)
     log_p = math.log(0.5) + np.array([-epsilon, 0.0])
     error = np.full(2, ARGUMENT_ERROR * (1 + epsilon))
     loss_error = ARGUMENT_ERROR * epsilon
@@ -186,10 +214,7 @@ def _laplace(epsilon: float, q: float, direction: Direction) -> LossPair:
 
 def _gaussian(mu: float, q: float, direction: Direction, cut: float) -> LossPair:
     if mu > LARGEST_MU:
-        lower = _gaussian(LARGEST_MU, q, direction, cut)
-        return replace(
-            lower, dominating=_all_leaks(q, direction), largest_loss=largest_sampled_loss(q, direction)
-        )
+        return _hopeless(math.inf, 0.0, q, direction)
     low, high = gaussian_range(mu, q, direction, cut)
     above, below = gaussian_tails(mu, low, high, q, direction)
     return LossPair(

@@ -32,13 +32,17 @@ _SILENT = -80.0  # log of a transform value that cannot matter any more
 
 @dataclass(frozen=True, eq=False)
 class TiltedLaw:
-    """`count` copies of a law: mass[j] = weight[j] * exp(log_scale - rate * loss[j]), up or down to rounding."""
+    """`count` copies of a law: mass[j] = weight[j] * exp(log_scale - rate * loss[j]), up or down to rounding.
+
+    Weights too small for a double are dropped; `lost` bounds their sum.
+    """
 
     index: Index
     loss: Array
     weight: Array
     log_scale: float
     count: int
+    lost: float
 
 
 class CircularSum(NamedTuple):
@@ -75,9 +79,15 @@ def tilted(
     # The argument is off by the rounding of its parts; each part is at most a few units of 2^-53 of its size.
     size = np.abs(log_mass) + np.abs(rate * loss) + abs(log_scale)
     error = 2.0**-48 + 2.0**-50 * size + rate * loss_error
-    weight = np.exp(np.maximum(exponent - log_scale, -745.0)) * np.maximum(1 + sign * error, 0.0)
-    weight = np.where(exponent - log_scale > -700.0, weight, 1e-300 if sign > 0 else 0.0)
-    return TiltedLaw(index, loss, weight, log_scale, count)
+    kept = exponent - log_scale > -690.0
+    weight = np.exp(exponent[kept] - log_scale) * np.maximum(1 + sign * error[kept], 0.0)
+    lost = 1e-299 * (len(kept) - int(np.count_nonzero(kept)))
+    return TiltedLaw(index[kept], loss[kept], weight, log_scale, count, lost)
+
+
+def lost_mass(laws: Sequence[TiltedLaw]) -> float:
+    """A bound on the tilted mass of all sums with a dropped part; 2 pays for totals a little above 1."""
+    return 2 * sum(law.count * law.lost for law in laws)
 
 
 def circular_sum(laws: Sequence[TiltedLaw], start: int, cells: int) -> CircularSum:
@@ -202,8 +212,11 @@ class Tails(NamedTuple):
         return math.exp(min(700.0, float(high))) + math.exp(min(700.0, float(low)))
 
 
-def tails(laws: Sequence[TiltedLaw], floor: float) -> Tails:
-    """Chernoff bounds for the sum of all copies, at rates that suit its spread (at least `floor`)."""
+def tails(laws: Sequence[TiltedLaw], floor: float, tilt: float) -> Tails:
+    """Chernoff bounds for the sum of all copies, at rates that suit its spread (at least `floor`) and its tilt.
+
+    A law that was tilted at a rate has tails of at least that rate, whatever its spread.
+    """
     variance = 0.0
     means = []
     for law in laws:
@@ -212,13 +225,13 @@ def tails(laws: Sequence[TiltedLaw], floor: float) -> Tails:
         means.append(mean)
         variance += law.count * float(np.dot(law.weight, (law.loss - mean) ** 2)) / total
     spread = max(math.sqrt(variance), floor)
-    rates = np.array([0.7, 1.5, 2.5, 4.0, 5.5, 7.0, 9.0, 14.0]) / spread
-    rates = np.concatenate([rates, -rates])
+    spreads = np.array([0.7, 1.5, 2.5, 4.0, 5.5, 7.0, 9.0, 14.0]) / spread
+    rates = np.concatenate([spreads, -spreads, np.array([0.5, -0.3, -0.6, -0.9]) * tilt])
     levels = np.zeros(len(rates))
     for law, mean in zip(laws, means, strict=True):
         for i, rate in enumerate(rates.tolist()):
             exponent = rate * (law.loss - mean)
-            peak = max(0.0, float(np.max(exponent)))
-            value = math.log(float(np.dot(law.weight, np.exp(exponent - peak)))) + peak
+            peak = float(np.max(exponent[law.weight > 0]))
+            value = math.log(float(np.dot(law.weight, np.exp(np.minimum(exponent - peak, 0.0))))) + peak
             levels[i] += law.count * (value + rate * mean + 2.0**-45 * (1 + peak + abs(rate * mean)))
     return Tails(levels, rates)

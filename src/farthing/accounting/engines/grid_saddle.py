@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +39,8 @@ class Plan(NamedTuple):
 
 
 def nodes_of(pair: LossPair, count: int) -> Nodes:
-    """The pair at its atoms and on panels of its density."""
+    """The pair that bounds from above, at its atoms and on panels of its density."""
+    pair = pair if pair.dominating is None else pair.dominating
     loss, log_mass = [pair.atoms.loss], [pair.atoms.log_p]
     if pair.density is not None:
         density = pair.density
@@ -81,9 +82,10 @@ def plan_for_loss(nodes: Sequence[Nodes], x: float) -> Plan:
 
 
 def _search(nodes: Sequence[Nodes], reached: Callable[[Plan], bool]) -> Plan:
-    # Tilted a hundred times harder than its inverse spread, every single law has settled on its largest loss.
-    least = min(cumulants([replace(law, count=1)], 0.0)[2] for law in nodes)
-    low, high = math.log(1e-4), math.log(100.0 / max(math.sqrt(least), 1e-100) + 10.0)
+    # Tilted that hard, every single law has settled on its largest loss.
+    largest = [float(np.max(np.abs(law.loss))) for law in nodes]
+    least = min((loss for loss in largest if loss > 0), default=1.0)
+    low, high = math.log(1e-4), math.log(300.0 / max(least, 1e-100) + 10.0)
     while high - low > 0.02:
         middle = (low + high) / 2
         if reached(_plan_at(nodes, math.exp(middle))):
@@ -131,7 +133,8 @@ def common_lattice(pairs: Sequence[LossPair]) -> float | None:
 def bulk_of(nodes: Nodes, rate: float, levels: int = 16) -> Bulk:
     """Where the tilted law needs the full grid.
 
-    Cells 2^k times wider cost 4^k times the error, so they may hold 2^-(3k+3) of the mass on either side.
+    Cells 2^k times wider cost 4^k times the error, so they may hold 2^-(3k+3) of the mass on either side; but the
+    tilt must not vary much across any of them.
     """
     order = np.argsort(nodes.loss)
     loss = nodes.loss[order]
@@ -144,4 +147,4 @@ def bulk_of(nodes: Nodes, rate: float, levels: int = 16) -> Bulk:
         small = 2.0 ** -(3 * k)
         low.append(float(loss[max(int(np.searchsorted(below, small)) - 1, 0)]))
         high.append(float(loss[min(int(np.searchsorted(-above, -small)), len(loss) - 1)]))
-    return Bulk(low, high)
+    return Bulk(low, high, 0.25 / (1 + rate))

@@ -46,34 +46,36 @@ def _crossing(
     """Secant steps inside a bracket, each aimed a little to the wanted side of the crossing."""
     low, high = -math.inf, math.inf
     at_low = at_high = math.nan
-    x = max(guess, 0.0)
+    x, before, slow = max(guess, 0.0), math.inf, 0
     for step in range(_MOST_STEPS):
         excess = curve(x) - target
         if excess <= 0:
             high, at_high = x, excess
         else:
             low, at_low = x, excess
-        if low > -math.inf and high < math.inf and at_low > at_high > -math.inf:
-            slope = (at_low - at_high) / (high - low)
-        if high == 0.0 or (below and -at_high <= slope * close) or (not below and at_low <= slope * close):
-            break
-        if high - low <= close:
+        width = high - low
+        if width < math.inf and at_low > at_high > -math.inf:
+            slope = (at_low - at_high) / width
+        near = slope * close
+        if high == 0.0 or width <= close or (-at_high <= near if below else at_low <= near):
             break
         # From the wanted side when that is known: it is the end that has to come closer.
-        x = (
-            high + at_high / slope
-            if math.isfinite(at_high) and (below or math.isinf(low))
-            else low + at_low / slope
-        )
-        x += (close if below else -close) / 2
-        if math.isinf(high):
-            x = max(x, low + close / 2) if math.isfinite(x) else low + 1 / slope
-            slope /= 1 + step / 4
-        elif math.isinf(low):
-            x = max(0.0, min(x, high - close / 2)) if math.isfinite(x) else high / 2
-            slope /= 1 + step / 4
-        elif not low < x < high or step % 9 == 8:
-            x = (low + high) / 2
+        start, at = (high, at_high) if high < math.inf and (below or low == -math.inf) else (low, at_low)
+        x = start + at / slope + (close if below else -close) / 2
+        if width < math.inf:
+            slow = slow + 1 if width > before / 2 else 0
+            before = width
+            if not low < x < high or slow > 2:
+                x, slow = (low + high) / 2, 0
+        else:
+            # One side only: go at least a growing step in the other direction.
+            stride = close * 3.0**step
+            if math.isinf(high):
+                x = max(x, low + stride)
+            else:
+                x = max(0.0, min(x, high - stride) if math.isfinite(x) else high - stride)
+        if not x < 1e30:
+            break
     return low, high
 
 
@@ -81,8 +83,11 @@ def epsilon_between(curves: Curves, log_delta: float, guess: float, tolerance: f
     """Bounds on the smallest epsilon >= 0 with D(epsilon) <= exp(log_delta)."""
     slope = curves.upper.rate + 0.5
     close = 1e-11 * max(1.0, abs(guess)) if curves.exact else tolerance / 500
-    high = first_below(curves.upper.log_delta, log_delta, guess, slope, close)
-    low = last_above(curves.lower.log_delta, log_delta, high if math.isfinite(high) else guess, slope, close)
+    high = math.inf
+    if curves.upper.log_infinite <= log_delta:
+        high = first_below(curves.upper.log_delta, log_delta, guess, slope, close)
+    start = min(high, max(guess, high - 10 / slope)) if math.isfinite(high) else guess
+    low = last_above(curves.lower.log_delta, log_delta, start, slope, close)
     low = max(low, 0.0)
     # Splitting spreads a loss twice as much as merging narrows it, so the truth is nearer to the lower bound.
     return Bounds(low, high, low + (high - low) / 3 if math.isfinite(high) else math.nan)

@@ -68,6 +68,8 @@ def epsilon_in_closed_form(event: Event, side: Side, log_delta: float) -> Bounds
 
     guess = min(side.most.upper / 2, 1.0)
     high = first_below(upper, log_delta, guess, 1.0, 1e-13)
-    low = max(last_above(lower, log_delta, high if math.isfinite(high) else guess, 1.0, 1e-13), 0.0)
+    high = first_below(upper, log_delta, high, 1.0, 1e-13 * max(1.0, high)) if math.isfinite(high) else high
+    guess = high if math.isfinite(high) else guess
+    low = max(last_above(lower, log_delta, guess, 1.0, 1e-13 * max(1.0, guess)), 0.0)
     ceiling = side.most.upper if side.leak <= log_delta - _LOG_ERROR * (1 + abs(log_delta)) else math.inf
     return Bounds(min(low, ceiling), min(high, ceiling))

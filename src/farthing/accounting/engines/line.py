@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.accounting.transforms import Array, Phase
 
-ComplexArray = NDArray[np.complex128]
+ComplexArray = NDArray[np.complexfloating[Any, Any]]
 
 
 class Kernel(Protocol):
@@ -91,12 +91,14 @@ class LatticeKernel:
     def values(self, z: ComplexArray, x: float) -> ComplexArray:
         """The kernel relative to the anchor, so that exp(-z r) is not part of it."""
         d, r = self.span, self.anchor(x) - x
-        return d * (1 / -np.expm1(-z * d) - math.exp(-r) / -np.expm1(-(z + 1) * d))
+        result: ComplexArray = d * (1 / -np.expm1(-z * d) - math.exp(-r) / -np.expm1(-(z + 1) * d))
+        return result
 
     def derivative(self, z: ComplexArray, x: float) -> ComplexArray:
         """Between lattice points only exp(-r) moves with x."""
         d, r = self.span, self.anchor(x) - x
-        return d * math.exp(-r) / np.expm1(-(z + 1) * d)
+        result: ComplexArray = d * math.exp(-r) / np.expm1(-(z + 1) * d)
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +122,8 @@ class Line:
 
     def _turned(self, x: float) -> ComplexArray:
         turn = self.phase.argument - self.t * self.kernel.anchor(x)
-        values: ComplexArray = self.weights * np.exp(self.phase.log_modulus + 1j * turn)
-        return values
+        turned: ComplexArray = self.weights * np.exp(self.phase.log_modulus) * np.exp(1j * turn)
+        return turned
 
     def log_prefactor(self, x: float) -> float:
         """log of h / (2 pi) * exp(K(c) - c y)."""
