@@ -393,7 +393,9 @@ class Pricing:
         guess = saddle.x if log_target is None else line.root(log_target, saddle.x)
         slope = line.slope(guess)
         choice = self._line_choice(lattice)
-        if worthwhile(proof, 4000) or (worthwhile(proof, 1e6) and _rounding(proof, guess) / slope > 2e-10):
+        # Balls where they are cheap, and for lattices where rounding would be all that widens the answer.
+        allowed = math.inf if self.lattice is None else 2e-10 * (slope if log_target is not None else 1.0)
+        if worthwhile(proof, 4000) or (worthwhile(proof, 1e6) and _rounding(proof, guess) > allowed):
             balls = BallProof.of(proof, lattice, self._exact)
             return _Solved(choice, _off_lattice(balls.log_delta, lattice, self._top[0]), guess, slope)
         return _Solved(choice, _off_lattice(proof.log_delta, lattice, self._top[0]), guess, slope)
