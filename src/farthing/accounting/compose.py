@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from farthing.accounting.charges import Charges, Kinds, read_charges, sort_events
+from farthing.accounting.charges import read_charges
 from farthing.accounting.curves import Region, TradeoffFunction, region_of, tradeoff_of
+from farthing.accounting.losses import ComposedLoss
 from farthing.accounting.pricing import EngineChoice, Pricing
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
@@ -32,7 +33,7 @@ def compose(charges: Any, deltas: Any = None, counts: Any = None) -> Composition
         ...
     farthing.errors.InvalidValue: charges[1]=nan: must be a finite number >= 0.
     """
-    return Composition(read_charges(charges, deltas, counts))
+    return Composition(ComposedLoss(read_charges(charges, deltas, counts)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,18 +49,17 @@ class Composition:
     True
     """
 
-    charges: Charges
-    _pricing: Pricing | None = field(default=None, repr=False)
+    loss: ComposedLoss
 
     @property
     def k(self) -> int:
         """How many charges were composed."""
-        return self.charges.k
+        return self.loss.charges.k
 
     @cached_property
     def pricing(self) -> Pricing:
         """The engines set up for these charges (made once, then kept)."""
-        return self._pricing or Pricing(self.charges)
+        return Pricing(self.loss)
 
     def epsilon_at(self, delta: float, proof: bool = True) -> Bounds:
         """The least epsilon such that all charges together are (epsilon, delta)-DP.
@@ -97,8 +97,7 @@ class Composition:
         """
         if not isinstance(other, Composition):
             raise InvalidValue("other", other, "must be a Composition", "use plus() for charges")
-        charges = self.charges.merge(other.charges)
-        return Composition(charges, self.pricing.merged(other.pricing, charges))
+        return Composition(self.loss.merge(other.loss))
 
     @property
     def leak(self) -> Bounds:
@@ -161,12 +160,12 @@ class Composition:
         return f"{start}\nAt delta = {delta:g} the engine is {choice.name}: {choice.reason}"
 
     def _described(self) -> str:
-        kinds: Kinds = sort_events(self.charges.events)
-        pairs = sum(int(chunk.counts.sum()) for chunk in (*self.charges.chunks, kinds.geometric))
+        kinds = self.loss.kinds
+        pairs = sum(int(chunk.counts.sum()) for chunk in self.loss.chunks)
         parts = []
         if pairs:
-            distinct = self.pricing.distinct
-            leaky = any(chunk.leaky for chunk in self.charges.chunks)
+            distinct = self.loss.distinct
+            leaky = any(chunk.leaky for chunk in self.loss.chunks)
             name = "(epsilon, delta) mechanisms" if leaky else "randomized response"
             parts.append(f"{pairs:,} x {name} ({distinct:,} distinct epsilon{'' if distinct == 1 else 's'})")
         if len(kinds.laplace):

@@ -93,7 +93,7 @@ def _lines(pricing: Pricing) -> list[tuple[float, float]]:
 
 def _epsilons(pricing: Pricing) -> list[float]:
     """Where the curve has its corners, if they are few; else evenly up to where it no longer moves visibly."""
-    corners = pricing.losses(most=_LINES)
+    corners = pricing.loss.losses(most=_LINES)
     if corners is not None:
         return corners
     leak = pricing.leak().upper
@@ -101,8 +101,10 @@ def _epsilons(pricing: Pricing) -> list[float]:
     if not visible < 1:
         return [0.0]
     reach = min(pricing.epsilon_at(visible, False).upper, 600.0)
-    start = pricing.epsilon_at(max(visible, 1 - 1e-6), False).lower  # below, delta is 1 for all that can be seen
-    return [*np.linspace(min(start, reach), reach, _LINES).tolist(), *pricing.largest_loss(600.0)]
+    start = pricing.epsilon_at(
+        max(visible, 1 - 1e-6), False
+    ).lower  # below, delta is 1 for all that can be seen
+    return [*np.linspace(min(start, reach), reach, _LINES).tolist(), *pricing.loss.largest_loss(600.0)]
 
 
 def _upper_envelope(lines: list[tuple[float, float]]) -> Array:

@@ -56,9 +56,9 @@ def recognise(epsilons: Array) -> Lattice | None:
         if multiples is not None:
             common = int(np.gcd.reduce(multiples))
             coarse = multiples // common
-            # The step is fitted to the largest epsilon: the best relative precision on offer.
+            # The candidate as people typed it, else a step fitted to the largest epsilon.
             top = int(np.argmax(epsilons))
-            for step in (float(epsilons[top]) / int(coarse[top]), candidate[0] * common / candidate[1]):
+            for step in (candidate[0] * common / candidate[1], float(epsilons[top]) / int(coarse[top])):
                 if np.all(np.abs(coarse * step - epsilons) <= 0.99 * RELATIVE_ERROR * epsilons):
                     return Lattice(step, coarse)
     return None

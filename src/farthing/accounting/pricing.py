@@ -17,19 +17,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from farthing.accounting.charges import Charges, Chunk, Kinds, joined, sort_events
+from farthing.accounting.charges import joined
 from farthing.accounting.engines.atoms import LARGEST_HALF, Atoms, half_sizes
 from farthing.accounting.engines.ball_line import BallProof, worthwhile
 from farthing.accounting.engines.contour import Proof, prove, reach
 from farthing.accounting.estimate import Estimate, estimate_line
 from farthing.accounting.inversion import Curve, least_epsilon
-from farthing.accounting.lattice import Lattice, recognise
-from farthing.accounting.leaks import Leaks, Target, collect_leaks, leak_of, target_of
+from farthing.accounting.lattice import Lattice
+from farthing.accounting.leaks import Target, leak_of, target_of
+from farthing.accounting.losses import ComposedLoss
 from farthing.accounting.saddle import Saddle, saddle_for_delta, saddle_for_loss
-from farthing.accounting.sketch import Sketch
-from farthing.accounting.transforms import Transform
 from farthing.numerics import Bounds
 from farthing.privacy.events import ApproxDP, Event
 
@@ -64,112 +61,23 @@ class _Solved:
 
 
 class Pricing:
-    """The engines for one multiset of charges. Made lazily; never changed."""
+    """The engines for one composed loss. Made lazily; never changed."""
 
-    def __init__(self, charges: Charges, sketch: Sketch | None = None, off_lattice: bool = False) -> None:
-        self.charges = charges
-        self._sketch = sketch
-        self._off_lattice = (
-            off_lattice  # known to share no lattice, because a part of the charges shares none
-        )
-
-    # --- the charges, sorted ------------------------------------------------------------------------------------
-
-    @cached_property
-    def kinds(self) -> Kinds:
-        """Events other than (epsilon, delta) pairs."""
-        return sort_events(self.charges.events)
-
-    @property
-    def _chunks(self) -> tuple[Chunk, ...]:
-        """Everything that is randomized response to the accountant."""
-        geometric = self.kinds.geometric
-        return (*self.charges.chunks, geometric) if len(geometric) else self.charges.chunks
-
-    @property
-    def _exact(self) -> bool:
-        """Whether the epsilons are doubles as given, and not rounded quotients."""
-        return not len(self.kinds.geometric)
-
-    @cached_property
-    def leaks(self) -> Leaks:
-        """The positive deltas."""
-        return collect_leaks(self.charges.chunks)
-
-    @cached_property
-    def transform(self) -> Transform:
-        """The transform over distinct epsilons, for proofs."""
-        chunk = joined(self._chunks)
-        epsilons, inverse = np.unique(chunk.epsilons, return_inverse=True)
-        counts = np.bincount(inverse, chunk.counts, len(epsilons)) if len(epsilons) else np.zeros(0)
-        positive = epsilons > 0
-        return self._transform(epsilons[positive], counts[positive])
-
-    @cached_property
-    def sketch(self) -> Sketch:
-        """The sketch of the epsilons, for estimates."""
-        if self._sketch is not None:
-            return self._sketch
-        sketch = Sketch()
-        for chunk in self._chunks:
-            positive = chunk.epsilons > 0
-            if positive.all():
-                sketch = sketch.plus(chunk.epsilons, chunk.counts)
-            else:
-                sketch = sketch.plus(chunk.epsilons[positive], chunk.counts[positive])
-        return sketch
-
-    @cached_property
-    def _sketch_transform(self) -> Transform:
-        return self._transform(*self.sketch.nodes())
-
-    def _transform(self, epsilons: np.ndarray, weights: np.ndarray) -> Transform:
-        kinds = self.kinds
-        gaussian = math.fsum(n / (m * m) for m, n in kinds.gaussian)
-        return Transform(epsilons, weights, kinds.laplace, kinds.laplace_counts, gaussian)
-
-    @property
-    def distinct(self) -> int:
-        """How many distinct positive epsilons there are."""
-        return len(self.transform.epsilons)
-
-    @cached_property
-    def lattice(self) -> Lattice | None:
-        """The lattice shared by all epsilons, if there is one and nothing else takes part."""
-        if self._off_lattice or self.kinds.grid or len(self.kinds.laplace) or self.kinds.gaussian:
-            return None
-        return recognise(self.transform.epsilons)
-
-    @cached_property
-    def _quick_lattice(self) -> Lattice | None:
-        """The same for estimates: a look at a few epsilons of a large array is enough to say no."""
-        if self._off_lattice:
-            return None
-        for chunk in self._chunks:
-            if len(chunk) > 4096 and recognise(np.ascontiguousarray(chunk.epsilons[:64])) is None:
-                return None
-        return self.lattice
-
-    def merged(self, other: Pricing, charges: Charges) -> Pricing:
-        """The pricing of both; sketches are added, not rebuilt."""
-        sketch = None
-        if "sketch" in self.__dict__ or self._sketch is not None:
-            sketch = self.sketch.merge(other.sketch)
-        off_lattice = "_quick_lattice" in self.__dict__ and self._quick_lattice is None
-        return Pricing(charges, sketch, off_lattice)
+    def __init__(self, loss: ComposedLoss) -> None:
+        self.loss = loss
 
     # --- answers ------------------------------------------------------------------------------------------------
 
     def leak(self) -> Bounds:
         """1 - prod(1 - delta_i)."""
-        return leak_of(self.leaks)
+        return leak_of(self.loss.leaks)
 
     def epsilon_at(self, delta: float, proof: bool) -> Bounds:
         """See Composition.epsilon_at."""
-        if self.kinds.grid:
+        if self.loss.kinds.grid:
             bounds = self._grid.epsilon_bounds(delta)
             return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
-        target = target_of(self.leaks, delta)
+        target = target_of(self.loss.leaks, delta)
         short = self._closed_form(target)
         if short is not None:
             return Bounds(short.lower, short.upper, short.estimate, proof)
@@ -179,11 +87,11 @@ class Pricing:
         if math.isnan(target.low):  # the leak may or may not exceed delta: only the lower end can be said
             solved = self._solve(target.high)
             lower, _ = least_epsilon(
-                solved.log_delta, target.high, target.high, solved.guess, solved.slope, self._top[0]
+                solved.log_delta, target.high, target.high, solved.guess, solved.slope, self.loss.top
             )
             return Bounds(lower, math.inf)
         solved = self._solve(middle)
-        top = math.nextafter(self._top[0] * (1 + 2.0**-50), math.inf)
+        top = math.nextafter(self.loss.top * (1 + 2.0**-50), math.inf)
         lower, upper = least_epsilon(
             solved.log_delta, target.low, target.high, solved.guess, solved.slope, top
         )
@@ -191,21 +99,19 @@ class Pricing:
 
     def delta_at(self, epsilon: float, proof: bool) -> Bounds:
         """See Composition.delta_at."""
-        if self.kinds.grid:
+        if self.loss.kinds.grid:
             bounds = self._grid.delta_bounds(epsilon)
             return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
         leak = self.leak()
         if (
-            (not self.transform.terms
-            and not self.transform.gaussian)
-            or epsilon >= self._top[0] * (1 + 2.0**-50)
-        ):
+            not self.loss.transform.terms and not self.loss.transform.gaussian
+        ) or epsilon >= self.loss.top * (1 + 2.0**-50):
             return Bounds(leak.lower, leak.upper, leak.estimate, proof)
         if proof:
             solved = self._solve_at(epsilon)
             curve = solved.log_delta(epsilon)
         else:
-            line = self._estimate_line(saddle_for_loss(self._cheap_transform(), epsilon))
+            line = self._estimate_line(saddle_for_loss(self.loss.cheap_transform, epsilon))
             value = line.log_delta(epsilon)
             curve = Curve(value - line.margin, value + line.margin)
         low, high = math.exp(curve.low) * (1 - 2.0**-46), math.exp(curve.high) * (1 + 2.0**-46)
@@ -220,61 +126,32 @@ class Pricing:
 
     def renyi_at(self, alpha: float) -> Bounds:
         """See Composition.renyi_at."""
-        if len(self.leaks.deltas):
+        if len(self.loss.leaks.deltas):
             return Bounds(math.inf, math.inf)
-        if self.kinds.grid:
+        if self.loss.kinds.grid:
             return self._grid.renyi(alpha)
-        k = self.transform.cumulants(alpha - 1)
+        k = self.loss.transform.cumulants(alpha - 1)
         value, error = k.value / (alpha - 1), k.error / (alpha - 1)
         return Bounds(max(0.0, value - error), value + error, max(0.0, value))
 
-    def losses(self, most: int) -> list[float] | None:
-        """All losses >= 0 that can occur, when there are at most `most`; None otherwise."""
-        transform = self.transform
-        if self.kinds.grid or len(transform.laplace) or transform.gaussian:
-            return None
-        top = self._top[0]
-        if self.lattice is not None and top / self.lattice.span < most:
-            below = [top - self.lattice.span * j for j in range(int(top / self.lattice.span) + 1)]
-        elif self.charges.k <= 6:
-            depths = [0.0]
-            for e, n in zip(transform.epsilons.tolist(), transform.weights.tolist(), strict=True):
-                depths = [depth + 2 * e * j for depth in depths for j in range(int(n) + 1)]
-            below = [top - depth for depth in depths]
-        else:
-            return None
-        return sorted({0.0, *(loss for loss in below if loss >= 0)})
-
-    def largest_loss(self, limit: float) -> list[float]:
-        """The largest loss if there is one below `limit`, as a list of one or none."""
-        return [] if self.kinds.grid or not self._top[0] <= limit else [self._top[0]]
-
     def engine_at(self, delta: float) -> EngineChoice:
         """See Composition.engine_at."""
-        if self.kinds.grid:
+        if self.loss.kinds.grid:
             return EngineChoice(
                 "grid", "some events have no transform in closed form; every loss is put on one grid."
             )
-        target = target_of(self.leaks, delta)
+        target = target_of(self.loss.leaks, delta)
         if self._closed_form(target) is not None:
             return EngineChoice("closed form", self._why_closed_form(target))
         return self._solve(target.high).choice
 
     # --- closed forms -------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _top(self) -> tuple[float, float]:
-        return self.transform.top()
-
-    @property
-    def _is_small(self) -> bool:
-        return self.charges.k <= 4096
-
     def _closed_form(self, target: Target) -> Bounds | None:
         """The answer where no curve is needed."""
         if target.infeasible:
             return Bounds(math.inf, math.inf)
-        transform = self._cheap_transform()
+        transform = self.loss.cheap_transform
         if not transform.terms and not transform.gaussian:
             return Bounds(0.0, 0.0) if not math.isnan(target.low) else Bounds(0.0, math.inf)
         top, log_mass = transform.top()
@@ -296,26 +173,24 @@ class Pricing:
     def _why_closed_form(self, target: Target) -> str:
         if target.infeasible:
             return "the charges leak more than this delta, so no epsilon exists."
-        if not self.transform.terms and not self.transform.gaussian:
+        if not self.loss.transform.terms and not self.loss.transform.gaussian:
             return "nothing is lost."
         return "delta is so small that only the largest loss matters, and the epsilons add up."
 
     # --- estimates ----------------------------------------------------------------------------------------------
 
-    def _cheap_transform(self) -> Transform:
-        return self.transform if self._is_small or self._quick_lattice is not None else self._sketch_transform
-
     def _estimate_line(self, saddle: Saddle) -> Estimate:
-        if self._is_small or self._quick_lattice is not None:
-            return estimate_line(self.transform, saddle, self._quick_lattice)
-        return estimate_line(self._sketch_transform, saddle, None, self.sketch)
+        loss = self.loss
+        if loss.sketched:
+            return estimate_line(loss.sketch_transform, saddle, None, loss.sketch)
+        return estimate_line(loss.transform, saddle, loss.quick_lattice)
 
     def _estimated(self, log_target: float) -> Bounds:
-        if self.charges.k <= 26 and self._atoms_fit():
+        if self.loss.charges.k <= 26 and self._atoms_fit():
             x = self._root_by_atoms(log_target)
             margin = 1e-12 * (1 + x)
             return Bounds(max(0.0, x - margin), x + margin, x, proven=False)
-        transform = self._cheap_transform()
+        transform = self.loss.cheap_transform
         line = self._estimate_line(saddle_for_delta(transform, log_target))
         if line.margin > 1e-9 and self._atoms_fit():
             x = self._root_by_atoms(log_target)
@@ -333,8 +208,8 @@ class Pricing:
         # Imported here because it brings SciPy along, which most compositions never need.
         from farthing.accounting.engines.grid import compose_on_grid
 
-        chunk = joined(self.charges.chunks)
-        items: list[tuple[Event, int]] = list(self.charges.events.items())
+        chunk = joined(self.loss.charges.chunks)
+        items: list[tuple[Event, int]] = list(self.loss.charges.events.items())
         pairs: dict[tuple[float, float], int] = {}
         for e, d, n in zip(
             chunk.epsilons.tolist(), chunk.deltas.tolist(), chunk.counts.tolist(), strict=True
@@ -344,17 +219,17 @@ class Pricing:
         return compose_on_grid(items)
 
     def _atoms_fit(self) -> bool:
-        if self.lattice is not None and self.charges.k > 40:
+        if self.loss.lattice is not None and self.loss.charges.k > 40:
             return False
-        sizes = half_sizes(self.transform)
+        sizes = half_sizes(self.loss.transform)
         return sizes is not None and max(sizes) <= LARGEST_HALF
 
     @cached_property
     def _atoms(self) -> Atoms:
-        return Atoms.of(self.transform)
+        return Atoms.of(self.loss.transform)
 
     def _root_by_atoms(self, log_target: float) -> float:
-        return self._atoms.root(log_target, saddle_for_delta(self.transform, log_target).x)
+        return self._atoms.root(log_target, saddle_for_delta(self.loss.transform, log_target).x)
 
     def _solve(self, log_target: float) -> _Solved:
         """The engine for the root of log D = log_target."""
@@ -364,50 +239,53 @@ class Pricing:
 
     def _saddle_for_delta(self, log_target: float) -> Saddle:
         """Found on the cheap transform (any line is valid), then evaluated on the true one."""
-        saddle = saddle_for_delta(self._cheap_transform(), log_target)
+        saddle = saddle_for_delta(self.loss.cheap_transform, log_target)
         if saddle.x < 0:
-            saddle = saddle_for_loss(self._cheap_transform(), 0.0)
-        return Saddle(saddle.c, saddle.x, self.transform.cumulants(saddle.c))
+            saddle = saddle_for_loss(self.loss.cheap_transform, 0.0)
+        return Saddle(saddle.c, saddle.x, self.loss.transform.cumulants(saddle.c))
 
     def _solve_at(self, x: float) -> _Solved:
         """The engine near the loss x."""
         if self._atoms_fit():
             return self._solved_by_atoms(x)
-        c = saddle_for_loss(self._cheap_transform(), x).c
-        return self._solved_on_line(Saddle(c, x, self.transform.cumulants(c)), None)
+        c = saddle_for_loss(self.loss.cheap_transform, x).c
+        return self._solved_on_line(Saddle(c, x, self.loss.transform.cumulants(c)), None)
 
     def _solved_by_atoms(self, x: float) -> _Solved:
         slope = self._atoms.slope(x)
         choice = EngineChoice(
-            "atoms", f"{self.charges.k} charges have few enough transcripts to enumerate by halves."
+            "atoms", f"{self.loss.charges.k} charges have few enough transcripts to enumerate by halves."
         )
         return _Solved(choice, self._atoms.log_delta, x, slope)
 
     def _solved_on_line(self, saddle: Saddle, log_target: float | None) -> _Solved:
         # The sandwich is (c + 1) mu^2 wide in epsilon and c (c + 1) mu^2 in log delta: whichever was asked for.
-        lattice, goal = self.lattice, _GOAL if log_target is not None else _GOAL / min(saddle.c, 1.0)
+        lattice, goal = self.loss.lattice, _GOAL if log_target is not None else _GOAL / min(saddle.c, 1.0)
         if lattice is not None and math.pi / lattice.span > reach(_FINE_GOAL, saddle.c):
             lattice, goal = None, _FINE_GOAL  # walking through one period would take longer than the sandwich
-        proof = prove(self.transform, saddle, lattice, goal)
+        proof = prove(self.loss.transform, saddle, lattice, goal)
         line = proof.estimate()
         guess = saddle.x if log_target is None else line.root(log_target, saddle.x)
         slope = line.slope(guess)
         choice = self._line_choice(lattice)
         # Balls where they are cheap, and for lattices where rounding would be all that widens the answer.
-        allowed = math.inf if self.lattice is None else 2e-10 * (slope if log_target is not None else 1.0)
+        allowed = (
+            math.inf if self.loss.lattice is None else 2e-10 * (slope if log_target is not None else 1.0)
+        )
         if worthwhile(proof, 4000) or (worthwhile(proof, 1e6) and _rounding(proof, guess) > allowed):
-            balls = BallProof.of(proof, lattice, self._exact)
-            return _Solved(choice, _off_lattice(balls.log_delta, lattice, self._top[0]), guess, slope)
-        return _Solved(choice, _off_lattice(proof.log_delta, lattice, self._top[0]), guess, slope)
+            balls = BallProof.of(proof, lattice, self.loss.exact)
+            return _Solved(choice, _off_lattice(balls.log_delta, lattice, self.loss.top), guess, slope)
+        return _Solved(choice, _off_lattice(proof.log_delta, lattice, self.loss.top), guess, slope)
 
     def _line_choice(self, lattice: Lattice | None) -> EngineChoice:
         if lattice is not None:
             reason = f"every epsilon is a whole multiple of {lattice.step:.12g}; nothing is discretised."
             return EngineChoice("lattice", reason)
-        if self.lattice is not None:
-            start = f"the epsilons' lattice of step {self.lattice.step:.3g} is too fine to walk through"
+        if self.loss.lattice is not None:
+            start = f"the epsilons' lattice of step {self.loss.lattice.step:.3g} is too fine to walk through"
         else:
-            start = f"{self.transform.terms + bool(self.transform.gaussian):,} distinct factors share no lattice"
+            factors = self.loss.transform.terms + bool(self.loss.transform.gaussian)
+            start = f"{factors:,} distinct factors share no lattice"
         return EngineChoice("contour", f"{start}; a Gaussian sandwich bounds the contour integral.")
 
 
