@@ -27,6 +27,7 @@ from farthing.accounting.lattice import Lattice
 from farthing.accounting.leaks import Target, leak_of, target_of
 from farthing.accounting.losses import ComposedLoss
 from farthing.accounting.saddle import Saddle, saddle_for_delta, saddle_for_loss
+from farthing.accounting.transforms import Transform
 from farthing.numerics import Bounds
 from farthing.privacy.events import ApproxDP, Event
 
@@ -78,7 +79,7 @@ class Pricing:
             bounds = self._grid.epsilon_bounds(delta)
             return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
         target = target_of(self.loss.leaks, delta)
-        short = self._closed_form(target)
+        short = self._closed_form(target, self.loss.transform if proof else self.loss.cheap_transform)
         if short is not None:
             return Bounds(short.lower, short.upper, short.estimate, proof)
         middle = (max(target.low, -1e300) + target.high) / 2 if not math.isnan(target.low) else target.high
@@ -91,7 +92,7 @@ class Pricing:
             )
             return Bounds(lower, math.inf)
         solved = self._solve(middle)
-        top = math.nextafter(self.loss.top * (1 + 2.0**-50), math.inf)
+        top = self.loss.top * (1 + self.loss.transform.top_error)
         lower, upper = least_epsilon(
             solved.log_delta, target.low, target.high, solved.guess, solved.slope, top
         )
@@ -103,23 +104,33 @@ class Pricing:
             bounds = self._grid.delta_bounds(epsilon)
             return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
         leak = self.leak()
-        if (
-            not self.loss.transform.terms and not self.loss.transform.gaussian
-        ) or epsilon >= self.loss.top * (1 + 2.0**-50):
+        transform = self.loss.transform
+        if (not transform.terms and not transform.gaussian) or epsilon >= self.loss.top * (1 + transform.top_error):
             return Bounds(leak.lower, leak.upper, leak.estimate, proof)
-        if proof:
-            solved = self._solve_at(epsilon)
-            curve = solved.log_delta(epsilon)
+        top, log_mass = transform.top()
+        slack = transform.top_error * top
+        if _above_second_loss(transform, slack) > -math.expm1(epsilon - top - 2 * slack):
+            near, far = max(0.0, top - slack - epsilon), top + slack - epsilon
+            wobble = 2.0**-44 * (1 + abs(log_mass))
+            curve = Curve(
+                math.log(-math.expm1(-near)) + log_mass - wobble if near > 0 else -math.inf,
+                math.log(-math.expm1(-far)) + log_mass + wobble,
+            )
+        elif epsilon >= top - slack:  # too close to the largest loss to tell from it
+            curve = Curve(-math.inf, math.log(2 * slack))
+        elif proof:
+            curve = self._solve_at(epsilon).log_delta(epsilon)
         else:
             line = self._estimate_line(saddle_for_loss(self.loss.cheap_transform, epsilon))
             value = line.log_delta(epsilon)
             curve = Curve(value - line.margin, value + line.margin)
         low, high = math.exp(curve.low) * (1 - 2.0**-46), math.exp(curve.high) * (1 + 2.0**-46)
+        high = math.nextafter(high, math.inf) if curve.high > -math.inf else 0.0  # never 0 by underflow
         middle = math.exp((max(curve.low, -745.0) + curve.high) / 2)
         kept_low, kept_high = (1 - leak.upper) * (1 - 2.0**-50), min(1.0, (1 - leak.lower) * (1 + 2.0**-50))
         return Bounds(
-            leak.lower + kept_low * low,
-            min(1.0, leak.upper + kept_high * high),
+            max(0.0, math.nextafter(leak.lower + kept_low * low, -math.inf)),
+            min(1.0, math.nextafter(leak.upper + kept_high * high, math.inf)),
             leak.estimate + (1 - leak.estimate) * middle,
             proof,
         )
@@ -141,30 +152,35 @@ class Pricing:
                 "grid", "some events have no transform in closed form; every loss is put on one grid."
             )
         target = target_of(self.loss.leaks, delta)
-        if self._closed_form(target) is not None:
+        if self._closed_form(target, self.loss.transform) is not None:
             return EngineChoice("closed form", self._why_closed_form(target))
         return self._solve(target.high).choice
 
     # --- closed forms -------------------------------------------------------------------------------------------
 
-    def _closed_form(self, target: Target) -> Bounds | None:
+    def _closed_form(self, target: Target, transform: Transform) -> Bounds | None:
         """The answer where no curve is needed."""
         if target.infeasible:
             return Bounds(math.inf, math.inf)
-        transform = self.loss.cheap_transform
         if not transform.terms and not transform.gaussian:
             return Bounds(0.0, 0.0) if not math.isnan(target.low) else Bounds(0.0, math.inf)
         top, log_mass = transform.top()
         if target.high == -math.inf:
-            slack = 2.0**-49 * top
+            slack = transform.top_error * top
             return (
                 Bounds(max(0.0, top - slack), top + slack, top)
                 if math.isfinite(top)
                 else Bounds(math.inf, math.inf)
             )
+        slack = transform.top_error * top
+        ratio = math.exp(min(target.high - log_mass, 0.0))
+        if ratio < _above_second_loss(transform, slack) and not math.isnan(target.low):
+            off = target.high - target.low + 2.0**-44 * (1 + abs(log_mass))
+            wide = slack + 1.01 * off * ratio / (1 - ratio)
+            x = top + math.log1p(-ratio * math.exp((target.low - target.high) / 2))
+            return Bounds(max(0.0, x - wide), max(0.0, x + wide), max(0.0, x))
         # D(x) >= mass * (1 - exp(x - top)): within target / mass of the largest loss, one atom decides.
         if target.high - log_mass < math.log(_TOP):
-            slack = 2.0**-49 * top
             below = 2 * math.exp(target.high - log_mass)
             upper = top + slack if not math.isnan(target.low) else math.inf
             return Bounds(max(0.0, top - slack - below), upper, min(top, upper))
@@ -287,6 +303,17 @@ class Pricing:
             factors = self.loss.transform.terms + bool(self.loss.transform.gaussian)
             start = f"{factors:,} distinct factors share no lattice"
         return EngineChoice("contour", f"{start}; a Gaussian sandwich bounds the contour integral.")
+
+
+def _above_second_loss(transform: Transform, slack: float) -> float:
+    """D at the second largest loss over the mass of the largest; 0 when the largest has company.
+
+    Above the second largest loss D(x) = mass * (1 - exp(x - top)) exactly, and a ratio below this is reached there.
+    """
+    if transform.gaussian or len(transform.laplace) or not transform.weights.min() >= 1:
+        return 0.0
+    gap = 2 * float(transform.epsilons.min()) - 4 * slack
+    return min(-math.expm1(-gap) * (1 - 2.0**-40), 1 - 1e-6) if gap > 0 else 0.0
 
 
 def _rounding(proof: Proof, x: float) -> float:

@@ -10,7 +10,7 @@ Statement:
 Source: Murtagh & Vadhan, arXiv:1507.03113, Theorem 1.5, regrouped; Horowitz & Sahni 1974 for the halves.
 Assumes: pure randomized responses; x >= 0; S <= 1300 so that no exponential overflows.
 Direction: both. All sums have positive terms, so their relative error is bounded term by term; the depths a and b
-    are off by at most `blur`, which moves x by twice that.
+    and S are each off by at most `blur`, which moves x by three times that.
 Checked by: tests/theorems/test_atoms.py
 """
 
@@ -113,9 +113,9 @@ class Atoms:
 
     def log_delta(self, x: float) -> Curve:
         """log D(x) from below and from above."""
-        plus, minus = self._sums(x - 2 * self.blur)
+        plus, minus = self._sums(x - 3 * self.blur)
         high = plus - minus + self.relative * (plus + minus)
-        plus, minus = self._sums(x + 2 * self.blur)
+        plus, minus = self._sums(x + 3 * self.blur)
         low = plus - minus - self.relative * (plus + minus)
         slack = 2.0**-46 * (1 + abs(self.log_mass))
         return Curve(
