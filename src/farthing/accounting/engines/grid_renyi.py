@@ -14,6 +14,7 @@ from farthing.accounting.engines.grid_tails import LOW_CUT
 from farthing.numerics import Bounds
 from farthing.privacy import DiscreteGaussianNoise, Event, GaussianNoise, Sampled
 
+_LARGE_ORDER = 2e3  # order times largest loss beyond which the integral is not worth its time
 _DEEP = 40.0  # -log of the part of the integral that may be left to a tail bound
 
 
@@ -55,6 +56,9 @@ def _log_moment(event: Event, direction: Direction, alpha: float) -> tuple[float
     above = pair if pair.dominating is None else pair.dominating
     if pair.log_infinite > -math.inf:
         return math.inf, math.inf
+    if mu == 0 and alpha * _largest_loss(pair) > _LARGE_ORDER:
+        # Bounded losses: at large orders the divergence is the largest loss for all that matters, and never above it.
+        return 0.0, (alpha - 1) * _largest_loss(above) * (1 + 1e-12)
     lower = _finite_log_moment(pair, alpha, -1.0)
     if above.log_infinite > -math.inf:
         return lower, math.inf
@@ -64,6 +68,17 @@ def _log_moment(event: Event, direction: Direction, alpha: float) -> tuple[float
         tails = [growth - z * z / 2, growth - z * z / 2, -LOW_CUT]
     upper = float(np.logaddexp.reduce([_finite_log_moment(above, alpha, 1.0), *tails]))
     return lower, upper + 1e-15
+
+
+def _largest_loss(pair: LossPair) -> float:
+    """The largest finite loss of a pair without Gaussian tails, rounded up."""
+    losses = [0.0]
+    if len(pair.atoms.loss):
+        losses.append(float(np.max(pair.atoms.loss)) + pair.atoms.loss_error)
+    if pair.density is not None:
+        end = np.array([pair.density.high])
+        losses.append(float(pair.density.loss(end)[0]) + float(pair.density.loss_error(end)[0]))
+    return max(losses)
 
 
 def _gaussian_parameters(event: Event) -> tuple[float, float]:
