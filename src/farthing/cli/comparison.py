@@ -13,6 +13,7 @@ from farthing.cli.charges import Charges
 from farthing.cli.guarantees import Guarantees, guarantees_of
 from farthing.cli.numbers import as_typed, ceiling
 from farthing.numerics import Bounds
+from farthing.privacy import Sampled
 
 if TYPE_CHECKING:
     from farthing.accounting import Composition
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 # half leaves the other half for its own slack, all suits the plain sum, which has none.
 SHARES = (0.5, 1.0)
 
+_USUAL_ORDERS = math.log(63)  # alpha up to 64
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -143,7 +145,12 @@ def _renyi_of_own_noise(charges: Charges, leak: float, delta: float, optimal: Bo
         return Line(name, math.inf, source, False, "nothing of delta is left")
     composition = charges.without_leaks().composition()
 
+    # Divergences of sampled noise take time in proportion to their order, so there the usual orders must do.
+    top = _USUAL_ORDERS if any(isinstance(event, Sampled) for event, _ in charges.events) else math.inf
+
     def price(log_order: float) -> float:
+        if log_order > top:
+            return math.inf
         alpha = 1 + math.exp(log_order)
         divergence = composition.renyi_at(alpha).upper
         return (
@@ -158,8 +165,15 @@ def _renyi_of_own_noise(charges: Charges, leak: float, delta: float, optimal: Bo
     reach = math.sqrt(root**2 + 2 * optimal.upper) - root
     if not 0 < reach < math.inf:
         return Line(name, math.inf, source, False, "the optimum is 0 or infinite")
-    epsilon = _least_nearby(price, math.log(root / reach))
-    return _line(name, epsilon, source, True, "the leaks are paid first" if leak else "", optimal)
+    epsilon = min(_least_nearby(price, min(top, math.log(root / reach))), _at_order_infinity(charges))
+    notes = ("the leaks are paid first" if leak else "", "orders up to 64" if math.isfinite(top) else "")
+    return _line(name, epsilon, source, True, "; ".join(filter(None, notes)), optimal)
+
+
+def _at_order_infinity(charges: Charges) -> float:
+    """The sum of the pure epsilons, infinite when a noise has none."""
+    seen = guarantees_of(charges.without_leaks(), 0.0, share=0.0)
+    return math.inf if seen is None else theorems.basic_composition(seen.epsilons, counts=seen.counts)[0]
 
 
 def _least_nearby(price: Callable[[float], float], place: float, sections: int = 6) -> float:
