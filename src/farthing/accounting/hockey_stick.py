@@ -77,6 +77,8 @@ def _sampled(event: Sampled, x: float, direction: Direction) -> Bounds:
                 continue  # e^x is too near a kink to tell on which side: ask for more bits
             y = (ratio / factor).log()
             least, most = _base(event.event, up(y)), _base(event.event, down(y))  # the curve falls with y
+            if most.upper == 0.0:
+                return Bounds(0.0, 0.0)
             return _unit(down(factor * least.lower), up(factor * most.upper))
     return Bounds(_flat(x).lower, 1.0)
 
@@ -111,13 +113,13 @@ def _base(event: Event, x: float) -> Bounds:
 
 def _ball(formula: Callable[[], Any]) -> Bounds:
     """The value of the formula, at growing precision until its ball is small next to it."""
-    value = None
+    value: Any = flint.arb(0)
     for bits in _BITS:
         with precision(bits):
             value = formula()
             if value.is_zero() or value.rel_accuracy_bits() > 60:
                 break
-    return _unit(down(value), up(value))
+    return Bounds(0.0, 0.0) if value.is_zero() else _unit(down(value), up(value))
 
 
 def _response(epsilon: float, delta: float, x: float) -> Any:

@@ -168,7 +168,7 @@ def _log_sums(logs: Array, starts: Index) -> Array:
 def _split_atoms(atoms: Atoms, step: float, offset: float) -> tuple[list[Index], list[Array], float]:
     # Losses are off by their own error and by the rounding of (loss - offset) / step.
     size = float(np.max(np.abs(atoms.loss))) + abs(offset) + step
-    slip = atoms.loss_error + 2.0**-50 * size + 2.0**-46 * step
+    slip = atoms.loss_error + 2.0**-50 * size
     j = np.floor((atoms.loss - offset) / step)
     x = atoms.loss - (offset + j * step)
     # An atom within the error of a grid point is put onto it: `shift` then covers both the error and this move.
@@ -181,7 +181,9 @@ def _split_atoms(atoms: Atoms, step: float, offset: float) -> tuple[list[Index],
         right, left = np.log(share), np.log1p(-np.minimum(share, 1.0))
     index = j.astype(np.int64)
     some = share > 0
-    return [index, index[some] + 1], [log_p + left, (log_p + right)[some]], 2 * slip
+    # The share of a split atom is that of a loss which the rounding of the share may have moved a little.
+    split = 2.0**-46 * step if some.any() else 0.0
+    return [index, index[some] + 1], [log_p + left, (log_p + right)[some]], 2 * slip + split
 
 
 def _grid(density: Density, step: float, offset: float, bulk: Bulk | None) -> Index:

@@ -14,7 +14,7 @@ from farthing.accounting.engines.grid_tails import LOW_CUT
 from farthing.numerics import Bounds
 from farthing.privacy import DiscreteGaussianNoise, Event, GaussianNoise, Sampled
 
-_LARGE_ORDER = 2e3  # order times largest loss beyond which the integral is not worth its time
+_LARGE_ORDER = 100.0  # order times largest loss beyond which the integral is not worth its time
 _DEEP = 40.0  # -log of the part of the integral that may be left to a tail bound
 
 
@@ -41,7 +41,9 @@ def renyi_of_pairs(items: tuple[tuple[Event, int], ...], direction: Direction, a
         lower += count * low / (alpha - 1)
         upper += count * high / (alpha - 1)
     slack = 2.0**-48 * (1 + len(items))
-    return Bounds(max(0.0, lower - slack * abs(lower)), max(0.0, upper + slack * abs(upper)))
+    if math.isfinite(lower):
+        lower = max(0.0, lower - slack * abs(lower))
+    return Bounds(lower, max(0.0, upper + slack * abs(upper)))
 
 
 def _log_moment(event: Event, direction: Direction, alpha: float) -> tuple[float, float]:

@@ -85,7 +85,8 @@ def _search(nodes: Sequence[Nodes], reached: Callable[[Plan], bool]) -> Plan:
     # Tilted that hard, every single law has settled on its largest loss.
     largest = [float(np.max(np.abs(law.loss))) for law in nodes]
     least = min((loss for loss in largest if loss > 0), default=1.0)
-    low, high = math.log(1e-4), math.log(300.0 / max(least, 1e-100) + 10.0)
+    # ... and beyond the second bound rate * loss would lose its digits.
+    low, high = math.log(1e-4), math.log(min(300.0 / max(least, 1e-100) + 10.0, 1e10 / max(*largest, 1e-100)))
     while high - low > 0.02:
         middle = (low + high) / 2
         if reached(_plan_at(nodes, math.exp(middle))):
