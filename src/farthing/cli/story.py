@@ -112,7 +112,7 @@ def _noise_that_is_known() -> Chapter:
     rows.append(_known_row("100 x Gaussian, multiplier 10", count * each, worst, own_curve.epsilon_at(DELTA)))
     return Chapter(
         "Noise that is known costs less than the worst of its class",
-        ("noise", "sum", "worst of the class", "its own curve", "saved over the class"),
+        ("noise", "sum", "worst of class", "own curve", "saved"),
         tuple(rows),
         "For ten statistics at epsilon 1 even the optimum of the class saves nothing over the sum: "
         "the saving comes from knowing the noise.",
