@@ -25,13 +25,15 @@ from farthing.privacy.events import (
     LaplaceNoise,
     RandomizedResponse,
     Sampled,
-    checked_count,
     checked_delta,
     checked_epsilon,
+    checked_real,
 )
 
 _FORMS = "use a list of epsilons, of (epsilon, delta) pairs, or of events from farthing.privacy"
 _NONE = np.zeros(0)
+_MOST = 2.0**53  # counts, one by one and in total: beyond, doubles skip whole numbers
+_LARGEST_EPSILON = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +67,16 @@ class Charges:
         for event, count in other.events.items():
             events[event] = events.get(event, 0) + count
         chunks = self.chunks + other.chunks
+        _check_total(self.k + other.k)
         small = [chunk for chunk in chunks if len(chunk) < 4096]
         if len(small) > 32:
             chunks = (*(chunk for chunk in chunks if len(chunk) >= 4096), joined(small))
         return Charges(chunks, events, self.k + other.k)
+
+
+def _check_total(k: int) -> None:
+    if not k < _MOST:
+        raise InvalidValue("k", k, "must be below 2^53 charges in total", "compose fewer charges at once")
 
 
 def joined(chunks: Sequence[Chunk]) -> Chunk:
@@ -86,7 +94,8 @@ def joined(chunks: Sequence[Chunk]) -> Chunk:
 
 def read_charges(charges: Any, deltas: Any = None, counts: Any = None) -> Charges:
     """`charges` in any accepted form, checked, as one multiset."""
-    if isinstance(charges, (str, bytes, Mapping, Event, numbers.Number)) or not isinstance(charges, Iterable):
+    unfit = isinstance(charges, (str, bytes, Mapping, Event, numbers.Number, np.ma.MaskedArray))
+    if unfit or getattr(charges, "ndim", 1) == 0 or not isinstance(charges, Iterable):
         raise InvalidValue("charges", charges, f"must be a sequence, not {type(charges).__name__}", _FORMS)
     array = _as_float_array(charges)
     if array is not None:
@@ -129,6 +138,7 @@ def _as_float_array(charges: Any) -> Array | None:
 def _from_arrays(epsilons: Array, deltas: Any, counts: Any) -> Charges:
     size = len(epsilons)
     _check(epsilons, (epsilons >= 0) & (epsilons < np.inf), "charges", "must be a finite number >= 0")
+    _check(epsilons, epsilons <= _LARGEST_EPSILON, "charges", "must be at most 1e6, beyond which nothing is private")
     delta_array = np.zeros(size) if deltas is None else _beside(deltas, size, "deltas")
     _check(delta_array, (delta_array >= 0) & (delta_array < 1), "deltas", "must be >= 0 and < 1")
     count_array = _read_counts(counts, size)
@@ -137,6 +147,7 @@ def _from_arrays(epsilons: Array, deltas: Any, counts: Any) -> Charges:
         kept = count_array > 0
         epsilons, delta_array, count_array = epsilons[kept], delta_array[kept], count_array[kept]
     k = sum(count_array.tolist()) if counts is not None else size
+    _check_total(k)
     if not size:
         return Charges()
     return Charges((Chunk(epsilons, delta_array, count_array),), {}, k)
@@ -144,19 +155,14 @@ def _from_arrays(epsilons: Array, deltas: Any, counts: Any) -> Charges:
 
 def _beside(values: Any, size: int, name: str) -> Array:
     """An array of real numbers as long as the charges; a single number stands for all of them."""
-    if isinstance(values, numbers.Real) and not isinstance(values, bool):
-        return np.full(size, float(values))
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+    if isinstance(values, (numbers.Number, np.generic)) or (isinstance(values, np.ndarray) and values.ndim == 0):
+        return np.full(size, checked_real(values, name))
+    if isinstance(values, (str, bytes, Mapping, np.ma.MaskedArray)) or not isinstance(values, Iterable):
         raise InvalidValue(name, values, "must be a sequence of numbers, one for each charge")
-    array = np.asarray(values if isinstance(values, np.ndarray) else list(values))
-    if array.size == 0:
-        array = array.astype(np.float64)
-    if (
-        array.dtype.kind not in "iuf"
-        or (not isinstance(values, np.ndarray)
-        and any(isinstance(v, bool) for v in values))
-    ):
-        raise InvalidValue(name, values, "must hold real numbers only", "one for each charge")
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
+        array = values
+    else:
+        array = np.array([checked_real(value, f"{name}[{place}]") for place, value in enumerate(values)])
     if array.shape != (size,):
         raise InvalidValue(f"len({name})", len(array), f"must equal the number of charges, {size}")
     return array.astype(np.float64)
@@ -165,15 +171,9 @@ def _beside(values: Any, size: int, name: str) -> Array:
 def _read_counts(counts: Any, size: int) -> NDArray[np.int64]:
     if counts is None:
         return np.ones(size, dtype=np.int64)
-    if isinstance(counts, numbers.Number):
-        return np.full(size, checked_count(counts, "counts"), dtype=np.int64)
     array = _beside(counts, size, "counts")
-    _check(
-        array,
-        (array >= 0) & (array == np.floor(array)) & (array < 2.0**53),
-        "counts",
-        "must be a whole number >= 0",
-    )
+    whole = (array >= 0) & (array == np.floor(array)) & (array < _MOST)
+    _check(array, whole, "counts", "must be a whole number >= 0 and below 2^53")
     return array.astype(np.int64)
 
 
@@ -185,7 +185,9 @@ def _check(values: Array, good: NDArray[np.bool_], name: str, rule: str) -> None
 
 def _from_objects(charges: list[Any], deltas: Any, counts: Any) -> Charges:
     """Pairs, events and numbers, mixed freely."""
-    if deltas is not None and charges:
+    if deltas is not None and not charges:
+        _beside(deltas, 0, "deltas")
+    elif deltas is not None:
         raise InvalidValue(
             "deltas",
             deltas,
@@ -207,7 +209,10 @@ def _from_objects(charges: list[Any], deltas: Any, counts: Any) -> Charges:
             epsilons.append(pair[0])
             leaks.append(pair[1])
             multiples.append(repeat)
-    chunk = Chunk(np.array(epsilons), np.array(leaks), np.array(multiples, dtype=np.int64))
+    _check_total(sum(repeats))
+    values = np.array(epsilons)
+    _check(values, values <= _LARGEST_EPSILON, "charges", "must be at most 1e6, beyond which nothing is private")
+    chunk = Chunk(values, np.array(leaks), np.array(multiples, dtype=np.int64))
     return Charges((chunk,) if epsilons else (), events, sum(repeats))
 
 

@@ -51,6 +51,9 @@ class Composition:
 
     loss: ComposedLoss
 
+    def __repr__(self) -> str:
+        return f"Composition(k={self.k})"
+
     @property
     def k(self) -> int:
         """How many charges were composed."""

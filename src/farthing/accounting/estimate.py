@@ -1,20 +1,24 @@
-"""The fast estimate: the sampled line without the proof, for planning, sliders and starting points."""
+"""The fast estimate: the line of the proof, sampled less far, for planning, sliders and starting points."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.accounting.engines.line import DeconvolvedKernel, Kernel, LatticeKernel, Line, PlainKernel
+from farthing.accounting.engines.boxes import BoxBounds
+from farthing.accounting.engines.contour import Proof, far_part, prove, reach
+from farthing.accounting.engines.line import Line, PlainKernel
 from farthing.accounting.lattice import Lattice
 from farthing.accounting.saddle import Aliases, Saddle, dyadic, nodes
 from farthing.accounting.sketch import Sketch
-from farthing.accounting.transforms import Phase, Transform
+from farthing.accounting.transforms import Array, Phase, Transform
 
+_GOAL = 1e-5  # width of the sandwich, which is then taken back to third order
 _WORK = 3e6  # factor evaluations an estimate may spend on one line
 _POINTS = 20_000  # and points
+_FINEST = 2e4  # pi / span up to which a lattice is walked through; finer ones look like a continuum
 _DECAYED = -38.0  # log of what no longer matters
 
 
@@ -39,78 +43,65 @@ class Estimate:
         return self.line.slope(x)
 
 
-def estimate_line(
-    transform: Transform, saddle: Saddle, lattice: Lattice | None, sketch: Sketch | None = None
-) -> Estimate:
-    """Sample the line through `saddle` until the integrand is negligible or the work is done.
+def estimate_line(transform: Transform, saddle: Saddle, lattice: Lattice | None) -> Estimate:
+    """The line through `saddle`, with a coarser sandwich than a proof's, and less work on its far part."""
+    if lattice is not None and math.pi / lattice.span > _FINEST:
+        lattice = None
+    proof = prove(transform, saddle, lattice, _GOAL, _WORK, _POINTS)
+    estimate = _of_proof(proof)
+    if lattice is None and estimate.margin > 1e-8 and proof.smoothing:
+        # Too few factors for the far part to be negligible: smooth so much that the points at hand reach its end.
+        most = min(_POINTS, _WORK / max(1, transform.terms))
+        goal = (saddle.c + 1) * (7 / (most * proof.line.step)) ** 2
+        if goal > _GOAL:
+            rougher = _of_proof(prove(transform, saddle, None, goal, _WORK, _POINTS))
+            estimate = min(estimate, rougher, key=lambda each: each.margin)
+    return estimate
 
-    In the second case the rest is damped by a Gaussian smoothing of the loss, which is taken back to third order.
-    """
-    line = _sampled(transform, saddle, lattice, sketch)
-    margin = saddle.at_c.error + 1e-14
-    if float(np.max(line.phase.log_modulus[-8:])) > _DECAYED and not _whole_period(line):
-        smoothing = 7.0 / float(line.t[-1])
-        line = _smoothed(line, smoothing)
-        # The sandwich is (c + 1) c mu^2 wide in log D; taking it back leaves a small part of that.
-        margin += 0.02 * saddle.c * (saddle.c + 1) * smoothing**2
+
+def _of_proof(proof: Proof) -> Estimate:
+    saddle, line = proof.saddle, proof.estimate()
     samples = line.integrand(saddle.x)
-    size = np.abs(samples)
-    total = max(abs(float(np.sum(samples.real))), 1e-300)
-    margin += (
-        float(np.sum(size * line.phase.error)) / total + float(np.mean(size[-4:])) * len(size) / total * 0.1
-    )
+    total = abs(float(np.sum(samples.real)))
+    error = float(np.sum(np.abs(samples) * proof.line.phase.error)) + proof.left_out
+    margin = saddle.at_c.error + 1e-14 + (error / total if total > 0 else math.inf)
+    # The sandwich is 2 w wide in log D. Taking it back leaves w^3 of a smooth curve, and a few percent of a rough one.
+    w = saddle.c * (saddle.c + 1) * proof.smoothing**2 / 2
+    smooth = float(np.max(proof.line.phase.log_modulus[-8:])) < _DECAYED
+    return Estimate(line, saddle.x, margin + (w**3 if smooth else 0.04 * w))
+
+
+def sketched_line(transform: Transform, saddle: Saddle, sketch: Sketch, witnesses: Array) -> Estimate:
+    """The line of a sketch; `witnesses` are some of its epsilons, to show that nothing comes back further up.
+
+    A sketch is valid up to t of about 0.75 / epsilon. By then the many epsilons of a dense octave have made the
+    integrand negligible; but if they were (nearly) on a lattice it would return, which a few of them can tell.
+    """
+    line = _sampled(transform, saddle, sketch)
+    samples = line.integrand(saddle.x)
+    total = abs(float(np.sum(samples.real)))
+    none = np.zeros(0)
+    boxes = BoxBounds(Transform(witnesses, np.ones(len(witnesses)), none, none, transform.gaussian), saddle.c)
+    end, stop = len(line.t), int(reach(_GOAL, saddle.c) / line.step)
+    far = far_part(boxes, line.step, end, stop, (1.0, 0.0), 1e-13 * total, 0.0)
+    error = float(np.sum(np.abs(samples) * line.phase.error)) + far.left_out
+    margin = saddle.at_c.error + 1e-13 + (error / total if total > 0 else math.inf)
     return Estimate(line, saddle.x, margin)
 
 
-def _smoothed(line: Line, smoothing: float) -> Line:
-    """The same samples for the loss plus that of a Gaussian."""
-    spread = smoothing**2
-    phase = Phase(
-        line.phase.log_modulus - line.t**2 * spread / 2,
-        line.phase.argument + line.t * (line.c + 0.5) * spread,
-        line.phase.error,
-    )
-    scale = line.log_scale + line.c * (line.c + 1) * spread / 2
-    return replace(line, phase=phase, log_scale=scale, kernel=DeconvolvedKernel(smoothing))
-
-
-def _whole_period(line: Line) -> bool:
-    return isinstance(line.kernel, LatticeKernel) and bool(
-        line.t[-1] + line.step > math.pi / line.kernel.span
-    )
-
-
-def _sampled(transform: Transform, saddle: Saddle, lattice: Lattice | None, sketch: Sketch | None) -> Line:
-    period = Aliases.of(transform, saddle).period(saddle.x, 1e-16)
-    most = max(64, min(_POINTS, int(_WORK / max(1, transform.terms))))
-    kernel: Kernel = PlainKernel()
-    step, last = dyadic(2 * math.pi / period), most
-    if lattice is not None:
-        points = max(3, math.ceil(period / lattice.span)) | 1
-        step, last = 2 * math.pi / (points * lattice.span), min(points // 2 + 1, 10 * most)
-        kernel = LatticeKernel(transform.top()[0], lattice.span)
-    if sketch is not None and (reach := _sketch_reach(sketch)) < math.inf:
-        last = min(last, max(8, int(reach / step)))
+def _sampled(transform: Transform, saddle: Saddle, sketch: Sketch) -> Line:
+    step = dyadic(2 * math.pi / Aliases.of(transform, saddle).period(saddle.x, 1e-16))
+    furthest = min((0.75 / largest for largest, _ in sketch.dense_octaves()), default=math.inf)
+    last = int(min(_POINTS, max(8.0, furthest / step)))
     parts: list[Phase] = []
     end, block = 0, 16
     while end < last:
         stop = min(end + block, last)
-        parts.append(
-            transform.run(saddle.c, step, end, stop)
-            if end > 4096
-            else transform.phase(saddle.c, nodes(step, end, stop))
-        )
+        parts.append(transform.phase(saddle.c, nodes(step, end, stop)))
         end = stop
-        if (
-            float(np.max(parts[-1].log_modulus[-8:])) < _DECAYED
-        ):  # several: a single one may be a chance cancellation
+        if float(np.max(parts[-1].log_modulus[-8:])) < _DECAYED:
             break
         block = max(16, end // 2)
     joined = Phase(*(np.concatenate(pieces) for pieces in zip(*parts, strict=True)))
     t = nodes(step, 0, end)
-    return Line(saddle.c, step, saddle.at_c.value, t, np.where(t == 0, 1.0, 2.0), joined, kernel)
-
-
-def _sketch_reach(sketch: Sketch) -> float:
-    """The largest t at which every sketched octave is still well inside its circle of convergence."""
-    return min((0.75 / largest for largest, _ in sketch.dense_octaves()), default=math.inf)
+    return Line(saddle.c, step, saddle.at_c.value, t, np.where(t == 0, 1.0, 2.0), joined, PlainKernel())

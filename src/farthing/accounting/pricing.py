@@ -21,7 +21,7 @@ from farthing.accounting.charges import joined
 from farthing.accounting.engines.atoms import LARGEST_HALF, Atoms, half_sizes
 from farthing.accounting.engines.ball_line import BallProof, worthwhile
 from farthing.accounting.engines.contour import Proof, prove, reach
-from farthing.accounting.estimate import Estimate, estimate_line
+from farthing.accounting.estimate import Estimate, estimate_line, sketched_line
 from farthing.accounting.inversion import Curve, least_epsilon
 from farthing.accounting.lattice import Lattice
 from farthing.accounting.leaks import Target, leak_of, target_of
@@ -96,7 +96,7 @@ class Pricing:
         lower, upper = least_epsilon(
             solved.log_delta, target.low, target.high, solved.guess, solved.slope, top
         )
-        return Bounds(min(lower, upper), upper, max(solved.guess, 0.0))
+        return Bounds(min(lower, upper), max(lower, upper), max(solved.guess, 0.0))
 
     def delta_at(self, epsilon: float, proof: bool) -> Bounds:
         """See Composition.delta_at."""
@@ -124,6 +124,9 @@ class Pricing:
             line = self._estimate_line(saddle_for_loss(self.loss.cheap_transform, epsilon))
             value = line.log_delta(epsilon)
             curve = Curve(value - line.margin, value + line.margin)
+            if not (math.isfinite(value) and line.margin < 0.1):  # nothing was learned: ask the proof after all
+                curve = self._solve_at(epsilon).log_delta(epsilon)
+        curve = Curve(curve.low, min(curve.high, math.log(top + slack - epsilon)))  # 1 - exp(-v) <= v
         low, high = math.exp(curve.low) * (1 - 2.0**-46), math.exp(curve.high) * (1 + 2.0**-46)
         high = math.nextafter(high, math.inf) if curve.high > -math.inf else 0.0  # never 0 by underflow
         middle = math.exp((max(curve.low, -745.0) + curve.high) / 2)
@@ -198,24 +201,21 @@ class Pricing:
     def _estimate_line(self, saddle: Saddle) -> Estimate:
         loss = self.loss
         if loss.sketched:
-            return estimate_line(loss.sketch_transform, saddle, None, loss.sketch)
+            line = sketched_line(loss.sketch_transform, saddle, loss.sketch, loss.witnesses)
+            if line.margin < 1e-6:
+                return line
+            saddle = Saddle(saddle.c, saddle.x, loss.transform.cumulants(saddle.c))
         return estimate_line(loss.transform, saddle, loss.quick_lattice)
 
     def _estimated(self, log_target: float) -> Bounds:
-        if self.loss.charges.k <= 26 and self._atoms_fit():
-            x = self._root_by_atoms(log_target)
-            margin = 1e-12 * (1 + x)
-            return Bounds(max(0.0, x - margin), x + margin, x, proven=False)
-        transform = self.loss.cheap_transform
-        line = self._estimate_line(saddle_for_delta(transform, log_target))
-        if line.margin > 1e-9 and self._atoms_fit():
-            x = self._root_by_atoms(log_target)
-            margin = 1e-12 * (1 + x)
-        else:
-            x = line.root(log_target)
-            margin = line.margin / max(line.slope(x), 1e-12) + 4e-16 * abs(x)
-        x = max(x, 0.0)
-        return Bounds(max(0.0, x - margin), x + margin, x, proven=False)
+        if self.loss.charges.k > 26 or not self._atoms_fit():
+            line = self._estimate_line(saddle_for_delta(self.loss.cheap_transform, log_target))
+            if line.margin < 1e-9 or not self._atoms_fit():
+                x = line.root(log_target)
+                margin = line.margin / max(line.slope(x), 1e-12) + 4e-16 * abs(x)
+                return _estimated(x, margin)
+        x = self._root_by_atoms(log_target)
+        return _estimated(x, 1e-12 * (1 + x))
 
     # --- proofs -------------------------------------------------------------------------------------------------
 
@@ -276,17 +276,22 @@ class Pricing:
 
     def _solved_on_line(self, saddle: Saddle, log_target: float | None) -> _Solved:
         # The sandwich is (c + 1) mu^2 wide in epsilon and c (c + 1) mu^2 in log delta: whichever was asked for.
-        lattice, goal = self.loss.lattice, _GOAL if log_target is not None else _GOAL / min(saddle.c, 1.0)
+        # Small charges want a goal in proportion.
+        scale = min(1.0, self.loss.top)
+        lattice, goal, most = self.loss.lattice, _GOAL * scale, 1e6
+        if log_target is None:
+            goal /= min(saddle.c, 1.0)
         if lattice is not None and math.pi / lattice.span > reach(_FINE_GOAL, saddle.c):
-            lattice, goal = None, _FINE_GOAL  # walking through one period would take longer than the sandwich
-        proof = prove(self.loss.transform, saddle, lattice, goal)
+            # Walking through one period would take longer than the sandwich.
+            lattice, goal, most = None, _FINE_GOAL * scale, 4e6
+        proof = prove(self.loss.transform, saddle, lattice, goal, most=most)
         line = proof.estimate()
         guess = saddle.x if log_target is None else line.root(log_target, saddle.x)
         slope = line.slope(guess)
         choice = self._line_choice(lattice)
         # Balls where they are cheap, and for lattices where rounding would be all that widens the answer.
         allowed = (
-            math.inf if self.loss.lattice is None else 2e-10 * (slope if log_target is not None else 1.0)
+            math.inf if self.loss.lattice is None else 2e-10 * (slope if log_target is not None else 100.0)
         )
         if worthwhile(proof, 4000) or (worthwhile(proof, 1e6) and _rounding(proof, guess) > allowed):
             balls = BallProof.of(proof, lattice, self.loss.exact)
@@ -303,6 +308,11 @@ class Pricing:
             factors = self.loss.transform.terms + bool(self.loss.transform.gaussian)
             start = f"{factors:,} distinct factors share no lattice"
         return EngineChoice("contour", f"{start}; a Gaussian sandwich bounds the contour integral.")
+
+
+def _estimated(x: float, margin: float) -> Bounds:
+    x = max(x, 0.0)
+    return Bounds(max(0.0, x - margin), x + margin, x, proven=False)
 
 
 def _above_second_loss(transform: Transform, slack: float) -> float:

@@ -89,7 +89,8 @@ class Transform:
             first += (c + 0.5) * self.gaussian
             second += self.gaussian
             error += 2.0**-48 * term
-        return Cumulants(value, first, second, error + 2.0**-50 * abs(value))
+        # K'' is a variance; the Laplace terms lose it to cancellation when e is large, and it only guides the search.
+        return Cumulants(value, first, max(second, 0.0), error + 2.0**-50 * abs(value))
 
     def log_transform_upper(self, c: Array) -> Array:
         """Upper bounds of K at several c >= 0 at once."""

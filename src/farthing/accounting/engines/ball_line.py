@@ -86,9 +86,11 @@ class BallProof:
             excess = flint.arb(excess_constant(mu) * mu * mu * (1 + 1e-9)) if mu else flint.arb(0)
             missing = flint.arb(self.proof.left_out + self.proof.aliases(x)) * level
             below = total - excess * flint.arb(max(0.0, up(plain))) - missing
-            high = min(0.0, up((above * unit).log())) if above > 0 else -math.inf
+            # D is positive here, so a ball that cannot say so says nothing: then the plain bound stands.
+            highest = (above * unit).upper()
+            high = up(highest.log()) if highest.is_finite() and highest > 0 else 0.0
             low = down((below * unit).log()) if below > 0 else -math.inf
-        return Curve(low, high)
+        return Curve(low, min(high, self.proof.chernoff(x)))
 
 
 def _inexact(value: float, exact: bool = False) -> Any:

@@ -67,17 +67,25 @@ class Proof:
         line = self.line
         samples = line.integrand(x)
         turn = np.abs(line.t * line.kernel.anchor(x))
-        error = float(np.sum(np.abs(samples) * (line.phase.error + 2 * ARGUMENT_ERROR * (turn + 16))))
+        inexact = line.phase.error + 2 * ARGUMENT_ERROR * (turn + 16)
+        error = float(np.sum(np.abs(samples) * inexact + line.kernel_error(x)))
         error = error * (1 + 1e-6) + self.left_out
         total = float(np.sum(samples.real))
         # log(h / 2 pi) + K - c y: the rounding of each of the three terms.
         anchor = line.kernel.anchor(x)
         slack = self.saddle.at_c.error + 2.0**-50 * (abs(line.log_scale) + 2 * line.c * abs(anchor) + 16)
         prefactor = line.log_prefactor(x)
-        high = prefactor + math.log(total + error) + slack if total + error > 0 else -math.inf
+        chernoff = self.chernoff(x)
+        # D is positive, so a sum that is not (or is NaN) says nothing: then the plain bound stands.
+        high = prefactor + math.log(total + error) + slack if total + error > 0 else 0.0
         lowest = total - error - self._correction(x) - self.aliases(x)
         low = prefactor + math.log(lowest) - slack if lowest > 0 else -math.inf
-        return Curve(low, min(high, 0.0))
+        return Curve(low, min(high, chernoff))
+
+    def chernoff(self, x: float) -> float:
+        """log of the plain bound D(x) <= min(1, M(c) exp(-c x)), for when nothing better is known."""
+        k, c = self.saddle.at_c, self.line.c
+        return min(0.0, k.value + k.error - c * x + 2.0**-50 * (abs(k.value) + c * abs(x)))
 
     def _correction(self, x: float) -> float:
         """A mu^2 g_mu(x), in units of the prefactor; 0 when nothing was smoothed."""
@@ -126,12 +134,17 @@ def smoothing_for(goal: float, c: float) -> float:
 
 
 def prove(
-    transform: Transform, saddle: Saddle, lattice: Lattice | None, goal: float, work: float = 1e9
+    transform: Transform,
+    saddle: Saddle,
+    lattice: Lattice | None,
+    goal: float,
+    work: float = 1e9,
+    most: float = 1e6,
 ) -> Proof:
     """Sample the line through `saddle` and bound the rest.
 
-    `goal` is the width of the sandwich aimed at (lattices need none); `work` caps how many factor evaluations are
-    spent on sampling the far part before its box bounds are accepted as they are.
+    `goal` is the width of the sandwich aimed at (lattices need none); `work` caps how many factor evaluations and
+    `most` how many points are spent on sampling the far part before its box bounds are accepted as they are.
     """
     smoothing = 0.0
     kernel: Kernel = PlainKernel()
@@ -149,7 +162,7 @@ def prove(
     else:
         step = dyadic(2 * math.pi / period)
         last = 1 << 62
-    return _sampled(transform, saddle, beside, kernel, step, last, smoothing, work)
+    return _sampled(transform, saddle, beside, kernel, step, last, smoothing, work, most)
 
 
 def _gaussian_suffices(transform: Transform, smoothing: float) -> bool:
@@ -166,6 +179,7 @@ def _sampled(
     last: int,
     smoothing: float,
     work: float,
+    most: float,
 ) -> Proof:
     main, end = _main_part(transform, saddle, step, last, work)
     lattice = isinstance(kernel, LatticeKernel)
@@ -175,14 +189,14 @@ def _sampled(
     tolerance = max(scale, 1e-300) * 1e-13
     bound = _kernel_bound(kernel, saddle.c, smoothing)
     stop, tail = (last, 0.0) if lattice else _tail(transform, step, bound, tolerance)
-    far = _far_part(
+    far = far_part(
         BoxBounds(transform, saddle.c),
         step,
         end,
         stop,
         bound,
         tolerance,
-        min(4e6, work / max(1, transform.terms)),
+        min(most, work / max(1, transform.terms)),
     )
     left_out = far.left_out + tail
     if far.runs:
@@ -243,12 +257,14 @@ def _tail(
         reach += 0.25
 
 
-class _Far(NamedTuple):
+class Far(NamedTuple):
+    """Runs of points to sample, and a bound on all the others."""
+
     runs: list[tuple[int, int]]
     left_out: float
 
 
-def _far_part(
+def far_part(
     boxes: BoxBounds,
     step: float,
     first: int,
@@ -256,7 +272,7 @@ def _far_part(
     bound: tuple[float, float],
     tolerance: float,
     budget: float,
-) -> _Far:
+) -> Far:
     """Cover the points first..stop by boxes; sample those whose bound is too weak, within the budget.
 
     Zones double in t. In each, boxes are tried with few factors, then smaller ones with more factors.
@@ -265,7 +281,7 @@ def _far_part(
     weak: list[tuple[float, int, int]] = []
     # With few factors |Phi| stays too large for boxes to help: then everything is sampled, as far as that goes.
     if boxes.typical() > _HOPELESS and stop - first <= budget:
-        return _Far([(first, stop)] if stop > first else [], 0.0)
+        return Far([(first, stop)] if stop > first else [], 0.0)
     start, zones = first, max(1, math.ceil(math.log2(max(stop, 2) / max(first, 1))))
     while start < stop:
         end = min(stop, 2 * start)
@@ -295,7 +311,7 @@ def _far_part(
             chosen.append((low_, high_))
         else:
             left_out += value_
-    return _Far(_joined(chosen), left_out)
+    return Far(_joined(chosen), left_out)
 
 
 def _joined(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
