@@ -68,30 +68,49 @@ def _of_proof(proof: Proof) -> Estimate:
     # The sandwich is 2 w wide in log D. Taking it back leaves w^3 of a smooth curve, and a few percent of a rough one.
     w = saddle.c * (saddle.c + 1) * proof.smoothing**2 / 2
     smooth = float(np.max(proof.line.phase.log_modulus[-8:])) < _DECAYED
-    return Estimate(line, saddle.x, margin + (w**3 if smooth else 0.04 * w))
+    rough = 0.5 if proof.transform.terms < 16 else 0.04
+    return Estimate(line, saddle.x, margin + (w**3 if smooth else rough * w))
 
 
 def sketched_line(transform: Transform, saddle: Saddle, sketch: Sketch, witnesses: Array) -> Estimate:
-    """The line of a sketch; `witnesses` are some of its epsilons, to show that nothing comes back further up.
+    """The line of a sketch; `witnesses` are some of its epsilons, to show that nothing comes back further up, or none
+    where that is known already.
 
     A sketch is valid up to t of about 0.75 / epsilon. By then the many epsilons of a dense octave have made the
     integrand negligible; but if they were (nearly) on a lattice it would return, which a few of them can tell.
     """
-    line = _sampled(transform, saddle, sketch)
+    furthest = min((0.75 / largest for largest, _ in sketch.dense_octaves()), default=math.inf)
+    line = _sampled(transform, saddle, furthest)
     samples = line.integrand(saddle.x)
     total = abs(float(np.sum(samples.real)))
-    none = np.zeros(0)
-    boxes = BoxBounds(Transform(witnesses, np.ones(len(witnesses)), none, none, transform.gaussian), saddle.c)
-    end, stop = len(line.t), int(reach(_GOAL, saddle.c) / line.step)
-    far = far_part(boxes, line.step, end, stop, (1.0, 0.0), 1e-13 * total, 0.0)
-    error = float(np.sum(np.abs(samples) * line.phase.error)) + far.left_out
+    error = float(np.sum(np.abs(samples) * line.phase.error))
+    if len(witnesses):
+        error += _revival(transform, saddle, sketch, witnesses, line, furthest, total)
     margin = saddle.at_c.error + 1e-13 + (error / total if total > 0 else math.inf)
     return Estimate(line, saddle.x, margin)
 
 
-def _sampled(transform: Transform, saddle: Saddle, sketch: Sketch) -> Line:
+def _revival(
+    transform: Transform,
+    saddle: Saddle,
+    sketch: Sketch,
+    witnesses: Array,
+    line: Line,
+    furthest: float,
+    total: float,
+) -> float:
+    """An estimate of what the integrand amounts to beyond the sketch's reach."""
+    none = np.zeros(0)
+    # Each witness stands for its share of the many; that is an estimate, not a proof.
+    share = np.full(len(witnesses), sum(number for _, number in sketch.dense_octaves()) / max(1, len(witnesses)))
+    boxes = BoxBounds(Transform(witnesses, share, none, none, transform.gaussian), saddle.c)
+    end = max(len(line.t), int(min(furthest, 1e15) / line.step))
+    stop = int(reach(_GOAL, saddle.c) / line.step)
+    return far_part(boxes, line.step, end, stop, (1.0, 0.0), 1e-13 * total, 0.0).left_out
+
+
+def _sampled(transform: Transform, saddle: Saddle, furthest: float) -> Line:
     step = dyadic(2 * math.pi / Aliases.of(transform, saddle).period(saddle.x, 1e-16))
-    furthest = min((0.75 / largest for largest, _ in sketch.dense_octaves()), default=math.inf)
     last = int(min(_POINTS, max(8.0, furthest / step)))
     parts: list[Phase] = []
     end, block = 0, 16

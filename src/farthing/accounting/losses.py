@@ -20,11 +20,15 @@ from farthing.accounting.transforms import Array, Transform
 class ComposedLoss:
     """Charges sorted by kind, with their transform, sketch, lattice and leaks.
 
-    `off_lattice` says that a part of the charges is known to share no lattice, so the whole shares none.
+    `off_lattice` says that a part of the charges is known to share no lattice, so the whole shares none; `calm` that
+    their transform is known not to come back far up the line, which more charges can only make truer.
     """
 
-    def __init__(self, charges: Charges, sketch: Sketch | None = None, off_lattice: bool = False) -> None:
+    def __init__(
+        self, charges: Charges, sketch: Sketch | None = None, off_lattice: bool = False, calm: bool = False
+    ) -> None:
         self.charges = charges
+        self.calm = calm
         self._sketch = sketch
         self._off_lattice = off_lattice
 
@@ -152,7 +156,7 @@ class ComposedLoss:
         """Both together; sketches are added, not rebuilt."""
         sketch = self.sketch.merge(other.sketch) if self._has_sketch else None
         off_lattice = "quick_lattice" in self.__dict__ and self.quick_lattice is None
-        return ComposedLoss(self.charges.merge(other.charges), sketch, off_lattice)
+        return ComposedLoss(self.charges.merge(other.charges), sketch, off_lattice, self.calm)
 
     @property
     def _has_sketch(self) -> bool:

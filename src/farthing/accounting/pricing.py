@@ -66,6 +66,7 @@ class Pricing:
 
     def __init__(self, loss: ComposedLoss) -> None:
         self.loss = loss
+        self._latest: tuple[float, _Solved] | None = None
 
     # --- answers ------------------------------------------------------------------------------------------------
 
@@ -82,7 +83,7 @@ class Pricing:
         short = self._closed_form(target, self.loss.transform if proof else self.loss.cheap_transform)
         if short is not None:
             return Bounds(short.lower, short.upper, short.estimate, proof)
-        middle = (max(target.low, -1e300) + target.high) / 2 if not math.isnan(target.low) else target.high
+        middle = _middle(target)
         if not proof:
             return self._estimated(middle)
         if math.isnan(target.low):  # the leak may or may not exceed delta: only the lower end can be said
@@ -157,7 +158,7 @@ class Pricing:
         target = target_of(self.loss.leaks, delta)
         if self._closed_form(target, self.loss.transform) is not None:
             return EngineChoice("closed form", self._why_closed_form(target))
-        return self._solve(target.high).choice
+        return self._solve(_middle(target)).choice
 
     # --- closed forms -------------------------------------------------------------------------------------------
 
@@ -201,8 +202,10 @@ class Pricing:
     def _estimate_line(self, saddle: Saddle) -> Estimate:
         loss = self.loss
         if loss.sketched:
-            line = sketched_line(loss.sketch_transform, saddle, loss.sketch, loss.witnesses)
+            witnesses = loss.witnesses[:0] if loss.calm else loss.witnesses
+            line = sketched_line(loss.sketch_transform, saddle, loss.sketch, witnesses)
             if line.margin < 1e-6:
+                loss.calm = True
                 return line
             saddle = Saddle(saddle.c, saddle.x, loss.transform.cumulants(saddle.c))
         return estimate_line(loss.transform, saddle, loss.quick_lattice)
@@ -248,7 +251,12 @@ class Pricing:
         return self._atoms.root(log_target, saddle_for_delta(self.loss.transform, log_target).x)
 
     def _solve(self, log_target: float) -> _Solved:
-        """The engine for the root of log D = log_target."""
+        """The engine for the root of log D = log_target; the latest one is kept, as it is often asked about again."""
+        if self._latest is None or self._latest[0] != log_target:
+            self._latest = log_target, self._solved_for(log_target)
+        return self._latest[1]
+
+    def _solved_for(self, log_target: float) -> _Solved:
         if self._atoms_fit():
             return self._solved_by_atoms(self._root_by_atoms(log_target))
         return self._solved_on_line(self._saddle_for_delta(log_target), log_target)
@@ -308,6 +316,11 @@ class Pricing:
             factors = self.loss.transform.terms + bool(self.loss.transform.gaussian)
             start = f"{factors:,} distinct factors share no lattice"
         return EngineChoice("contour", f"{start}; a Gaussian sandwich bounds the contour integral.")
+
+
+def _middle(target: Target) -> float:
+    """The target's best single value: its upper end where the lower one is not known."""
+    return target.high if math.isnan(target.low) else (max(target.low, -1e300) + target.high) / 2
 
 
 def _estimated(x: float, margin: float) -> Bounds:

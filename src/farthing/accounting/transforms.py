@@ -141,7 +141,7 @@ class Transform:
         what counts where Phi is small: every factor has modulus <= 1, so the errors of the factors add.
         """
         t = np.arange(first, last, dtype=np.float64) * step
-        if len(self.laplace) or last - first < 256:
+        if len(self.laplace) or last - first < 256 or len(self.epsilons) > 20_000:
             return self.phase(c, t)
         value = _product(self.epsilons, self.weights, c, step, first, last)
         growth, number = float(np.dot(self.weights, self.epsilons)), float(np.sum(self.weights))

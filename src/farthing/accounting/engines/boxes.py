@@ -79,9 +79,18 @@ class BoxBounds:
         return float(np.dot(self.weights, np.log((1 + np.sqrt(np.maximum(1 - self.sech2, 0.0))) / 2)))
 
     def _chosen(self, t: float, factors: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-        """The `factors` smallest epsilons that turn by at least one radian up to t: fast enough, yet wide boxes."""
-        first = min(int(np.searchsorted(self.epsilons, 1 / t)), max(0, len(self.epsilons) - factors))
-        return np.arange(first, min(len(self.epsilons), first + factors))
+        """Some `factors` of the smallest epsilons that turn by at least one radian up to t.
+
+        Small ones allow wide boxes. They are picked from a whole octave, because neighbours in a long list are so alike
+        that they would all stand still at the same t.
+        """
+        size = len(self.epsilons)
+        first = min(int(np.searchsorted(self.epsilons, 1 / t)), max(0, size - factors))
+        octave = int(np.searchsorted(self.epsilons, 2 * self.epsilons[first])) if first < size else size
+        last = min(size, max(first + factors, octave))
+        if last - first <= factors:
+            return np.arange(first, last)
+        return np.linspace(first, last - 1, factors).astype(np.intp)
 
     def _laplace(self, low: Array) -> Array | float:
         """Half of a Laplace loss is two atoms; the rest has a density whose transform decays like 1 / t."""

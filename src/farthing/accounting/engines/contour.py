@@ -218,7 +218,7 @@ def _main_part(
     """Phi at 0, h, 2 h, ... until it is negligible, or until box bounds are the better way to go on."""
     parts: list[Phase] = []
     end, block = 0, _BLOCK
-    limit = min(last, max(256, int(min(work, 4e6) / max(1, transform.terms))))
+    limit = min(last, max(256, int(min(work, 4e6) / max(20, transform.terms))))
     while end < limit:
         stop = min(end + block, limit)
         parts.append(transform.phase(saddle.c, nodes(step, end, stop)))

@@ -175,12 +175,13 @@ class Line:
 
         On a lattice the slope jumps at every lattice point, so plain Newton may hop to and fro.
         """
-        low, high = -math.inf, math.inf
-        for _ in range(100):
+        low, high, best = -math.inf, math.inf, math.inf
+        for _ in range(60):
             value, slope = self._value_and_slope(x)
             value -= log_delta
-            if abs(value) < 2e-15 * (1 + abs(log_delta)):
-                return x
+            if abs(value) < 2e-15 * (1 + abs(log_delta)) or best / 2 < abs(value) < 1e-10:
+                return x  # there, or as close as rounding lets it come
+            best = min(best, abs(value))
             if value > 0:
                 low = x
             else:
