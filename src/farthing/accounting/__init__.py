@@ -1,10 +1,10 @@
 """What a list of events costs together: composition, theorems, filters, calibration.
 
-    compose                 the optimum, as a proven interval
-    calibrate               the least noise that fits a budget
-    group_privacy, sampled_approx_dp, sampled_without_replacement
-    theorems                every bound people compare with
-    filters                 the account when parameters depend on earlier answers
+compose                 the optimum, as a proven interval
+calibrate               the least noise that fits a budget
+group_privacy, sampled_approx_dp, sampled_without_replacement
+theorems                every bound people compare with
+filters                 the account when parameters depend on earlier answers
 """
 
 from farthing.accounting import filters, theorems

@@ -138,7 +138,12 @@ def _as_float_array(charges: Any) -> Array | None:
 def _from_arrays(epsilons: Array, deltas: Any, counts: Any) -> Charges:
     size = len(epsilons)
     _check(epsilons, (epsilons >= 0) & (epsilons < np.inf), "charges", "must be a finite number >= 0")
-    _check(epsilons, epsilons <= _LARGEST_EPSILON, "charges", "must be at most 1e6, beyond which nothing is private")
+    _check(
+        epsilons,
+        epsilons <= _LARGEST_EPSILON,
+        "charges",
+        "must be at most 1e6, beyond which nothing is private",
+    )
     delta_array = np.zeros(size) if deltas is None else _beside(deltas, size, "deltas")
     _check(delta_array, (delta_array >= 0) & (delta_array < 1), "deltas", "must be >= 0 and < 1")
     count_array = _read_counts(counts, size)
@@ -155,7 +160,9 @@ def _from_arrays(epsilons: Array, deltas: Any, counts: Any) -> Charges:
 
 def _beside(values: Any, size: int, name: str) -> Array:
     """An array of real numbers as long as the charges; a single number stands for all of them."""
-    if isinstance(values, (numbers.Number, np.generic)) or (isinstance(values, np.ndarray) and values.ndim == 0):
+    if isinstance(values, (numbers.Number, np.generic)) or (
+        isinstance(values, np.ndarray) and values.ndim == 0
+    ):
         return np.full(size, checked_real(values, name))
     if isinstance(values, (str, bytes, Mapping, np.ma.MaskedArray)) or not isinstance(values, Iterable):
         raise InvalidValue(name, values, "must be a sequence of numbers, one for each charge")
@@ -211,7 +218,9 @@ def _from_objects(charges: list[Any], deltas: Any, counts: Any) -> Charges:
             multiples.append(repeat)
     _check_total(sum(repeats))
     values = np.array(epsilons)
-    _check(values, values <= _LARGEST_EPSILON, "charges", "must be at most 1e6, beyond which nothing is private")
+    _check(
+        values, values <= _LARGEST_EPSILON, "charges", "must be at most 1e6, beyond which nothing is private"
+    )
     chunk = Chunk(values, np.array(leaks), np.array(multiples, dtype=np.int64))
     return Charges((chunk,) if epsilons else (), events, sum(repeats))
 

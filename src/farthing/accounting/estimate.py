@@ -102,7 +102,9 @@ def _revival(
     """An estimate of what the integrand amounts to beyond the sketch's reach."""
     none = np.zeros(0)
     # Each witness stands for its share of the many; that is an estimate, not a proof.
-    share = np.full(len(witnesses), sum(number for _, number in sketch.dense_octaves()) / max(1, len(witnesses)))
+    share = np.full(
+        len(witnesses), sum(number for _, number in sketch.dense_octaves()) / max(1, len(witnesses))
+    )
     boxes = BoxBounds(Transform(witnesses, share, none, none, transform.gaussian), saddle.c)
     end = max(len(line.t), int(min(furthest, 1e15) / line.step))
     stop = int(reach(_GOAL, saddle.c) / line.step)

@@ -48,13 +48,13 @@ def _from_above(excess: Callable[[float], float], guess: float, slope: float, to
     """The least x found with excess(x) <= 0; `top` is always one."""
     x, slope = _near_root(excess, guess, slope, top)
     step = 0.0
-    for _ in range(80):
+    for _ in range(200):
         value = excess(x)
         if value <= 0:
             return x
         if not x < top:
             break
-        step = max(2 * step, 1.001 * value / slope if math.isfinite(value) else 0.0, 4e-16 * max(x, 1e-3))
+        step = max(1.5 * step, 1.001 * value / slope if math.isfinite(value) else 0.0, 1.2e-16 * x, 1e-300)
         x = min(x + step, top)
     return top
 
@@ -63,13 +63,13 @@ def _from_below(excess: Callable[[float], float], guess: float, slope: float) ->
     """The largest x found with excess(x) >= 0; 0 is always allowed."""
     x, slope = _near_root(excess, guess, slope, math.inf)
     step = 0.0
-    for _ in range(80):
+    for _ in range(200):
         if x <= 0:
             return 0.0
         value = excess(x)
         if value >= 0:
             return x
-        step = max(2 * step, -1.001 * value / slope if math.isfinite(value) else 0.0, 4e-16 * max(x, 1e-3))
+        step = max(1.5 * step, -1.001 * value / slope if math.isfinite(value) else 0.0, 1.2e-16 * x, 1e-300)
         x = max(x - step, 0.0)
     return 0.0
 
@@ -77,7 +77,7 @@ def _from_below(excess: Callable[[float], float], guess: float, slope: float) ->
 def _near_root(excess: Callable[[float], float], x: float, slope: float, top: float) -> tuple[float, float]:
     """A few secant steps towards excess = 0, and the slope there."""
     before: tuple[float, float] | None = None
-    for _ in range(6):
+    for _ in range(12):
         value = excess(x)
         if not math.isfinite(value):
             break
@@ -85,7 +85,7 @@ def _near_root(excess: Callable[[float], float], x: float, slope: float, top: fl
             secant = (before[1] - value) / (x - before[0])
             slope = secant if 0.01 * slope < secant < 100 * slope else slope
         step = value / slope
-        if abs(step) < 1e-13 * max(x, 1e-3):
+        if abs(step) < 1e-15 * x:
             break
         before, x = (x, value), min(max(x + step, 0.0), top)
     return x, slope

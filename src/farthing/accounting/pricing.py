@@ -21,6 +21,7 @@ from farthing.accounting.charges import joined
 from farthing.accounting.engines.atoms import LARGEST_HALF, Atoms, half_sizes
 from farthing.accounting.engines.ball_line import BallProof, worthwhile
 from farthing.accounting.engines.contour import Proof, prove, reach
+from farthing.accounting.engines.gaussian import GaussianCurve
 from farthing.accounting.estimate import Estimate, estimate_line, sketched_line
 from farthing.accounting.inversion import Curve, least_epsilon
 from farthing.accounting.lattice import Lattice
@@ -84,7 +85,7 @@ class Pricing:
         if short is not None:
             return Bounds(short.lower, short.upper, short.estimate, proof)
         middle = _middle(target)
-        if not proof:
+        if not proof and self._gaussian is None:
             return self._estimated(middle)
         if math.isnan(target.low):  # the leak may or may not exceed delta: only the lower end can be said
             solved = self._solve(target.high)
@@ -97,7 +98,8 @@ class Pricing:
         lower, upper = least_epsilon(
             solved.log_delta, target.low, target.high, solved.guess, solved.slope, top
         )
-        return Bounds(min(lower, upper), max(lower, upper), max(solved.guess, 0.0))
+        estimate = math.nan if self._gaussian is not None else max(solved.guess, 0.0)  # NaN: the middle
+        return Bounds(min(lower, upper), max(lower, upper), estimate, proof)
 
     def delta_at(self, epsilon: float, proof: bool) -> Bounds:
         """See Composition.delta_at."""
@@ -106,7 +108,9 @@ class Pricing:
             return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
         leak = self.leak()
         transform = self.loss.transform
-        if (not transform.terms and not transform.gaussian) or epsilon >= self.loss.top * (1 + transform.top_error):
+        if (not transform.terms and not transform.gaussian) or epsilon >= self.loss.top * (
+            1 + transform.top_error
+        ):
             return Bounds(leak.lower, leak.upper, leak.estimate, proof)
         top, log_mass = transform.top()
         slack = transform.top_error * top
@@ -119,13 +123,15 @@ class Pricing:
             )
         elif epsilon >= top - slack:  # too close to the largest loss to tell from it
             curve = Curve(-math.inf, math.log(2 * slack))
-        elif proof:
+        elif proof or self._gaussian is not None:
             curve = self._solve_at(epsilon).log_delta(epsilon)
         else:
             line = self._estimate_line(saddle_for_loss(self.loss.cheap_transform, epsilon))
             value = line.log_delta(epsilon)
             curve = Curve(value - line.margin, value + line.margin)
-            if not (math.isfinite(value) and line.margin < 0.1):  # nothing was learned: ask the proof after all
+            if not (
+                math.isfinite(value) and line.margin < 0.1
+            ):  # nothing was learned: ask the proof after all
                 curve = self._solve_at(epsilon).log_delta(epsilon)
         curve = Curve(curve.low, min(curve.high, math.log(top + slack - epsilon)))  # 1 - exp(-v) <= v
         low, high = math.exp(curve.low) * (1 - 2.0**-46), math.exp(curve.high) * (1 + 2.0**-46)
@@ -257,6 +263,9 @@ class Pricing:
         return self._latest[1]
 
     def _solved_for(self, log_target: float) -> _Solved:
+        if self._gaussian is not None:
+            saddle = saddle_for_delta(self.loss.transform, log_target)
+            return self._solved_by_gaussian(max(saddle.x, 0.0), saddle.c)
         if self._atoms_fit():
             return self._solved_by_atoms(self._root_by_atoms(log_target))
         return self._solved_on_line(self._saddle_for_delta(log_target), log_target)
@@ -270,10 +279,27 @@ class Pricing:
 
     def _solve_at(self, x: float) -> _Solved:
         """The engine near the loss x."""
+        if self._gaussian is not None:
+            return self._solved_by_gaussian(x, 1.0)
         if self._atoms_fit():
             return self._solved_by_atoms(x)
         c = saddle_for_loss(self.loss.cheap_transform, x).c
         return self._solved_on_line(Saddle(c, x, self.loss.transform.cumulants(c)), None)
+
+    @cached_property
+    def _gaussian(self) -> GaussianCurve | None:
+        """The closed form, when there is nothing but Gaussian noise."""
+        transform = self.loss.transform
+        return (
+            GaussianCurve.of(self.loss.kinds.gaussian) if transform.gaussian and not transform.terms else None
+        )
+
+    def _solved_by_gaussian(self, x: float, slope: float) -> _Solved:
+        assert self._gaussian is not None
+        choice = EngineChoice(
+            "gaussian", "Gaussian noises add up to one, whose curve is known in closed form."
+        )
+        return _Solved(choice, self._gaussian.log_delta, x, slope)
 
     def _solved_by_atoms(self, x: float) -> _Solved:
         slope = self._atoms.slope(x)
@@ -286,7 +312,7 @@ class Pricing:
         # The sandwich is (c + 1) mu^2 wide in epsilon and c (c + 1) mu^2 in log delta: whichever was asked for.
         # Small charges want a goal in proportion.
         scale = min(1.0, self.loss.top)
-        lattice, goal, most = self.loss.lattice, _GOAL * scale, 1e6
+        lattice, goal, most = self.loss.lattice, _GOAL * scale, 5e5 if self.loss.lattice is None else 2e6
         if log_target is None:
             goal /= min(saddle.c, 1.0)
         if lattice is not None and math.pi / lattice.span > reach(_FINE_GOAL, saddle.c):
@@ -301,7 +327,7 @@ class Pricing:
         allowed = (
             math.inf if self.loss.lattice is None else 2e-10 * (slope if log_target is not None else 100.0)
         )
-        if worthwhile(proof, 4000) or (worthwhile(proof, 1e6) and _rounding(proof, guess) > allowed):
+        if worthwhile(proof, 4000) or (worthwhile(proof, 4e5) and _rounding(proof, guess) > allowed):
             balls = BallProof.of(proof, lattice, self.loss.exact)
             return _Solved(choice, _off_lattice(balls.log_delta, lattice, self.loss.top), guess, slope)
         return _Solved(choice, _off_lattice(proof.log_delta, lattice, self.loss.top), guess, slope)

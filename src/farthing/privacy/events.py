@@ -57,11 +57,11 @@ def checked_count(value: object, name: str = "count") -> int:
 
 def _checked_multiplier(value: object) -> float:
     number = checked_real(value, "noise_multiplier")
-    if not 1e-6 <= number <= 1e9:
+    if not 1e-4 <= number <= 1e9:
         raise InvalidValue(
             "noise_multiplier",
             value,
-            "must be between 1e-6 and 1e9",
+            "must be between 1e-4 and 1e9",
             "it is the noise scale divided by the sensitivity",
         )
     return number

@@ -139,7 +139,7 @@ def prove(
     lattice: Lattice | None,
     goal: float,
     work: float = 1e9,
-    most: float = 1e6,
+    most: float = 5e5,
 ) -> Proof:
     """Sample the line through `saddle` and bound the rest.
 
@@ -315,10 +315,10 @@ def far_part(
 
 
 def _joined(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Touching intervals made one."""
+    """Intervals close to each other made one: sampling a short gap is cheaper than starting anew."""
     runs: list[tuple[int, int]] = []
     for low, high in sorted(intervals):
-        if runs and runs[-1][1] == low:
+        if runs and low - runs[-1][1] <= 128:
             runs[-1] = (runs[-1][0], high)
         else:
             runs.append((low, high))

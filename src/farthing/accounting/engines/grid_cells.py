@@ -54,12 +54,14 @@ class LowerLaw:
 class Bulk(NamedTuple):
     """Where a density needs the full grid: inside [low[0], high[0]]; every 2^k-th point inside [low[k], high[k]].
 
-    No two neighbouring points are further apart than `widest`, or than one step.
+    No two neighbouring points are further apart than `widest`, or than one step, except that there are none below
+    `floor` but the lowest.
     """
 
     low: list[float]
     high: list[float]
     widest: float
+    floor: float
 
 
 def upper_law(pair: LossPair, step: float, offset: float, bulk: Bulk | None = None) -> UpperLaw:
@@ -193,6 +195,7 @@ def _grid(density: Density, step: float, offset: float, bulk: Bulk | None) -> In
     last = max(last, first + 1)
     if bulk is None:
         return np.arange(first, last + 1, dtype=np.int64)
+    lowest, first = first, min(max(first, math.floor(max((bulk.floor - offset) / step, -1e15))), last - 1)
     low = [min(max(math.floor((x - offset) / step), first), last) for x in bulk.low]
     high = [min(max(math.ceil((x - offset) / step), first), last) for x in bulk.high]
     parts = [np.arange(low[0], high[0] + 1, dtype=np.int64)]
@@ -203,9 +206,8 @@ def _grid(density: Density, step: float, offset: float, bulk: Bulk | None) -> In
         parts.insert(0, np.arange(below - stride, down_to - stride, -stride, dtype=np.int64)[::-1])
         parts.append(np.arange(above + stride, up_to + stride, stride, dtype=np.int64))
         parts = [part for part in parts if len(part)]
-    if not levels:
-        return np.arange(first, last + 1, dtype=np.int64)
-    return np.unique(np.clip(np.concatenate(parts), first, last))
+    inner = np.concatenate(parts) if levels else np.arange(first, last + 1, dtype=np.int64)
+    return np.unique(np.append(np.clip(inner, first, last), lowest))
 
 
 @dataclass(frozen=True, eq=False)

@@ -140,7 +140,8 @@ def bulk_of(nodes: Nodes, rate: float, levels: int = 16) -> Bulk:
     order = np.argsort(nodes.loss)
     loss = nodes.loss[order]
     exponent = (nodes.log_mass + rate * nodes.loss)[order]
-    weight = np.exp(exponent - np.max(exponent))
+    peak = float(np.max(exponent))
+    weight = np.exp(exponent - peak)
     below = np.cumsum(weight) / np.sum(weight)
     above = np.cumsum(weight[::-1])[::-1] / np.sum(weight)
     low, high = [], []
@@ -148,4 +149,6 @@ def bulk_of(nodes: Nodes, rate: float, levels: int = 16) -> Bulk:
         small = 2.0 ** -(3 * k)
         low.append(float(loss[max(int(np.searchsorted(below, small)) - 1, 0)]))
         high.append(float(loss[min(int(np.searchsorted(-above, -small)), len(loss) - 1)]))
-    return Bulk(low, high, 0.25 / (1 + rate))
+    # Whatever lies below this loss has no weight after the tilt, even with all of the mass.
+    floor = (peak + math.log(float(np.sum(weight))) - 60 - math.log(nodes.count)) / rate
+    return Bulk(low, high, 0.25 / (1 + rate), floor)

@@ -86,7 +86,8 @@ def epsilon_between(curves: Curves, log_delta: float, guess: float, tolerance: f
     high = math.inf
     if curves.upper.log_infinite <= log_delta:
         high = first_below(curves.upper.log_delta, log_delta, guess, slope, close)
-    start = min(high, max(guess, high - 10 / slope)) if math.isfinite(high) else guess
+    # The lower curve says something only near the loss it was tilted for.
+    start = min(max(high, guess - 3 / slope), guess + 3 / slope)
     low = last_above(curves.lower.log_delta, log_delta, start, slope, close)
     low = max(low, 0.0)
     # Splitting spreads a loss twice as much as merging narrows it, so the truth is nearer to the lower bound.

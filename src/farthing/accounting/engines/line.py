@@ -179,7 +179,7 @@ class Line:
         for _ in range(60):
             value, slope = self._value_and_slope(x)
             value -= log_delta
-            if abs(value) < 2e-15 * (1 + abs(log_delta)) or best / 2 < abs(value) < 1e-10:
+            if abs(value) < 2e-15 * (1 + abs(log_delta)) or best / 2 < abs(value) < 1e-11:
                 return x  # there, or as close as rounding lets it come
             best = min(best, abs(value))
             if value > 0:
