@@ -67,9 +67,13 @@ def _of_proof(proof: Proof) -> Estimate:
     margin = saddle.at_c.error + 1e-14 + (error / total if total > 0 else math.inf)
     # The sandwich is 2 w wide in log D. Taking it back leaves w^3 of a smooth curve, and a few percent of a rough one.
     w = saddle.c * (saddle.c + 1) * proof.smoothing**2 / 2
-    smooth = float(np.max(proof.line.phase.log_modulus[-8:])) < _DECAYED
-    rough = 0.5 if proof.transform.terms < 16 else 0.04
-    return Estimate(line, saddle.x, margin + (w**3 if smooth else rough * w))
+    # Smooth: Phi itself, without the smoothing, had died out at the end of the main part, and nothing came back.
+    end = slice(-8, None)
+    alone = proof.line.phase.log_modulus[end] + (proof.line.t[end] * proof.smoothing) ** 2 / 2
+    smooth = not proof.far_points and float(np.max(alone)) < _DECAYED
+    # Rough: by as much as Phi typically is where the smoothing cuts it off, and never by more than the sandwich.
+    rough = min(1.0, 100 * math.exp(min(0.0, BoxBounds(proof.transform, saddle.c).typical())))
+    return Estimate(line, saddle.x, margin + (w**3 if smooth else rough * w + w**3))
 
 
 def sketched_line(transform: Transform, saddle: Saddle, sketch: Sketch, witnesses: Array) -> Estimate:

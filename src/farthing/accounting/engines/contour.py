@@ -57,6 +57,7 @@ class Proof:
     beside: Aliases
     smoothing: float
     left_out: float
+    far_points: int  # how many samples lie beyond the main part of the line
 
     def estimate(self) -> Line:
         """The line from which to read the best single value: the smoothing taken back."""
@@ -204,7 +205,7 @@ def _sampled(
         phase = Phase(*(np.concatenate(pieces) for pieces in zip(main, *more, strict=True)))
         t = np.concatenate([start, *(nodes(step, low, high) for low, high in far.runs)])
         line = replace(line, t=t, weights=_folded(t), phase=phase)
-    return Proof(line, transform, saddle, beside, smoothing, left_out * (1 + 1e-9))
+    return Proof(line, transform, saddle, beside, smoothing, left_out * (1 + 1e-9), len(line.t) - end)
 
 
 def _folded(t: Array) -> Array:

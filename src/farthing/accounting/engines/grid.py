@@ -16,7 +16,7 @@ from farthing.accounting.engines.grid_compose import Curves, Part, composed_curv
 from farthing.accounting.engines.grid_events import has_endless_loss, is_symmetric, negligible_loss
 from farthing.accounting.engines.grid_pairs import Direction
 from farthing.accounting.engines.grid_renyi import renyi_of_pairs
-from farthing.accounting.engines.grid_saddle import Plan, plan_for_delta, plan_for_loss
+from farthing.accounting.engines.grid_saddle import Plan, plan_at, plan_for_delta, plan_for_loss
 from farthing.accounting.engines.grid_search import delta_between, delta_from_logs, epsilon_between
 from farthing.accounting.engines.grid_sides import Items, Side, closed_form, epsilon_in_closed_form
 from farthing.accounting.hockey_stick import hockey_stick_divergence
@@ -31,6 +31,7 @@ _COARSE_CELLS = 1 << 13
 _WORK = 1 << 23  # cells times distinct events: what a few seconds can do
 _LOG_ERROR = 2.0**-44
 _NEGLIGIBLE = 1e-40
+_MOST_RESCUES = 8
 
 
 def compose_on_grid(
@@ -240,9 +241,34 @@ class GridComposition:
             bounds = priced(curves, guess)
             miss = (bounds.width if math.isfinite(bounds.upper) else math.inf) / self.tolerance
             if miss <= 1 or curves.exact or curves.cells * 1.5 > most or curves.step > step * 1.01:
-                return bounds
+                return self._rescued(bounds, parts, plan, priced, step)
             step = curves.step / min(8.0, 1.3 * math.sqrt(miss))
             guess = bounds.estimate if math.isfinite(bounds.estimate) else guess
+
+    def _rescued(
+        self,
+        bounds: Bounds,
+        parts: list[Part],
+        plan: Plan,
+        priced: Callable[[Curves, float], Bounds],
+        step: float,
+    ) -> Bounds:
+        """Bounds that came out useless, met with those of gentler tilts.
+
+        The tilt is planned for smooth curves. Where the curve has cliffs (large atoms among small losses), a gentler
+        tilt sees the cliff from afar, which is all that is needed.
+        """
+        nodes = [part.nodes for part in parts]
+        rate = plan.rate
+        for _ in range(_MOST_RESCUES):
+            if not 0.01 * bounds.upper + 100 * self.tolerance < bounds.width < math.inf:
+                break
+            rate *= 0.2
+            other = plan_at(nodes, rate)
+            curves = composed_curves(parts, other, step, 2 * _COARSE_CELLS, self.tolerance)
+            more = priced(curves, max(other.x, 0.0))
+            bounds = Bounds(max(bounds.lower, more.lower), min(bounds.upper, more.upper))
+        return bounds
 
 
 def _worse(found: Sequence[Bounds]) -> Bounds:

@@ -89,14 +89,15 @@ def _search(nodes: Sequence[Nodes], reached: Callable[[Plan], bool]) -> Plan:
     low, high = math.log(1e-4), math.log(min(300.0 / max(least, 1e-100) + 10.0, 1e10 / max(*largest, 1e-100)))
     while high - low > 0.02:
         middle = (low + high) / 2
-        if reached(_plan_at(nodes, math.exp(middle))):
+        if reached(plan_at(nodes, math.exp(middle))):
             high = middle
         else:
             low = middle
-    return _plan_at(nodes, math.exp(high))
+    return plan_at(nodes, math.exp(high))
 
 
-def _plan_at(nodes: Sequence[Nodes], c: float) -> Plan:
+def plan_at(nodes: Sequence[Nodes], c: float) -> Plan:
+    """The loss, D and spread that belong to the tilt c."""
     value, first, second = cumulants(nodes, c)
     x = first - 1 / c - 1 / (c + 1)
     curvature = second + 1 / c**2 + 1 / (c + 1) ** 2
@@ -149,6 +150,6 @@ def bulk_of(nodes: Nodes, rate: float, levels: int = 16) -> Bulk:
         small = 2.0 ** -(3 * k)
         low.append(float(loss[max(int(np.searchsorted(below, small)) - 1, 0)]))
         high.append(float(loss[min(int(np.searchsorted(-above, -small)), len(loss) - 1)]))
-    # Whatever lies below this loss has no weight after the tilt, even with all of the mass.
-    floor = (peak + math.log(float(np.sum(weight))) - 60 - math.log(nodes.count)) / rate
-    return Bulk(low, high, 0.25 / (1 + rate), floor)
+    # Whatever lies below this loss has no weight after the tilt, even with all of the P-mass or all of the Q-mass.
+    level = peak + math.log(float(np.sum(weight))) - 60 - math.log(nodes.count)
+    return Bulk(low, high, 0.25 / (1 + rate), min(level / rate, level / (rate + 1)))
