@@ -72,7 +72,9 @@ def _of_proof(proof: Proof) -> Estimate:
     alone = proof.line.phase.log_modulus[end] + (proof.line.t[end] * proof.smoothing) ** 2 / 2
     smooth = not proof.far_points and float(np.max(alone)) < _DECAYED
     # Rough: by as much as Phi typically is where the smoothing cuts it off, and never by more than the sandwich.
-    rough = min(1.0, 100 * math.exp(min(0.0, BoxBounds(proof.transform, saddle.c).typical())))
+    # A few values with many repetitions turn together, so nothing is typical of them.
+    typical = 0.0 if proof.transform.terms < 16 else min(0.0, BoxBounds(proof.transform, saddle.c).typical())
+    rough = min(1.0, 100 * math.exp(typical))
     return Estimate(line, saddle.x, margin + (w**3 if smooth else rough * w + w**3))
 
 
