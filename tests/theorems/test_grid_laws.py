@@ -159,7 +159,10 @@ def test_panels_integrate_densities_to_their_last_digits() -> None:
 
 def test_a_grid_with_levels_covers_the_density() -> None:
     pair = loss_pair(GaussianNoise(1.0), "remove", 60.0)
-    bulk = Bulk([-1.0, -2.0, -3.0, -4.0], [2.0, 3.0, 4.0, 5.0], 0.5)
+    bulk = Bulk([-1.0, -2.0, -3.0, -4.0], [2.0, 3.0, 4.0, 5.0], 0.5, -math.inf)
     law = upper_law(pair, 0.01, 0.0, bulk)
     assert np.exp(law.log_mass).sum() == pytest.approx(1.0, abs=1e-9)
     assert np.max(np.diff(law.index)) * 0.01 <= 0.5
+    floored = upper_law(pair, 0.01, 0.0, bulk._replace(floor=-2.5))
+    assert np.exp(floored.log_mass).sum() == pytest.approx(1.0, abs=1e-9)
+    assert len(floored.index) < len(law.index) and floored.index[1] * 0.01 == pytest.approx(-2.5)

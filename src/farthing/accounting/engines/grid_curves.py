@@ -99,7 +99,7 @@ class UpperCurve:
         gap = np.maximum(gap, 0.0)
         kernel = np.exp(-self.rate * gap) * -np.expm1(-gap)
         values = self.sums.values[first:last]
-        scaled = float(np.dot(values, kernel)) * (1 + self.sums.relative)
+        scaled = float(np.sum(values * kernel)) * (1 + self.sums.relative)
         scaled += self.sums.blur(kernel)
         beyond = 0.0
         if last < self.window.cells:

@@ -43,7 +43,8 @@ from farthing.privacy import (
 LARGEST_LAPLACE = 2e4
 """Laplace noise with more epsilon than this is bounded by randomized response from above, by its atoms from below."""
 
-LARGEST_MU = 100.0
+LARGEST_MU = 400.0
+LARGEST_SAMPLED_MU = 100.0
 """Gaussian noise with a larger mu = 1 / noise_multiplier counts as a leak in upper bounds, as nothing in lower ones."""
 
 LARGEST_EPSILON = 1e8
@@ -83,7 +84,7 @@ def loss_pair(event: Event, direction: Direction, cut: float) -> LossPair:
                 return _hopeless(_inverse(multiplier), 0.0, q, direction)
             return discrete_laplace(_inverse(multiplier), sensitivity, q, direction)
         case DiscreteGaussianNoise(noise_multiplier=multiplier, l2_sensitivity=sensitivity):
-            if _inverse(multiplier) > LARGEST_MU:
+            if _inverse(multiplier) > LARGEST_SAMPLED_MU:
                 return _hopeless(math.inf, 0.0, q, direction)
             return discrete_gaussian(multiplier, sensitivity, q, direction, cut)
     raise InvalidValue("event", event, "must be an event that this accountant knows")
@@ -213,7 +214,7 @@ def _laplace(epsilon: float, q: float, direction: Direction) -> LossPair:
 
 
 def _gaussian(mu: float, q: float, direction: Direction, cut: float) -> LossPair:
-    if mu > LARGEST_MU:
+    if mu > (LARGEST_MU if q == 1.0 else LARGEST_SAMPLED_MU):
         return _hopeless(math.inf, 0.0, q, direction)
     low, high = gaussian_range(mu, q, direction, cut)
     above, below = gaussian_tails(mu, low, high, q, direction)

@@ -34,7 +34,7 @@ _SILENT = -80.0  # log of a transform value that cannot matter any more
 class TiltedLaw:
     """`count` copies of a law: mass[j] = weight[j] * exp(log_scale - rate * loss[j]), up or down to rounding.
 
-    Weights too small for a double are dropped; `lost` bounds their sum.
+    Weights too small to matter are dropped; `lost` bounds their sum.
     """
 
     index: Index
@@ -60,7 +60,12 @@ class CircularSum(NamedTuple):
     def blur(self, weights: Array) -> float:
         """A bound on |sum of weights * errors|, relative errors aside."""
         flat = self.absolute * float(np.sum(weights))
-        return min(flat, self.norm * float(np.linalg.norm(weights)) * (1 + 1e-9))
+        return min(flat, self.norm * _norm(weights) * (1 + 1e-9))
+
+
+def _norm(values: Array) -> float:
+    """The Euclidean norm, without the threads that a linear algebra library would wake up for it."""
+    return math.sqrt(float(np.sum(values * values)))
 
 
 def tilted(
@@ -79,9 +84,10 @@ def tilted(
     # The argument is off by the rounding of its parts; each part is at most a few units of 2^-53 of its size.
     size = np.abs(log_mass) + np.abs(rate * loss) + abs(log_scale)
     error = 2.0**-48 + 2.0**-50 * size + rate * loss_error
-    kept = exponent - log_scale > -690.0
+    # Long before they underflow: subnormal numbers are slow, and so little cannot matter.
+    kept = exponent - log_scale > -300.0
     weight = np.exp(exponent[kept] - log_scale) * np.maximum(1 + sign * error[kept], 0.0)
-    lost = 1e-299 * (len(kept) - int(np.count_nonzero(kept)))
+    lost = 1e-130 * (len(kept) - int(np.count_nonzero(kept)))
     return TiltedLaw(index[kept], loss[kept], weight, log_scale, count, lost)
 
 
@@ -152,8 +158,8 @@ def _transformed(laws: Sequence[TiltedLaw], cells: int) -> tuple[Array, float, f
         # bincount adds colliding cells in order; len / cells + 1 bounds how many collide.
         entry = unit + (len(law.index) // cells + 1) * ROUNDING
         place = (law.index - law.index[0]) % cells
-        wrapped = np.bincount(place, weights=law.weight, minlength=cells)
-        norm += law.count * entry * float(np.linalg.norm(wrapped))
+        wrapped = np.asarray(np.bincount(place, weights=law.weight, minlength=cells), dtype=np.float64)
+        norm += law.count * entry * _norm(wrapped)
         spectrum = np.fft.rfft(wrapped)[active]
         bound = np.abs(spectrum) + total * entry
         log_bound += law.count * np.log(bound)
@@ -171,9 +177,9 @@ def _transformed(laws: Sequence[TiltedLaw], cells: int) -> tuple[Array, float, f
     rest = 4 * silent * growth + 1e-290  # silent frequencies and underflow, in each cell
     absolute = (float(np.sum(off)) + unit * float(np.sum(size))) * 2.02 / cells + rest
     root = math.sqrt(2.0 / cells)
-    multiplied = 3 * ROUNDING * sum(law.count + 1 for law in laws) * float(np.linalg.norm(size)) * root
-    norm = min(norm * growth + multiplied, float(np.linalg.norm(off)) * root)
-    norm += unit * float(np.linalg.norm(size)) * root
+    multiplied = 3 * ROUNDING * sum(law.count + 1 for law in laws) * _norm(size) * root
+    norm = min(norm * growth + multiplied, _norm(off) * root)
+    norm += unit * _norm(size) * root
     return np.maximum(np.fft.irfft(full, cells), 0.0), absolute, norm * 1.01 + rest * math.sqrt(cells)
 
 
@@ -221,9 +227,9 @@ def tails(laws: Sequence[TiltedLaw], floor: float, tilt: float) -> Tails:
     means = []
     for law in laws:
         total = float(np.sum(law.weight))
-        mean = float(np.dot(law.weight, law.loss)) / total
+        mean = float(np.sum(law.weight * law.loss)) / total
         means.append(mean)
-        variance += law.count * float(np.dot(law.weight, (law.loss - mean) ** 2)) / total
+        variance += law.count * float(np.sum(law.weight * (law.loss - mean) ** 2)) / total
     spread = max(math.sqrt(variance), floor)
     spreads = np.array([0.7, 1.5, 2.5, 4.0, 5.5, 7.0, 9.0, 14.0]) / spread
     rates = np.concatenate([spreads, -spreads, np.array([0.5, -0.3, -0.6, -0.9]) * tilt])
@@ -232,6 +238,6 @@ def tails(laws: Sequence[TiltedLaw], floor: float, tilt: float) -> Tails:
         for i, rate in enumerate(rates.tolist()):
             exponent = rate * (law.loss - mean)
             peak = float(np.max(exponent[law.weight > 0]))
-            value = math.log(float(np.dot(law.weight, np.exp(np.minimum(exponent - peak, 0.0))))) + peak
+            value = math.log(float(np.sum(law.weight * np.exp(np.clip(exponent - peak, -200.0, 0.0))))) + peak
             levels[i] += law.count * (value + rate * mean + 2.0**-45 * (1 + peak + abs(rate * mean)))
     return Tails(levels, rates)

@@ -62,12 +62,12 @@ def cumulants(nodes: Sequence[Nodes], rate: float) -> tuple[float, float, float]
     for law in nodes:
         exponent = law.log_mass + rate * law.loss
         peak = float(np.max(exponent))
-        weight = np.exp(exponent - peak)
+        weight = np.exp(np.maximum(exponent - peak, -200.0))  # subnormal numbers would be slow
         total = float(np.sum(weight))
-        mean = float(np.dot(weight, law.loss)) / total
+        mean = float(np.sum(weight * law.loss)) / total
         value += law.count * (peak + math.log(total))
         first += law.count * mean
-        second += law.count * float(np.dot(weight, (law.loss - mean) ** 2)) / total
+        second += law.count * float(np.sum(weight * (law.loss - mean) ** 2)) / total
     return value, first, second
 
 
@@ -142,7 +142,7 @@ def bulk_of(nodes: Nodes, rate: float, levels: int = 16) -> Bulk:
     loss = nodes.loss[order]
     exponent = (nodes.log_mass + rate * nodes.loss)[order]
     peak = float(np.max(exponent))
-    weight = np.exp(exponent - peak)
+    weight = np.exp(np.maximum(exponent - peak, -200.0))
     below = np.cumsum(weight) / np.sum(weight)
     above = np.cumsum(weight[::-1])[::-1] / np.sum(weight)
     low, high = [], []
