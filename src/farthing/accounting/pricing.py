@@ -289,6 +289,9 @@ class Pricing:
     @cached_property
     def _gaussian(self) -> GaussianCurve | None:
         """The closed form, when there is nothing but Gaussian noise."""
+        # Asked first, because the transform sorts all charges, which an estimate can do without.
+        if not self.loss.kinds.gaussian:
+            return None
         transform = self.loss.transform
         return (
             GaussianCurve.of(self.loss.kinds.gaussian) if transform.gaussian and not transform.terms else None
