@@ -1,10 +1,10 @@
 """farthing: differential privacy, accounted to the last farthing.
 
-    compose       what several mechanisms cost together, as a proven interval
-    calibrate     the least noise that fits a budget
-    privacy       events: what a mechanism did, as facts an accountant can price
-    accounting    composition, the classical theorems, filters, calibration
-    plots         Altair charts (needs the extra `plots`)
+compose       what several mechanisms cost together, as a proven interval
+calibrate     the least noise that fits a budget
+privacy       events: what a mechanism did, as facts an accountant can price
+accounting    composition, the classical theorems, filters, calibration
+plots         Altair charts (needs the extra `plots`)
 """
 
 from farthing import accounting, errors, privacy

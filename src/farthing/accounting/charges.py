@@ -74,6 +74,18 @@ class Charges:
         return Charges(chunks, events, self.k + other.k)
 
 
+def check_range(charges: Charges) -> None:
+    """Refuse what no engine can price: epsilons and noises so far out that nothing is private."""
+    way_out = "beyond, nothing is private"
+    for chunk in charges.chunks:
+        _check(chunk.epsilons, chunk.epsilons <= _LARGEST_EPSILON, "charges", "must be at most 1e6", way_out)
+    for event in charges.events:
+        bare = event.event if isinstance(event, Sampled) else event
+        multiplier = getattr(bare, "noise_multiplier", 1.0)
+        if not multiplier >= 1 / _LARGEST_EPSILON:
+            raise InvalidValue("noise_multiplier", multiplier, "must be at least 1e-6", way_out)
+
+
 def _check_total(k: int) -> None:
     if not k < _MOST:
         raise InvalidValue("k", k, "must be below 2^53 charges in total", "compose fewer charges at once")
@@ -184,10 +196,10 @@ def _read_counts(counts: Any, size: int) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _check(values: Array, good: NDArray[np.bool_], name: str, rule: str) -> None:
+def _check(values: Array, good: NDArray[np.bool_], name: str, rule: str, way_out: str = "") -> None:
     if not good.all():
         place = int(np.argmin(good))
-        raise InvalidValue(f"{name}[{place}]", float(values[place]), rule)
+        raise InvalidValue(f"{name}[{place}]", float(values[place]), rule, way_out)
 
 
 def _from_objects(charges: list[Any], deltas: Any, counts: Any) -> Charges:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from farthing.accounting.charges import read_charges
+from farthing.accounting.charges import check_range, read_charges
 from farthing.accounting.curves import Region, TradeoffFunction, region_of, tradeoff_of
 from farthing.accounting.losses import ComposedLoss
 from farthing.accounting.pricing import EngineChoice, Pricing
@@ -33,7 +33,9 @@ def compose(charges: Any, deltas: Any = None, counts: Any = None) -> Composition
         ...
     farthing.errors.InvalidValue: charges[1]=nan: must be a finite number >= 0.
     """
-    return Composition(ComposedLoss(read_charges(charges, deltas, counts)))
+    read = read_charges(charges, deltas, counts)
+    check_range(read)
+    return Composition(ComposedLoss(read))
 
 
 @dataclass(frozen=True, eq=False)

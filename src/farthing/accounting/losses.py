@@ -83,7 +83,7 @@ class ComposedLoss:
 
     def _transform(self, epsilons: Array, weights: Array) -> Transform:
         kinds = self.kinds
-        gaussian = math.fsum(n / (m * m) for m, n in kinds.gaussian)
+        gaussian = math.fsum(n / m / m for m, n in kinds.gaussian)
         return Transform(epsilons, weights, kinds.laplace, kinds.laplace_counts, gaussian)
 
     @property

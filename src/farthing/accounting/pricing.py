@@ -44,7 +44,7 @@ class EngineChoice(NamedTuple):
     """An engine's name and why it was chosen.
 
     >>> from farthing.accounting import compose
-    >>> compose([0.1, 2**0.5]).engine_at(1e-6).name
+    >>> compose([0.1, 0.2, 0.3, 2**0.5]).engine_at(0.1).name
     'atoms'
     """
 
@@ -189,6 +189,9 @@ class Pricing:
             wide = slack + 1.01 * off * ratio / (1 - ratio)
             x = top + math.log1p(-ratio * math.exp((target.low - target.high) / 2))
             return Bounds(max(0.0, x - wide), max(0.0, x + wide), max(0.0, x))
+        # D(0) <= 1 - exp(-top) <= top: with so little to lose, no epsilon is needed.
+        if math.log(top) + 2.0**-40 <= target.low:
+            return Bounds(0.0, 0.0)
         # D(x) >= mass * (1 - exp(x - top)): within target / mass of the largest loss, one atom decides.
         if target.high - log_mass < math.log(_TOP):
             below = 2 * math.exp(target.high - log_mass)
@@ -201,6 +204,8 @@ class Pricing:
             return "the charges leak more than this delta, so no epsilon exists."
         if not self.loss.transform.terms and not self.loss.transform.gaussian:
             return "nothing is lost."
+        if self.loss.transform.gaussian:
+            return "Gaussian noise has no finite epsilon at delta = 0."
         return "delta is so small that only the largest loss matters, and the epsilons add up."
 
     # --- estimates ----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from farthing.errors import InvalidValue
 
@@ -52,5 +53,27 @@ class Bounds:
         return 0.0 if self.lower == self.upper else self.upper - self.lower
 
     def __str__(self) -> str:
-        word = "proven" if self.proven else "estimated"
-        return f"{self.estimate:.9g} ({word} in [{self.lower:.12g}, {self.upper:.12g}])"
+        """The value to charge, rounded up, and the interval, rounded outward: what is printed holds as well.
+
+        >>> print(Bounds(4.7745675881079, 4.774567588108015))
+        4.77456759 (proven in [4.7745675881079, 4.774567588108015])
+        """
+        if not self.proven:
+            low, high = _rounded(self.lower, 9, ROUND_FLOOR), _rounded(self.upper, 9, ROUND_CEILING)
+            return f"{self.estimate:.9g} (estimated in [{low}, {high}])"
+        # Enough digits that rounding outward does not blow the interval up.
+        size = max(abs(self.lower), abs(self.upper))
+        digits = (
+            9 if not 0 < self.width < size else min(17, max(9, 2 - math.floor(math.log10(self.width / size))))
+        )
+        lower, upper = _rounded(self.lower, digits, ROUND_FLOOR), _rounded(self.upper, digits, ROUND_CEILING)
+        return f"{_rounded(self.upper, 9, ROUND_CEILING)} (proven in [{lower}, {upper}])"
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    """`value` to so many significant digits, rounded the given way, written as short as it goes."""
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
+    exact = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
+    short = exact.normalize()
+    return f"{short:f}" if 1e-5 <= abs(value) < 1e15 else f"{short:e}"

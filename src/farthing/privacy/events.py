@@ -35,7 +35,9 @@ def checked_delta(value: object, name: str = "delta") -> float:
 
 def checked_real(value: object, name: str) -> float:
     """`value` as a float; anything that is not a real number is refused (a bool is not a number here)."""
-    scalar_array = getattr(value, "shape", None) == () and getattr(getattr(value, "dtype", None), "kind", "-") in "iuf"
+    scalar_array = (
+        getattr(value, "shape", None) == () and getattr(getattr(value, "dtype", None), "kind", "-") in "iuf"
+    )
     if isinstance(value, bool) or not (isinstance(value, numbers.Real) or scalar_array):
         raise InvalidValue(name, value, f"must be a real number, not {type(value).__name__}")
     try:
@@ -57,11 +59,11 @@ def checked_count(value: object, name: str = "count") -> int:
 
 def _checked_multiplier(value: object) -> float:
     number = checked_real(value, "noise_multiplier")
-    if not 1e-4 <= number <= 1e9:
+    if not 0 < number < math.inf:
         raise InvalidValue(
             "noise_multiplier",
             value,
-            "must be between 1e-4 and 1e9",
+            "must be a finite number > 0",
             "it is the noise scale divided by the sensitivity",
         )
     return number

@@ -68,8 +68,8 @@ def compose_on_grid(
             gaussian.append((plain.noise_multiplier, number))
         else:
             counted[plain] = counted.get(plain, 0) + number
-    if gaussian:
-        counted[_one_gaussian(gaussian)] = 1
+    for event, count in _gathered(gaussian):
+        counted[event] = counted.get(event, 0) + count
     return GridComposition(tuple(counted.items()), aside * (1 + _LOG_ERROR), endless, tolerance, most_cells)
 
 
@@ -87,12 +87,18 @@ def _plain(event: Event) -> Event | None:
     return event
 
 
-def _one_gaussian(parts: list[tuple[float, int]]) -> GaussianNoise:
-    if len(parts) == 1 and parts[0][1] == 1:
-        return GaussianNoise(parts[0][0])
-    least = min(multiplier for multiplier, _ in parts)
+def _gathered(gaussian: list[tuple[float, int]]) -> list[tuple[Event, int]]:
+    """Gaussian noises as one, or as they are when that one would have too little noise for an event."""
+    if not gaussian:
+        return []
+    least = min(multiplier for multiplier, _ in gaussian)
     # Relative to the least multiplier nothing overflows; the rounding is far below the error a Gaussian pair allows.
-    return GaussianNoise(max(least / math.sqrt(math.fsum(n * (least / m) ** 2 for m, n in parts)), 1e-300))
+    together = least / math.sqrt(math.fsum(n * (least / m) ** 2 for m, n in gaussian))
+    if len(gaussian) == 1 and gaussian[0][1] == 1:
+        together = least
+    return (
+        [(GaussianNoise(together), 1)] if together >= 1e-4 else [(GaussianNoise(m), n) for m, n in gaussian]
+    )
 
 
 @dataclass(frozen=True)
@@ -265,7 +271,9 @@ class GridComposition:
                 break
             rate *= 0.2
             other = plan_at(nodes, rate)
-            curves = composed_curves(parts, other, step, 2 * _COARSE_CELLS, self.tolerance)
+            curves = composed_curves(
+                parts, other, step, min(2 * _COARSE_CELLS, self.most_cells), self.tolerance
+            )
             more = priced(curves, max(other.x, 0.0))
             bounds = Bounds(max(bounds.lower, more.lower), min(bounds.upper, more.upper))
         return bounds

@@ -95,8 +95,8 @@ def negligible_loss(event: Event) -> float:
 
     No double is a delta that such a probability could change. Used to set aside events of next to no loss.
 
-    >>> negligible_loss(LaplaceNoise(2.0**100)) == 2.0**-100
-    True
+    >>> negligible_loss(RandomizedResponse(1e-50))
+    1e-50
     """
     q = event.probability if isinstance(event, Sampled) else 1.0
     event = event.event if isinstance(event, Sampled) else event
