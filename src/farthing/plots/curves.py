@@ -75,7 +75,7 @@ def epsilon_against_delta(
     )  # fmt: skip
     return finished(
         chart,
-        "The optimum is below every closed form, however small delta is",
+        "The optimum stays below every closed form as delta shrinks",
         f"{k} mechanisms of ({epsilon:g}, {delta:g})-DP.",
     )
 
