@@ -88,7 +88,10 @@ def compose_command(
         parts = [charges_of_words([word for word in words if word != STANDARD_INPUT])]
         for source in sources:
             work.begin(f"reading {'standard input' if source == STANDARD_INPUT else source}", measured=True)
-            parts.append(charges_of_file(source, work.share))
+            read = charges_of_file(source, work.share)
+            if not read.k:  # a broken pipe or a wrong file must not look like a free plan
+                raise InvalidValue("file", source, "must hold at least one charge", "check what was written to it")
+            parts.append(read)
         work.begin("composing")
         comparison = comparison_of(
             joined(parts), target, epsilon=ceiling, proof=not no_proof, delta_is_default=delta is None
