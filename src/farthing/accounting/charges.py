@@ -150,12 +150,6 @@ def _as_float_array(charges: Any) -> Array | None:
 def _from_arrays(epsilons: Array, deltas: Any, counts: Any) -> Charges:
     size = len(epsilons)
     _check(epsilons, (epsilons >= 0) & (epsilons < np.inf), "charges", "must be a finite number >= 0")
-    _check(
-        epsilons,
-        epsilons <= _LARGEST_EPSILON,
-        "charges",
-        "must be at most 1e6, beyond which nothing is private",
-    )
     delta_array = np.zeros(size) if deltas is None else _beside(deltas, size, "deltas")
     _check(delta_array, (delta_array >= 0) & (delta_array < 1), "deltas", "must be >= 0 and < 1")
     count_array = _read_counts(counts, size)
@@ -229,11 +223,7 @@ def _from_objects(charges: list[Any], deltas: Any, counts: Any) -> Charges:
             leaks.append(pair[1])
             multiples.append(repeat)
     _check_total(sum(repeats))
-    values = np.array(epsilons)
-    _check(
-        values, values <= _LARGEST_EPSILON, "charges", "must be at most 1e6, beyond which nothing is private"
-    )
-    chunk = Chunk(values, np.array(leaks), np.array(multiples, dtype=np.int64))
+    chunk = Chunk(np.array(epsilons), np.array(leaks), np.array(multiples, dtype=np.int64))
     return Charges((chunk,) if epsilons else (), events, sum(repeats))
 
 

@@ -90,7 +90,9 @@ def compose_command(
             work.begin(f"reading {'standard input' if source == STANDARD_INPUT else source}", measured=True)
             read = charges_of_file(source, work.share)
             if not read.k:  # a broken pipe or a wrong file must not look like a free plan
-                raise InvalidValue("file", source, "must hold at least one charge", "check what was written to it")
+                raise InvalidValue(
+                    "file", source, "must hold at least one charge", "check what was written to it"
+                )
             parts.append(read)
         work.begin("composing")
         comparison = comparison_of(

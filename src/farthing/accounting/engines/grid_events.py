@@ -40,7 +40,7 @@ from farthing.privacy import (
     Sampled,
 )
 
-LARGEST_LAPLACE = 2e4
+LARGEST_LAPLACE = 500.0
 """Laplace noise with more epsilon than this is bounded by randomized response from above, by its atoms from below."""
 
 LARGEST_MU = 400.0
