@@ -197,7 +197,7 @@ def test_the_sandwich_holds_a_discrete_gaussian(
     deviation = mp.mpf(multiplier) * sensitivity
     with mp.workdps(30):
         total = mp.fsum(mp.exp(-((k / deviation) ** 2) / 2) for k in range(-1500, 1501))
-        for k in range(math.floor(density.low * 30), math.ceil(density.high * 30) + 1, 7):
+        for k in range(math.floor(density.low * 30), math.ceil(density.high * 30) + 1, 31):
             discrete = mp.exp(-((k / deviation) ** 2) / 2) / total
             rounded = mp.quad(
                 lambda t: mp.exp(-((t / deviation) ** 2) / 2) / (deviation * mp.sqrt(2 * mp.pi)),

@@ -54,7 +54,7 @@ def test_discrete_curves_hold_the_enumeration(event: Event, probability: float, 
 @pytest.mark.parametrize("event", CONTINUOUS, ids=repr)
 def test_continuous_curves_agree_with_integration(event: Event, probability: float, direction: str) -> None:
     event = event if probability == 1.0 else Sampled(event, probability)
-    for epsilon in [-1.5, -0.1, 0.0, 0.15, 0.5, 2.0]:
+    for epsilon in [-1.5, 0.0, 0.15, 2.0]:
         bounds = hockey_stick_divergence(event, epsilon, direction)  # type: ignore[arg-type]
         truth = float(integrated(event, epsilon, direction))
         assert truth == pytest.approx(bounds.estimate, rel=1e-9, abs=1e-15)
