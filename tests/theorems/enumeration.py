@@ -17,6 +17,8 @@ import flint
 
 from theorems.transcripts import many_digits
 
+_LEAK_BITS = 2400  # leaks may differ from each other by 600 orders of magnitude
+
 
 @dataclass(frozen=True)
 class Enumeration:
@@ -33,10 +35,10 @@ class Enumeration:
     def of(
         cls, epsilons: Sequence[float], deltas: Sequence[float] = (), smallest: float = 1e-300
     ) -> Enumeration:
-        """Enumerate; answers are good for delta_g (or delta) down to `smallest`, with some fifty digits."""
+        """Enumerate; answers are good for delta_g (or delta) down to `smallest`, with some forty digits."""
         exact = [Fraction(e) for e in epsilons if e > 0]
         unit = Fraction(1, max((e.denominator for e in exact), default=1))
-        bits = 200 + 2 * len(exact) + math.ceil(-math.log2(smallest)) + math.ceil(3 * float(sum(exact)))
+        bits = 160 + 2 * len(exact) + math.ceil(-math.log2(smallest)) + math.ceil(1.5 * float(sum(exact)))
         with many_digits(bits + 64):
             losses, masses = [0], [1 << bits]
             for e in exact:
@@ -50,6 +52,7 @@ class Enumeration:
             last = len(masses) - 1
             tails = list(accumulate((masses[i] for i in order), initial=0))
             others = list(accumulate((masses[last - i] for i in order), initial=0))
+        with many_digits(_LEAK_BITS):
             kept = flint.arb(1)
             for delta in deltas:
                 kept *= 1 - flint.arb(delta)
@@ -57,10 +60,11 @@ class Enumeration:
 
     def epsilon_at(self, delta: float) -> Any:
         """The least epsilon as a ball, or None when the leaks are above `delta`."""
-        with many_digits(self.bits + 64):
+        with many_digits(_LEAK_BITS):
             room = 1 - (1 - flint.arb(delta)) / self.kept
             if room < 0:
                 return None
+        with many_digits(self.bits + 64):
             low, high = 0, len(self.losses) - 1
             while low < high:  # the first loss at which the curve is above what may be
                 middle = (low + high) // 2
@@ -77,8 +81,9 @@ class Enumeration:
 
     def delta_at(self, epsilon: float) -> Any:
         """The least delta as a ball."""
-        with many_digits(self.bits + 64):
-            return 1 - self.kept * (1 - self.curve_at(epsilon))
+        curve = self.curve_at(epsilon)
+        with many_digits(_LEAK_BITS):
+            return 1 - self.kept * (1 - curve)
 
     def curve_at(self, epsilon: float) -> Any:
         """D(epsilon), leaks left out, as a ball."""

@@ -1,0 +1,112 @@
+"""Meeting in the middle against all transcripts, listed one by one in high precision."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import farthing as ft
+from farthing.accounting.engines.atoms import Atoms, half_sizes
+from farthing.accounting.transforms import Transform
+
+NONE = np.zeros(0)
+
+
+def optimum(epsilons: list[float], deltas: list[float], delta: float) -> mpmath.mpf:
+    """The least epsilon by listing all subsets; between neighbouring losses the curve is a line in exp(x)."""
+    with mpmath.workdps(330):
+        kept = mpmath.mpf(1)
+        for leak in deltas:
+            kept *= 1 - mpmath.mpf(leak)
+        room = 1 - (1 - mpmath.mpf(delta)) / kept
+        if room < 0:
+            return mpmath.inf
+        values = [mpmath.mpf(e) for e in epsilons]
+        mass, subsets = mpmath.mpf(1), [mpmath.mpf(0)]
+        for e in values:
+            mass /= 1 + mpmath.exp(-e)
+            subsets = subsets + [s + e for s in subsets]
+        subsets.sort()
+        plus = minus = mpmath.mpf(0)
+        for place, s in enumerate(subsets):
+            plus, minus = plus + mpmath.exp(-s), minus + mpmath.exp(s)
+            rest = (
+                plus - room / mass
+            ) / minus  # exp(-y) where D meets the room, if y lies before the next loss
+            if rest > 0:
+                y = -mpmath.log(rest)
+                if place + 1 == len(subsets) or y <= 2 * subsets[place + 1]:
+                    return max(mpmath.mpf(0), mpmath.fsum(values) - y)
+        return mpmath.mpf(0)
+
+
+log_uniform = st.floats(-3, 0.7).map(lambda power: 10.0**power)
+small_deltas = st.one_of(st.floats(0.5, 12), st.floats(1, 300)).map(lambda power: 10.0**-power)
+
+
+def check(epsilons: list[float], shares: list[float], delta: float) -> None:
+    deltas = [share * delta for share, _ in zip(shares, epsilons, strict=False)]
+    bounds = ft.compose(epsilons, deltas).epsilon_at(delta)
+    truth = optimum(epsilons, deltas, delta)
+    assert bounds.lower <= truth <= bounds.upper
+    if truth < mpmath.inf:
+        assert bounds.width <= 1e-9 and abs(truth - bounds.estimate) < 1e-10
+
+
+lists = st.lists(log_uniform, min_size=1, max_size=7)
+leak_shares = st.lists(st.sampled_from([0.0, 0.0, 0.05, 0.2, 1.0]), min_size=7, max_size=7)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(lists, leak_shares, small_deltas)
+def test_optimum_lies_inside(epsilons: list[float], shares: list[float], delta: float) -> None:
+    check(epsilons, shares, delta)
+
+
+@pytest.mark.slow
+@settings(max_examples=2500, deadline=None)
+@given(lists, leak_shares, small_deltas)
+def test_optimum_lies_inside_in_thousands_of_cases(
+    epsilons: list[float], shares: list[float], delta: float
+) -> None:
+    check(epsilons, shares, delta)
+
+
+@pytest.mark.parametrize("size", [11, 13])
+@pytest.mark.parametrize("delta", [0.1, 1e-7, 1e-300])
+def test_larger_lists(size: int, delta: float) -> None:
+    generator = np.random.default_rng(size)
+    check(generator.uniform(0.001, 5, size).tolist(), [0.0] * size, delta)
+
+
+def test_equal_values_are_counted_and_not_listed() -> None:
+    transform = Transform(np.array([0.3, 1.1]), np.array([40.0, 25.0]), NONE, NONE)
+    assert half_sizes(transform) == (41, 26)
+    atoms = Atoms.of(transform)
+    for x in (0.0, 5.0, 20.0, 38.0):
+        low, high = atoms.log_delta(x)
+        assert low <= high and high - low < 1e-6
+        exact = mpmath.mpf(0)
+        for i in range(41):
+            for j in range(26):
+                p, q = 1 / (1 + mpmath.exp(-0.3)), 1 / (1 + mpmath.exp(-1.1))
+                mass = mpmath.binomial(40, i) * p ** (40 - i) * (1 - p) ** i
+                mass *= mpmath.binomial(25, j) * q ** (25 - j) * (1 - q) ** j
+                exact += mass * max(0, 1 - mpmath.exp(x - (0.3 * (40 - 2 * i) + 1.1 * (25 - 2 * j))))
+        assert low - 1e-11 <= mpmath.log(exact) <= high + 1e-11
+
+
+def test_losses_too_large_for_doubles_go_elsewhere() -> None:
+    assert half_sizes(Transform(np.array([50.0]), np.array([40.0]), NONE, NONE)) is None
+    assert half_sizes(Transform(np.array([0.5]), np.array([1.0]), np.array([0.1]), np.ones(1))) is None
+
+
+def test_one_charge_and_two() -> None:
+    assert abs(ft.compose([1.39]).epsilon_at(0.001).estimate - float(optimum([1.39], [], 0.001))) < 1e-13
+    half = ft.compose([1.0, 1.0]).delta_at(0.0)
+    assert half.lower <= math.tanh(0.5) * (1 + 1e-9) and half.upper >= math.tanh(0.5) * (1 - 1e-9)
