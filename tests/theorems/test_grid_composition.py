@@ -206,6 +206,19 @@ def test_a_dropped_error_term_would_be_noticed(monkeypatch: pytest.MonkeyPatch) 
     assert grid.compose_on_grid is compose_on_grid and honest.width < 1e-9
 
 
+def test_every_shift_of_a_law_reaches_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    composition = compose_on_grid([(RandomizedResponse(0.1), 100)], tolerance=1e-4)
+    honest = composition.epsilon_bounds(1e-6)
+    real = grid_compose.upper_law
+
+    def shifted(*arguments: Any) -> Any:
+        law = real(*arguments)
+        return type(law)(law.index, law.log_mass, law.log_infinite, law.shift + 1e-5)
+
+    monkeypatch.setattr(grid_compose, "upper_law", shifted)
+    assert composition.epsilon_bounds(1e-6).upper == pytest.approx(honest.upper + 1e-3, abs=1e-8)
+
+
 EVENTS = st.one_of(
     st.floats(0.05, 2.0).map(RandomizedResponse),
     st.tuples(st.floats(0.0, 1.0), st.sampled_from([0.0, 1e-9, 1e-3])).map(lambda pair: ApproxDP(*pair)),

@@ -118,6 +118,27 @@ def test_an_error_bound_that_forgets_the_count_would_fail(monkeypatch: pytest.Mo
     assert moved > whole.absolute / 1e5
 
 
+def test_the_worst_error_of_a_transform_stays_inside_after_many_copies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A transform that errs as much as the model allows, at every frequency and in the direction that hurts most."""
+    count, cells = 100_000, 1 << 13
+    law = law_of(normalised([0.3, 0.1, 0.2, 0.15, 0.25]), count)
+    exact = circular_sum([law], 2 * count, cells)
+    honest = np.fft.rfft
+    allowed = TRANSFORM_ERROR * ROUNDING * math.log2(cells)
+
+    def worst(values: np.ndarray) -> np.ndarray:
+        spectrum = honest(values)
+        return spectrum + 0.9 * allowed * spectrum / np.maximum(np.abs(spectrum), 1e-300)
+
+    monkeypatch.setattr(np.fft, "rfft", worst)
+    bent = circular_sum([law], 2 * count, cells)
+    moved = float(np.max(np.abs(bent.values - exact.values)))
+    assert 0.01 * bent.absolute < moved <= bent.absolute
+    assert float(np.sqrt(np.sum((bent.values - exact.values) ** 2))) <= bent.norm
+
+
 def test_direct_and_transformed_sums_agree() -> None:
     weights = normalised([0.5, 0.2, 0.3])
     few = FEW_TAPS // 3

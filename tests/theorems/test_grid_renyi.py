@@ -7,7 +7,7 @@ import math
 import mpmath as mp
 import pytest
 
-from farthing.accounting.engines import grid_discrete
+from farthing.accounting.engines import grid_discrete, grid_renyi
 from farthing.accounting.engines.grid import compose_on_grid
 from farthing.accounting.engines.grid_renyi import renyi_of_pairs
 from farthing.errors import InvalidValue
@@ -93,6 +93,14 @@ def test_a_sandwiched_discrete_gaussian_is_enclosed(monkeypatch: pytest.MonkeyPa
     around = renyi_of_pairs(((event, 1),), direction, 3.0)  # type: ignore[arg-type]
     assert around.lower <= whole.lower <= whole.upper <= around.upper
     assert 0 < around.width < 0.05
+
+
+@pytest.mark.parametrize("event", [GaussianNoise(0.5), DiscreteGaussianNoise(0.5, 6)], ids=repr)
+def test_what_is_cut_off_is_paid_for(monkeypatch: pytest.MonkeyPatch, event: Event) -> None:
+    whole = renyi_of_pairs(((event, 1),), "remove", 4.0)
+    monkeypatch.setattr(grid_renyi, "_DEEP", 3.0)
+    cut = renyi_of_pairs(((event, 1),), "remove", 4.0)
+    assert cut.lower < whole.lower <= whole.upper < cut.upper
 
 
 def test_the_order_is_monotone_and_the_worse_direction_counts() -> None:
