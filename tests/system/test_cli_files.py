@@ -51,9 +51,9 @@ def test_noise_words_and_numbers_mix_in_a_file() -> None:
     assert [count for _, count in charges.events] == [10]
 
 
-def test_an_empty_file_costs_nothing() -> None:
+def test_an_empty_file_is_refused_and_not_free() -> None:
     result = CliRunner().invoke(main, ["compose", "--file", "-", "--json"], input="# nothing\n\n")
-    assert json.loads(result.stdout)["optimal"]["upper"] == 0
+    assert result.exit_code == 2 and "must hold at least one charge" in result.stderr
 
 
 @pytest.mark.parametrize("as_word", [False, True])
