@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath as mp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -83,6 +84,18 @@ def test_delta_zero_asks_for_the_largest_loss() -> None:
         Sampled(GaussianNoise(1e9), 1e-60),
     ):
         assert quick((endless, 2)).epsilon_bounds(0.0) == INFINITE
+
+
+@pytest.mark.parametrize("probability", [1.0, 1e-3, 1 - 1e-3])
+@pytest.mark.parametrize("epsilon", [2.0, 1e3, 1e9, 1e300])
+def test_the_largest_loss_is_right_however_large(epsilon: float, probability: float) -> None:
+    """log(1 - q + q e^epsilon) and -log(1 - q + q e^-epsilon), of which the first is the larger."""
+    with mp.workdps(400):
+        q = mp.mpf(probability)
+        truth = mp.mpf(epsilon) + mp.log(q + (1 - q) * mp.exp(-min(epsilon, 1e4)))
+        bounds = quick((Sampled(RandomizedResponse(epsilon), probability), 3)).epsilon_bounds(0.0)
+        assert bounds.lower <= 3 * truth <= bounds.upper
+        assert bounds.width <= 1e-12 * bounds.upper
 
 
 def test_a_generous_delta_costs_nothing() -> None:

@@ -95,13 +95,14 @@ def composed_curves(
     merged_p = _tilted(parts, [(law.index, law.log_p) for law in lower], step, rate, -1.0)
     merged_q = _tilted(parts, [(law.index, law.log_q) for law in lower], step, rate + 1, 1.0)
     window = _window(parts, step, reach, need)
+    ends = window.ends[0] + window.error, window.ends[1] - window.error
     counts = [part.count for part in parts]
     upper_curve = UpperCurve(
         window=window,
         sums=circular_sum(split, window.start, window.cells),
         rate=rate,
         log_scale=_scale(split),
-        outside=reach.outside(*window.ends) + lost_mass(split),
+        outside=reach.outside(*ends) + lost_mass(split),
         shift=math.fsum(n * law.shift for n, law in zip(counts, upper, strict=True)) * (1 + 1e-12),
         log_infinite=_infinite([law.log_mass for law in upper], upper, counts, 1.0),
     )
@@ -112,7 +113,7 @@ def composed_curves(
         rate=rate,
         log_scale=_scale(merged_p),
         excess=_scale(merged_q) - _scale(merged_p),
-        outside=tails(merged_p, step, rate).outside(*window.ends),
+        outside=tails(merged_p, step, rate).outside(*ends),
         lost_q=lost_mass(merged_q),
         log_infinite=_infinite([law.log_p for law in lower], lower, counts, -1.0),
     )

@@ -26,6 +26,7 @@ from farthing.accounting.engines.grid_pairs import (
     Direction,
     LossPair,
     no_atoms,
+    sampled_loss,
 )
 from farthing.accounting.engines.grid_tails import gaussian_range, gaussian_tails, largest_sampled_loss
 from farthing.errors import InvalidValue
@@ -185,11 +186,15 @@ def _hopeless(loss: float, delta: float, q: float, direction: Direction) -> Loss
         atoms if q == 1.0 else _with_leak(atoms, 0.0, q, direction),
         log_infinite=math.log(q) if leaks else -math.inf,
     )
-    largest = -math.log1p(-q) if direction == "add" and q < 1.0 else loss
+    if math.isfinite(loss):
+        largest = float(sampled_loss(np.array([loss]), q, direction)[0]) * (1 + ARGUMENT_ERROR)
+        largest = max(largest, -math.log1p(-q)) if delta > 0 and direction == "add" and q < 1.0 else largest
+    else:
+        largest = largest_sampled_loss(q, direction)
     return replace(
         nothing(),
         log_infinite=math.log(q) + math.log(delta) if leaks and delta > 0 else -math.inf,
-        largest_loss=largest * (1 + ARGUMENT_ERROR),
+        largest_loss=largest,
         dominating=everything,
     )
 
