@@ -97,6 +97,8 @@ class Enumeration:
 
     def _curve(self, above: int, x: Any) -> Any:
         """D(x) when the first `above` losses are larger than x."""
+        if above == 0:
+            return flint.arb(0)
         return self._ball(self.tails[above]) - x.exp() * self._ball(self.others[above])
 
     def _ball(self, mass: int) -> Any:
