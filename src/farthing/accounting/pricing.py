@@ -78,7 +78,7 @@ class Pricing:
     def epsilon_at(self, delta: float, proof: bool) -> Bounds:
         """See Composition.epsilon_at."""
         if self.loss.kinds.grid:
-            bounds = self._grid.epsilon_bounds(delta)
+            bounds = (self._grid if proof else self._coarse_grid).epsilon_bounds(delta)
             return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
         target = target_of(self.loss.leaks, delta)
         short = self._closed_form(target, self.loss.transform if proof else self.loss.cheap_transform)
@@ -104,7 +104,7 @@ class Pricing:
     def delta_at(self, epsilon: float, proof: bool) -> Bounds:
         """See Composition.delta_at."""
         if self.loss.kinds.grid:
-            bounds = self._grid.delta_bounds(epsilon)
+            bounds = (self._grid if proof else self._coarse_grid).delta_bounds(epsilon)
             return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
         leak = self.leak()
         transform = self.loss.transform
@@ -235,18 +235,26 @@ class Pricing:
 
     @cached_property
     def _grid(self) -> GridComposition:
-        # Imported here because it brings SciPy along, which most compositions never need.
+        # Imported here because most compositions never need it.
         from farthing.accounting.engines.grid import compose_on_grid
 
+        return compose_on_grid(self._grid_items())
+
+    @cached_property
+    def _coarse_grid(self) -> GridComposition:
+        """A grid for estimates: its interval is wide, and is the margin."""
+        from farthing.accounting.engines.grid import compose_on_grid
+
+        return compose_on_grid(self._grid_items(), tolerance=1e-3, most_cells=1 << 14)
+
+    def _grid_items(self) -> list[tuple[Event, int]]:
         chunk = joined(self.loss.charges.chunks)
-        items: list[tuple[Event, int]] = list(self.loss.charges.events.items())
         pairs: dict[tuple[float, float], int] = {}
         for e, d, n in zip(
             chunk.epsilons.tolist(), chunk.deltas.tolist(), chunk.counts.tolist(), strict=True
         ):
             pairs[e, d] = pairs.get((e, d), 0) + n
-        items += [(ApproxDP(e, d), n) for (e, d), n in pairs.items()]
-        return compose_on_grid(items)
+        return [*self.loss.charges.events.items(), *((ApproxDP(e, d), n) for (e, d), n in pairs.items())]
 
     def _atoms_fit(self) -> bool:
         if self.loss.lattice is not None and self.loss.charges.k > 40:
