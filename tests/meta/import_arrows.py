@@ -25,19 +25,21 @@ ARROWS: dict[str, set[str]] = {
     "curator": _BASE | {"data", "release", "inference", "adaptive", "ledger"},
     "planner": _BASE | {"release", "accounting"},
     "study": _BASE | {"planner", "curator", "ledger", "data"},
-    "audit": _BASE | {"mechanisms", "accounting"},
+    "auditing": _BASE | {"mechanisms", "accounting"},
     "plots": _BASE | {"accounting", "inference"},
     "web": _BASE | {"plots"},
     "server": _BASE | {"study", "ledger", "accounting", "web"},
 }
 ARROWS["cli"] = {ROOT, *ARROWS}
-ARROWS[ROOT] = _BASE | {"accounting"}  # what `import farthing` offers; the rest is imported by its own name
+# What `import farthing` offers; the rest is imported by its own name.
+ARROWS[ROOT] = _BASE | {"accounting", "mechanisms", "data", "auditing"}
 
 # Third-party modules that may be imported while farthing is being imported. Everything else waits inside a function,
 # so that `import farthing` stays quick and the optional parts stay optional.
 EAGER = {"numpy", "flint"}
 EAGER_IN_CLI = EAGER | {"click", "rich"}
-LAZY = {"scipy", "altair", "vl_convert", "click", "rich", "flint", "numpy"}
+LAZY = EAGER_IN_CLI | {"scipy", "altair", "vl_convert", "opendp"}
+LAZY_IN_DATA = LAZY | {"ibis", "duckdb", "sqlglot", "pandas", "polars", "pyarrow", "psycopg", "pyspark"}
 
 
 def faults(package_folder: Path) -> list[str]:
@@ -86,7 +88,10 @@ def _fault(here: str, name: str | None, folder: Path, *, lazy: bool) -> str | No
 def _third_party_fault(here: str, top: str, *, lazy: bool) -> str | None:
     import sys
 
-    allowed = LAZY if lazy else EAGER_IN_CLI if here == "cli" else EAGER
+    if lazy:
+        allowed = LAZY_IN_DATA if here == "data" else LAZY
+    else:
+        allowed = EAGER_IN_CLI if here == "cli" else EAGER
     if top in sys.stdlib_module_names or top in allowed:
         return None
     return f"{_shown(here)} must not import {top}" + ("" if lazy else " while it is being imported itself")
