@@ -2,6 +2,7 @@
 
     FarthingError
     ├── InvalidValue      (also ValueError)   an argument breaks its rule
+    ├── InvalidData       (also ValueError)   a private value is of the wrong kind; the value is never shown
     └── BudgetExceeded                        a filter or ledger refused a charge
 
 Messages state the value, the rule and the way out. They never hold a private row or anything computed
@@ -10,7 +11,7 @@ from one. The same facts are on the exception as fields, so that nobody has to p
 
 from __future__ import annotations
 
-__all__ = ["BudgetExceeded", "FarthingError", "InvalidValue"]
+__all__ = ["BudgetExceeded", "FarthingError", "InvalidData", "InvalidValue"]
 
 
 class FarthingError(Exception):
@@ -38,6 +39,24 @@ class InvalidValue(FarthingError, ValueError):
         self.way_out = way_out
         tail = f"; {way_out}" if way_out else ""
         super().__init__(f"{name}={_shown(value)}: {rule}{tail}.")
+
+
+class InvalidData(FarthingError, ValueError):
+    """A private value is of the wrong kind. It is not in the message and not on the exception.
+
+    >>> error = InvalidData("value", "must be whole numbers, not float64", "round them on a public grid first")
+    >>> print(error)
+    value: must be whole numbers, not float64; round them on a public grid first.
+    >>> error.name, error.rule
+    ('value', 'must be whole numbers, not float64')
+    """
+
+    def __init__(self, name: str, rule: str, way_out: str = "") -> None:
+        self.name = name
+        self.rule = rule
+        self.way_out = way_out
+        tail = f"; {way_out}" if way_out else ""
+        super().__init__(f"{name}: {rule}{tail}.")
 
 
 class BudgetExceeded(FarthingError):

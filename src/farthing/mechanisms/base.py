@@ -1,0 +1,131 @@
+"""What every mechanism has, and how private values are looked at without being shown.
+
+A mechanism is a frozen value made of public parameters. It hands an event to the accountant and turns a private value
+into an answer. Parameters may be shown in errors; private values never are, not even their size.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.errors import InvalidData, InvalidValue
+from farthing.mechanisms.randomness import SYSTEM, Source
+from farthing.privacy.events import Event, checked_real
+
+MAX_EPSILON = 50.0
+SATURATION = 2**62  # private integers are clamped here: clamping moves no two values further apart
+
+
+class Mechanism(ABC):
+    """A randomized answer to a private value, with the event that an accountant charges for it."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def event(self) -> Event:
+        """What one release costs, for the accountant."""
+
+    @final
+    def release(self, value: Any) -> Any:
+        """A fresh randomized answer. Charge `event` first: each call is another release."""
+        return self._answer(value, SYSTEM)
+
+    @abstractmethod
+    def _answer(self, value: Any, source: Source) -> Any:
+        """The answer, with randomness from `source`; only tests hand over anything but the system's."""
+
+
+def checked_mechanism_epsilon(value: object, name: str = "epsilon") -> float:
+    """An epsilon a mechanism accepts: above 0 and at most 50, beyond which there is no protection to speak of."""
+    number = checked_real(value, name)
+    if not 0 < number <= MAX_EPSILON:
+        raise InvalidValue(
+            name,
+            value,
+            f"must be > 0 and <= {MAX_EPSILON:g}",
+            "1 is a common choice; beyond 50 nothing is protected",
+        )
+    return number
+
+
+def checked_scale(value: object, name: str = "scale") -> float | Fraction:
+    """A noise scale: finite and above 0; fractions are kept exact."""
+    number: float | Fraction = value if isinstance(value, Fraction) else checked_real(value, name)
+    if not 0 < number < math.inf:
+        raise InvalidValue(name, value, "must be a finite number > 0")
+    return number
+
+
+def rounded_down(value: Fraction) -> float:
+    """The largest double at or below `value` (a smaller noise multiplier is charged more)."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def rounded_up(value: Fraction) -> float:
+    """The smallest double at or above `value` (a larger epsilon is charged more)."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def checked_integers(value: object, name: str = "value") -> NDArray[np.int64]:
+    """Private whole numbers as int64, clamped to +-2^62; the shape of `value` is kept (0-d for a scalar).
+
+    Clamping is a contraction, so it can only bring neighbours closer, and it leaves room for noise below 2^63.
+    """
+    array = _array(value, name)
+    if array.dtype.kind == "f" and isinstance(value, list | tuple):
+        array = np.asarray(value, dtype=object)  # NumPy reads [-1, 2**63] as doubles
+    if array.dtype.kind in "iu":
+        return np.clip(array, _bound(array, -SATURATION), _bound(array, SATURATION)).astype(np.int64)
+    if array.dtype.kind == "O" and all(_is_whole(item) for item in array.flat):
+        clamped = [min(max(int(item), -SATURATION), SATURATION) for item in array.flat]
+        return np.array(clamped, dtype=np.int64).reshape(array.shape)
+    raise InvalidData(name, f"must be whole numbers, not {_kind(array)}", "pass ints or an integer array")
+
+
+def checked_reals(value: object, name: str = "value") -> NDArray[np.float64]:
+    """Private real numbers as doubles, all finite; whole numbers are welcome and clamped to +-2^53."""
+    array = _array(value, name)
+    if array.dtype.kind in "iu":
+        # Beyond 2^53 a double would round, by an amount no grid accounts for; clamping first moves nothing apart.
+        return np.clip(array, _bound(array, -(2**53)), _bound(array, 2**53)).astype(np.float64)
+    if array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        raise InvalidData(name, f"must be real numbers, not {_kind(array)}", "pass floats or a float64 array")
+    if not bool(np.all(np.isfinite(array))):
+        raise InvalidData(
+            name, "must be finite", "drop or replace missing and infinite values by a public rule first"
+        )
+    return array.astype(np.float64)
+
+
+def _array(value: object, name: str) -> NDArray[Any]:
+    if value is None or isinstance(value, str | bytes | dict | set):
+        raise InvalidData(name, f"must be numbers, not {type(value).__name__}")
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidData(name, "must not be masked", "fill or drop masked entries by a public rule first")
+    try:
+        return np.asarray(value)
+    except Exception:  # whatever a foreign object raises may quote its content
+        raise InvalidData(name, f"must be numbers, not {type(value).__name__}") from None
+
+
+def _bound(array: NDArray[Any], bound: int) -> Any:
+    """`bound`, brought into the range of the array's own integer type so that the comparison is exact."""
+    limits = np.iinfo(array.dtype)
+    return array.dtype.type(min(max(bound, int(limits.min)), int(limits.max)))
+
+
+def _is_whole(item: object) -> bool:
+    return isinstance(item, int | np.integer) and not isinstance(item, bool)
+
+
+def _kind(array: NDArray[Any]) -> str:
+    return "something else" if array.dtype.kind == "O" else str(array.dtype)
