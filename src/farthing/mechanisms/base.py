@@ -84,7 +84,7 @@ def checked_integers(value: object, name: str = "value") -> NDArray[np.int64]:
     if array.dtype.kind == "f" and isinstance(value, list | tuple):
         array = np.asarray(value, dtype=object)  # NumPy reads [-1, 2**63] as doubles
     if array.dtype.kind in "iu":
-        return np.clip(array, _bound(array, -SATURATION), _bound(array, SATURATION)).astype(np.int64)
+        return np.asarray(np.clip(array, _bound(array, -SATURATION), _bound(array, SATURATION)), np.int64)
     if array.dtype.kind == "O" and all(_is_whole(item) for item in array.flat):
         clamped = [min(max(int(item), -SATURATION), SATURATION) for item in array.flat]
         return np.array(clamped, dtype=np.int64).reshape(array.shape)
@@ -96,7 +96,7 @@ def checked_reals(value: object, name: str = "value") -> NDArray[np.float64]:
     array = _array(value, name)
     if array.dtype.kind in "iu":
         # Beyond 2^53 a double would round, by an amount no grid accounts for; clamping first moves nothing apart.
-        return np.clip(array, _bound(array, -(2**53)), _bound(array, 2**53)).astype(np.float64)
+        return np.asarray(np.clip(array, _bound(array, -(2**53)), _bound(array, 2**53)), np.float64)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise InvalidData(name, f"must be real numbers, not {_kind(array)}", "pass floats or a float64 array")
     if not bool(np.all(np.isfinite(array))):
