@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 import farthing as ft
 from farthing.accounting import theorems
-from farthing.privacy import DiscreteLaplaceNoise, GaussianNoise, LaplaceNoise, RandomizedResponse, Sampled
+from farthing.accounting.filters import BasicFilter, FullyAdaptiveFilter, RenyiFilter
+from farthing.privacy import (
+    ApproxDP,
+    Composed,
+    DiscreteLaplaceNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    RandomizedResponse,
+    Sampled,
+)
 
 REALS = np.random.default_rng(11).uniform(0.01, 0.6, 400)
 LISTS = {
@@ -171,3 +180,21 @@ def test_a_composition_keeps_what_it_was_given() -> None:
     assert composition.plus([]).epsilon_at(1e-6) == before
     with pytest.raises(AttributeError):
         composition.loss = None  # type: ignore[misc]
+
+
+def test_a_composed_event_costs_what_its_parts_cost() -> None:
+    parts = ((ApproxDP(0.3, 1e-8), 3), (GaussianNoise(5.0), 2), (RandomizedResponse(0.2), 4))
+    whole = ft.compose([Composed(parts), Composed(parts)])
+    one_by_one = ft.compose([event for event, count in parts for _ in range(2 * count)])
+    assert whole.k == one_by_one.k == 18
+    assert whole.epsilon_at(1e-6) == one_by_one.epsilon_at(1e-6)
+
+
+def test_filters_price_a_composed_event_as_its_parts() -> None:
+    parts = ((ApproxDP(0.3, 1e-8), 3), (RandomizedResponse(0.2), 4))
+    for make in (BasicFilter, FullyAdaptiveFilter, RenyiFilter):
+        whole = make(epsilon=20.0, delta=1e-3).charge(Composed(parts), 2)
+        each = make(epsilon=20.0, delta=1e-3)
+        for event, count in parts:
+            each = each.charge(event, 2 * count)
+        assert whole.spent == each.spent

@@ -16,6 +16,7 @@ PUBLIC: dict[str, list[str]] = {
     ],
     "farthing.privacy": [
         "ApproxDP",
+        "Composed",
         "DiscreteGaussianNoise",
         "DiscreteLaplaceNoise",
         "Event",

@@ -7,7 +7,7 @@ The kinds are those whose transforms are known in closed form (randomized respon
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from farthing.accounting.transforms import Array
 from farthing.errors import InvalidValue
 from farthing.privacy.events import (
     ApproxDP,
+    Composed,
     DiscreteLaplaceNoise,
     Event,
     GaussianNoise,
@@ -212,7 +213,7 @@ def _from_objects(charges: list[Any], deltas: Any, counts: Any) -> Charges:
     leaks: list[float] = []
     multiples: list[int] = []
     events: dict[Event, int] = {}
-    for place, (charge, repeat) in enumerate(zip(charges, repeats, strict=True)):
+    for place, charge, repeat in _one_by_one(charges, repeats):
         if not repeat:
             continue
         pair = _as_pair(charge, f"charges[{place}]")
@@ -222,9 +223,19 @@ def _from_objects(charges: list[Any], deltas: Any, counts: Any) -> Charges:
             epsilons.append(pair[0])
             leaks.append(pair[1])
             multiples.append(repeat)
-    _check_total(sum(repeats))
+    k = sum(multiples) + sum(events.values())
+    _check_total(k)
     chunk = Chunk(np.array(epsilons), np.array(leaks), np.array(multiples, dtype=np.int64))
-    return Charges((chunk,) if epsilons else (), events, sum(repeats))
+    return Charges((chunk,) if epsilons else (), events, k)
+
+
+def _one_by_one(charges: list[Any], repeats: list[int]) -> Iterator[tuple[int, Any, int]]:
+    """(place, charge, count) with composed events taken apart: their parts are charges of their own."""
+    for place, (charge, repeat) in enumerate(zip(charges, repeats, strict=True)):
+        if isinstance(charge, Composed):
+            yield from ((place, event, count * repeat) for event, count in charge.parts)
+        else:
+            yield place, charge, repeat
 
 
 def _as_pair(charge: Any, name: str) -> tuple[float, float] | None:

@@ -2,6 +2,7 @@
 
 from farthing.privacy.events import (
     ApproxDP,
+    Composed,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     Event,
@@ -13,6 +14,7 @@ from farthing.privacy.events import (
 
 __all__ = [
     "ApproxDP",
+    "Composed",
     "DiscreteGaussianNoise",
     "DiscreteLaplaceNoise",
     "Event",

@@ -86,7 +86,11 @@ class Event:
         body: dict[str, Any] = {}
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
-            body[field.name] = value.to_dict() if isinstance(value, Event) else value
+            if isinstance(value, Event):
+                value = value.to_dict()
+            elif isinstance(value, tuple):
+                value = [{"event": event.to_dict(), "count": count} for event, count in value]
+            body[field.name] = value
         return {"type": self.tag, **body}
 
     @staticmethod
@@ -99,6 +103,8 @@ class Event:
             raise InvalidValue("type", tag, f"must be one of {', '.join(sorted(_REGISTRY))}")
         if isinstance(body.get("event"), dict):
             body["event"] = Event.from_dict(body["event"])
+        if cls is Composed:
+            body["parts"] = _read_parts(body.get("parts"))
         event: Event = cls(**body)
         return event
 
@@ -227,6 +233,13 @@ class Sampled(Event):
             raise InvalidValue(
                 "event", self.event, "must be an event of farthing.privacy", "for example GaussianNoise(1.0)"
             )
+        if isinstance(self.event, Composed):
+            raise InvalidValue(
+                "event",
+                self.event,
+                "must be a single event",
+                "one sample serves all parts, so sampling the parts one by one would price too little",
+            )
         if isinstance(self.event, Sampled):
             raise InvalidValue(
                 "event", self.event, "must not be sampled already", "multiply the two probabilities instead"
@@ -235,6 +248,39 @@ class Sampled(Event):
         if not 0 <= number <= 1:
             raise InvalidValue("probability", self.probability, "must be between 0 and 1")
         object.__setattr__(self, "probability", number)
+
+
+@dataclass(frozen=True, slots=True)
+class Composed(Event):
+    """Several events made by one mechanism, each with a count; priced as if they had been charged one by one.
+
+    >>> Composed(((ApproxDP(0.1), 5), (GaussianNoise(4.0), 1))).to_dict()["parts"][0]
+    {'event': {'type': 'approx_dp', 'epsilon': 0.1, 'delta': 0.0}, 'count': 5}
+    """
+
+    parts: tuple[tuple[Event, int], ...]
+    tag: ClassVar[str] = "composed"
+
+    def __post_init__(self) -> None:
+        flat: list[tuple[Event, int]] = []
+        for part in self.parts:
+            if not (isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], Event)):
+                raise InvalidValue("parts", part, "must be pairs (event, count)")
+            event, count = part[0], checked_count(part[1], "count")
+            if isinstance(event, Composed):  # counts multiply, so that the parts stay flat
+                flat.extend((inner, count * repeats) for inner, repeats in event.parts)
+            else:
+                flat.append((event, count))
+        object.__setattr__(self, "parts", tuple(flat))
+
+
+def _read_parts(parts: Any) -> tuple[tuple[Event, int], ...]:
+    if not isinstance(parts, list) or not all(
+        isinstance(part, dict) and part.keys() == {"event", "count"} and isinstance(part["event"], dict)
+        for part in parts
+    ):
+        raise InvalidValue("parts", parts, 'must be a list of {"event": ..., "count": ...}')
+    return tuple((Event.from_dict(part["event"]), part["count"]) for part in parts)
 
 
 def _checked_sensitivity(value: object, name: str) -> int:
@@ -248,5 +294,6 @@ _REGISTRY: dict[str, type[Any]] = {
     cls.tag: cls
     for cls in (
         ApproxDP, RandomizedResponse, LaplaceNoise, GaussianNoise, DiscreteLaplaceNoise, DiscreteGaussianNoise, Sampled,
+        Composed,
     )
 }  # fmt: skip

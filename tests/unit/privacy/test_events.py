@@ -15,6 +15,7 @@ from hypothesis import given
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,
+    Composed,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     Event,
@@ -141,3 +142,23 @@ def test_counts_are_whole_numbers(value: Any) -> None:
 def test_anything_else_is_no_count(value: Any) -> None:
     with pytest.raises(InvalidValue, match="must be a whole number >= 0"):
         checked_count(value)
+
+
+def test_composed_events_are_flat_and_survive_storage() -> None:
+    inner = Composed(((ApproxDP(0.5), 2), (GaussianNoise(4.0), 1)))
+    outer = Composed(((inner, 3), (LaplaceNoise(2.0), 0)))
+    assert outer.parts == ((ApproxDP(0.5), 6), (GaussianNoise(4.0), 3), (LaplaceNoise(2.0), 0))
+    assert Event.from_dict(json.loads(json.dumps(outer.to_dict()))) == outer
+
+
+@pytest.mark.parametrize(
+    "parts", [[1], ((1, 2),), ((ApproxDP(1), -1),), ((ApproxDP(1), 1.5),), ((ApproxDP(1),),)]
+)
+def test_composed_events_refuse_what_is_no_pair_of_event_and_count(parts: Any) -> None:
+    with pytest.raises(InvalidValue):
+        Composed(parts)
+
+
+def test_composed_events_are_not_sampled_part_by_part() -> None:
+    with pytest.raises(InvalidValue, match="one sample serves all parts"):
+        Sampled(Composed(((ApproxDP(0.5), 2),)), 0.5)

@@ -16,6 +16,7 @@ from farthing.accounting.filters.exact_amounts import ball, exact, precise_balls
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,
+    Composed,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     Event,
@@ -59,6 +60,8 @@ def as_event(charge: Charge) -> Event:
 @lru_cache(maxsize=4096)
 def price_of(event: Event) -> Price:
     """Pure epsilon, leak and zCDP of one event, rounded up where they are not rational."""
+    if isinstance(event, Composed):
+        return _price_of_parts(event)
     inner, probability = (event.event, event.probability) if isinstance(event, Sampled) else (event, 1.0)
     if probability == 0:
         return Price(Fraction(0), Fraction(0), Fraction(0))
@@ -69,6 +72,18 @@ def price_of(event: Event) -> Price:
     if probability == 1 and isinstance(inner, GaussianNoise | DiscreteGaussianNoise):
         return Price(None, leak, 1 / exact(inner.noise_multiplier) ** 2)
     return Price(None, leak, None)  # sampled Gaussian noise: zCDP does not shrink with sampling
+
+
+def _price_of_parts(event: Composed) -> Price:
+    """Pure epsilons, leaks and zCDP all add; one part without an amount leaves the whole without it."""
+    prices = [(price_of(part), count) for part, count in event.parts if count]
+    pure = [count * price.epsilon for price, count in prices if price.epsilon is not None]
+    rhos = [count * price.twice_rho for price, count in prices if price.twice_rho is not None]
+    return Price(
+        sum(pure, Fraction(0)) if len(pure) == len(prices) else None,
+        sum((count * price.leak for price, count in prices), Fraction(0)),
+        sum(rhos, Fraction(0)) if len(rhos) == len(prices) else None,
+    )
 
 
 def amplified(epsilon: Fraction, probability: Fraction) -> Fraction:

@@ -19,6 +19,7 @@ from farthing.accounting.filters.prices import price_of
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,
+    Composed,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     Event,
@@ -60,6 +61,8 @@ def renyi_divergence_upper(event: Event, alpha: float) -> Fraction:
     """
     if not 1 < alpha < math.inf:
         raise InvalidValue("alpha", alpha, "must be a finite number > 1")
+    if isinstance(event, Composed):  # divergences of one order add (Mironov, Proposition 1)
+        return sum((count * renyi_divergence_upper(part, alpha) for part, count in event.parts), Fraction(0))
     with precise_balls():
         if isinstance(event, Sampled) and 0 < event.probability < 1:
             moment = _sampled_log_moment(event, alpha)
