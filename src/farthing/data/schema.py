@@ -1,0 +1,306 @@
+"""Public facts about columns: which categories, which range. Nothing here is ever read from the rows.
+
+A schema is written with plain literals and read once:
+
+    ["F", "M"]                        Categories   text, whole numbers or true/false, one kind
+    (0, 110)                          Integers     whole numbers from 0 to 110
+    (10.0, 60.0)                      Reals        one bound with a decimal point is enough
+    (date(2000, 1, 1), date(2025, 12, 31))         Dates
+    bool                              Flags        true or false
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import numbers
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+from farthing.errors import InvalidValue
+
+LARGEST_INTEGER = 2**62 - 1
+"""Whole numbers stay below 2^62, so that one addition of two of them cannot leave 64 bits."""
+
+LARGEST_REAL = 2.0**53
+"""Real bounds stay within 2^53, so that their whole parts are exact in a double."""
+
+MOST_CATEGORIES = 10_000
+LONGEST_CATEGORY = 1_000
+LONGEST_NAME = 255
+
+_EXAMPLE = "for example {'age': (0, 110)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """A public list of values of one kind, in the order in which they are reported.
+
+    A cell outside the list is missing.
+
+    >>> Categories(("F", "M"))
+    Categories(values=('F', 'M'))
+    >>> Categories(("F", "F"))
+    Traceback (most recent call last):
+    farthing.errors.InvalidValue: categories='F': must not stand in the list twice; remove one of the two.
+    """
+
+    values: tuple[str | int | bool, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.values, str | bytes) or not isinstance(self.values, list | tuple):
+            raise InvalidValue(
+                "categories", self.values, "must be a list of values", "for example ['F', 'M']"
+            )
+        if not 1 <= len(self.values) <= MOST_CATEGORIES:
+            raise InvalidValue(
+                "number of categories", len(self.values), f"must be between 1 and {MOST_CATEGORIES}",
+                "list every category once, and merge rare ones before",
+            )  # fmt: skip
+        values = tuple(_category(value) for value in self.values)
+        kinds = {type(value) for value in values}
+        if len(kinds) > 1:
+            raise InvalidValue(
+                "categories", values, "must be of one kind", "use only text, only whole numbers or only true/false"
+            )  # fmt: skip
+        seen: set[str | int | bool] = set()
+        for value in values:
+            # Two spellings of one text look the same in every report, and only one of them matches the cells.
+            same = unicodedata.normalize("NFC", value) if isinstance(value, str) else value
+            if same in seen:
+                raise InvalidValue(
+                    "categories", value, "must not stand in the list twice", "remove one of the two"
+                )
+            seen.add(same)
+        object.__setattr__(self, "values", values)
+
+
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """Whole numbers from `lower` to `upper`, both included; a cell outside is clipped.
+
+    >>> Integers(0, 110)
+    Integers(lower=0, upper=110)
+    """
+
+    lower: int
+    upper: int
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            value = getattr(self, name)
+            if not _is_whole(value):
+                raise InvalidValue(name, value, "must be a whole number")
+            if not abs(int(value)) <= LARGEST_INTEGER:
+                raise InvalidValue(name, value, "must be within 2^62", "measure in larger units")
+            object.__setattr__(self, name, int(value))
+        _refuse_reversed(self.lower, self.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Reals:
+    """Numbers from `lower` to `upper`, both included; a cell outside is clipped, NaN is missing.
+
+    >>> Reals(10, 60.0)
+    Reals(lower=10.0, upper=60.0)
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            value = getattr(self, name)
+            if not _is_number(value):
+                raise InvalidValue(name, value, "must be a number")
+            if not abs(value) <= LARGEST_REAL:  # NaN and infinity fail here too
+                raise InvalidValue(
+                    name, value, "must be a finite number within 2^53",
+                    "choose a bound from what is known in public, or measure in larger units",
+                )  # fmt: skip
+            object.__setattr__(self, name, float(value) + 0.0)  # -0.0 becomes 0.0
+        _refuse_reversed(self.lower, self.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """Days from `lower` to `upper`, both included; a cell outside is clipped.
+
+    >>> Dates(datetime.date(2000, 1, 1), datetime.date(2000, 1, 31))
+    Dates(lower=datetime.date(2000, 1, 1), upper=datetime.date(2000, 1, 31))
+    """
+
+    lower: datetime.date
+    upper: datetime.date
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            value = getattr(self, name)
+            if not isinstance(value, datetime.date) or isinstance(value, datetime.datetime):
+                raise InvalidValue(name, value, "must be a date without a time", "use datetime.date")
+        _refuse_reversed(self.lower, self.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """True or false.
+
+    >>> Flags()
+    Flags()
+    """
+
+
+Domain: TypeAlias = Categories | Integers | Reals | Dates | Flags
+"""What a column may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Columns and their domains, in order; frozen and hashable.
+
+    >>> schema = Schema.read({"sex": ["F", "M"], "age": (0, 110), "bmi": (10.0, 60.0), "smoker": bool})
+    >>> schema["age"]
+    Integers(lower=0, upper=110)
+    >>> list(schema)
+    ['sex', 'age', 'bmi', 'smoker']
+    >>> "income" in schema
+    False
+    """
+
+    columns: Mapping[str, Domain]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.columns, Mapping):
+            raise InvalidValue("schema", self.columns, "must be a mapping from names to domains", _EXAMPLE)
+        for name, domain in self.columns.items():
+            _refuse_bad_name(name)
+            if not isinstance(domain, Domain):
+                raise InvalidValue(
+                    f"schema[{name!r}]", domain, "must be a domain", "use Schema.read for literals"
+                )
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+
+    @staticmethod
+    def read(literals: Mapping[str, object] | Schema) -> Schema:
+        """The schema that plain literals describe; see the top of this module.
+
+        >>> Schema.read({"age": (110, 0)})
+        Traceback (most recent call last):
+        farthing.errors.InvalidValue: schema['age']=(110, 0): lower must not exceed upper; swap the two bounds.
+        """
+        if isinstance(literals, Schema):
+            return literals
+        if not isinstance(literals, Mapping):
+            raise InvalidValue("schema", literals, "must be a mapping from names to domains", _EXAMPLE)
+        if not literals:
+            raise InvalidValue("schema", {}, "must name at least one column", _EXAMPLE)
+        return Schema({_refuse_bad_name(name): read_domain(name, value) for name, value in literals.items()})
+
+    def with_column(self, name: str, domain: Domain) -> Schema:
+        """The same schema with one column more, or with another domain for it.
+
+        >>> list(Schema.read({"age": (0, 110)}).with_column("old", Flags()))
+        ['age', 'old']
+        """
+        return Schema({**self.columns, name: domain})
+
+    def __getitem__(self, name: str) -> Domain:
+        return self.columns[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.columns.items()))  # equality does not ask for the order
+
+
+def read_domain(name: str, literal: object) -> Domain:
+    """The domain that one literal describes; `name` is the column, for the message.
+
+    >>> read_domain("bmi", (10, 60.0))
+    Reals(lower=10.0, upper=60.0)
+    """
+    if isinstance(literal, Domain):
+        return literal
+    if literal is bool:
+        return Flags()
+    try:
+        if isinstance(literal, list):
+            return Categories(tuple(literal))
+        if isinstance(literal, tuple) and len(literal) == 2:
+            return _range(*literal)
+    except InvalidValue as error:
+        raise InvalidValue(f"schema[{name!r}]", literal, _inner_rule(error), error.way_out) from None
+    raise InvalidValue(
+        f"schema[{name!r}]", literal, "must be a list of categories, a pair (lower, upper) or bool",
+        "for example ['F', 'M'], (0, 110), (10.0, 60.0) or bool",
+    )  # fmt: skip
+
+
+def _range(lower: object, upper: object) -> Domain:
+    if _is_whole(lower) and _is_whole(upper):
+        return Integers(lower, upper)  # type: ignore[arg-type]
+    if _is_number(lower) and _is_number(upper):
+        return Reals(lower, upper)  # type: ignore[arg-type]
+    if isinstance(lower, datetime.date) or isinstance(upper, datetime.date):
+        return Dates(lower, upper)  # type: ignore[arg-type]
+    raise InvalidValue(
+        "bounds", (lower, upper), "must be two numbers or two dates", "a list is written with square brackets"
+    )
+
+
+def _inner_rule(error: InvalidValue) -> str:
+    """The rule of a domain, with the name it talks about where that is not plain."""
+    return error.rule if error.name in {"categories", "bounds"} else f"{error.name} {error.rule}"
+
+
+def _category(value: object) -> str | int | bool:
+    if isinstance(value, bool) or type(value).__name__ in {"bool_", "bool"}:
+        return bool(value)
+    if isinstance(value, str):
+        if len(value) > LONGEST_CATEGORY:
+            raise InvalidValue("categories", value, f"must be at most {LONGEST_CATEGORY} characters long")
+        if "\0" in value or any(0xD800 <= ord(character) <= 0xDFFF for character in value):
+            raise InvalidValue(
+                "categories",
+                value,
+                "must be text that every engine can hold",
+                "remove NUL and half surrogates",
+            )
+        return str(value)
+    if _is_whole(value) and abs(int(value)) <= LARGEST_INTEGER:  # type: ignore[call-overload]
+        return int(value)  # type: ignore[call-overload,no-any-return]
+    raise InvalidValue(
+        "categories", value, "must be text, a whole number within 2^62 or true/false",
+        "give (lower, upper) for a range of numbers",
+    )  # fmt: skip
+
+
+def _refuse_bad_name(name: object) -> str:
+    if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
+        raise InvalidValue("column", name, f"must be text of 1 to {LONGEST_NAME} characters")
+    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
+        raise InvalidValue("column", name, "must not hold control characters", "rename the column")
+    return name
+
+
+def _refuse_reversed(lower: object, upper: object) -> None:
+    if not lower <= upper:  # type: ignore[operator]
+        raise InvalidValue("bounds", (lower, upper), "lower must not exceed upper", "swap the two bounds")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(value)
