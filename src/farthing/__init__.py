@@ -2,13 +2,16 @@
 
 compose       what several mechanisms cost together, as a proven interval
 calibrate     the least noise that fits a budget
+audit         try to contradict what a mechanism claims, by running it
 privacy       events: what a mechanism did, as facts an accountant can price
 accounting    composition, the classical theorems, filters, calibration
+auditing      empirical lower bounds on epsilon
 plots         Altair charts (needs the extra `plots`)
 """
 
 from farthing import accounting, errors, privacy
 from farthing.accounting import Composition, calibrate, compose
+from farthing.auditing import audit
 from farthing.errors import FarthingError
 from farthing.numerics import Bounds
 
@@ -20,6 +23,7 @@ __all__ = [
     "FarthingError",
     "__version__",
     "accounting",
+    "audit",
     "calibrate",
     "compose",
     "errors",

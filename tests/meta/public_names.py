@@ -9,6 +9,7 @@ PUBLIC: dict[str, list[str]] = {
         "FarthingError",
         "__version__",
         "accounting",
+        "audit",
         "calibrate",
         "compose",
         "errors",
@@ -67,6 +68,11 @@ PUBLIC: dict[str, list[str]] = {
         "FullyAdaptiveFilter",
         "Odometer",
         "RenyiFilter",
+    ],
+    "farthing.auditing": [
+        "AuditReport",
+        "WorkerLost",
+        "audit",
     ],
     "farthing.plots": [
         "MissingExtra",

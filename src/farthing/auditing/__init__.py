@@ -1,0 +1,12 @@
+"""Empirical audits: run a mechanism on neighbouring tables and try to contradict its claim.
+
+audit           the search, with a bound that holds at a stated confidence
+AuditReport     what it found, and what it could have found
+WorkerLost      a sampling process ended early
+"""
+
+from farthing.auditing.audit import audit
+from farthing.auditing.report import AuditReport
+from farthing.auditing.sampling import WorkerLost
+
+__all__ = ["AuditReport", "WorkerLost", "audit"]

@@ -1,0 +1,263 @@
+"""`audit`: look for an event that contradicts what a mechanism claims."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.auditing.bounds import detectable_epsilon, epsilon_from_rates, rate_bounds
+from farthing.auditing.cells import Outputs, joined
+from farthing.auditing.choosing import Candidate, promising
+from farthing.auditing.claims import Claim, read_claim
+from farthing.auditing.fitting import fitted_scores
+from farthing.auditing.progress import Share, shown
+from farthing.auditing.report import AuditReport
+from farthing.auditing.sampling import Batch, Sampler, batch_of
+from farthing.errors import InvalidValue
+from farthing.privacy.events import checked_count, checked_real
+
+LEAST_SAMPLES = 100
+_MOST_TRAINING = 100_000  # a side, for each of the two steps of the choice
+_DIRECTIONS = ("first over second", "second over first")
+
+
+def audit(
+    mechanism: Any,
+    claim: Any,
+    neighbours: Any,
+    *,
+    samples: int = 100_000,
+    confidence: float = 0.95,
+    batch: Batch | None = None,
+    workers: int | None = None,
+    progress: Share | bool | None = None,
+) -> AuditReport:
+    """Try to contradict a privacy claim about `mechanism`, by running it on neighbouring tables.
+
+    An eighth of the samples suggests events (tails, likelihood ratios, lowest set bits, keys, exceptions ...), an
+    eighth chooses the most promising one, and the rest, which had no part in the choice, bounds its two rates by
+    Clopper-Pearson. A correct claim is contradicted with probability at most 1 - confidence, whatever the mechanism
+    does, as long as its calls are independent of each other.
+
+    - `mechanism`: any function value -> output, or an object with `release`; an exception is an output too.
+    - `claim`: epsilon, (epsilon, delta), an event of farthing.privacy, a list of events, a Composition, or None for the
+      mechanism's own `event`. The whole claimed curve is compared, not only one point.
+    - `neighbours`: a pair (D, D') as a tuple, or a list of pairs; both directions are tried.
+    - `samples`: outputs a side and pair. `batch(value, count)` draws many at once and makes a million take seconds.
+    - `workers`: 1 stays in this process; by default each side gets one of its own when that saves time.
+    - `progress`: a function that is told the share done; True for a bar, None for a bar on a terminal only.
+
+    >>> import random
+    >>> def tell(bit):  # says it leaks log(3) = 1.0986, and leaks log(9)
+    ...     return bit if random.random() < 0.9 else 1 - bit
+    >>> report = audit(tell, 1.0986, (0, 1), samples=20_000, confidence=0.999)
+    >>> report.violation, 2.0 < report.epsilon_lower < 2.1972
+    (True, True)
+    >>> audit(tell, 2.1973, (0, 1), samples=20_000, confidence=0.999).violation
+    False
+    """
+    start = time.perf_counter()
+    total, error = _checked_samples(samples), 1 - _checked_confidence(confidence)
+    drawing = batch_of(mechanism, batch)
+    claimed = read_claim(claim, mechanism)
+    pairs = _checked_pairs(neighbours)
+    if workers is not None and not checked_count(workers, "workers") >= 1:
+        raise InvalidValue("workers", workers, "must be at least 1")
+    training = min(total // 8, _MOST_TRAINING)
+    holdout = total - 2 * training
+    with Sampler(drawing, pairs, workers) as sampler:
+        sampler.pilot(2 * training * len(pairs) + holdout)
+        with shown(progress) as share:
+            sampler.check_streams(0)
+            meter = _Meter(share, 2 * (2 * training * len(pairs) + holdout))
+            tests = _chosen(sampler, pairs, claimed, training, meter)
+            meter.expect(2 * holdout * len({test.pair for test in tests}))
+            trials = [
+                trial
+                for pair in dict.fromkeys(test.pair for test in tests)
+                for trial in _tried(sampler, [test for test in tests if test.pair == pair], holdout, meter)
+            ]
+    # Each test has two bounds, and all of them hold together with the confidence that was asked for.
+    each = error / (2 * len(trials))
+    verdicts = [_Verdict(trial, claimed, holdout, each) for trial in trials]
+    best = max(verdicts, key=lambda verdict: (verdict.excess > 0, verdict.at_main, verdict.excess))
+    return best.report(pairs, claimed, total, confidence, time.perf_counter() - start)
+
+
+class _Meter:
+    """Counts outputs and tells the share."""
+
+    def __init__(self, share: Share, total: int) -> None:
+        self._share, self._total, self._done = share, total, 0
+
+    def expect(self, more: int) -> None:
+        self._total = self._done + more
+
+    def add(self, count: int) -> None:
+        self._done += count
+        self._share(min(1.0, self._done / self._total))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """A candidate with its holdout: hits of both sides at its own threshold and at those of its family."""
+
+    candidate: Candidate
+    hits: tuple[int, int]
+    curve: NDArray[np.int64]  # 2 x thresholds
+
+    @property
+    def ordered(self) -> tuple[int, int]:
+        over = self.candidate.over
+        return self.hits[over], self.hits[1 - over]
+
+
+def _chosen(
+    sampler: Sampler, pairs: Sequence[tuple[Any, Any]], claimed: Claim, training: int, meter: _Meter
+) -> list[Candidate]:
+    """One candidate for the point to report and one for the whole curve, or one that serves both."""
+    everything = list(range(len(claimed.points)))
+    wanted = [everything] if claimed.main is None else [everything, [claimed.points.index(claimed.main)]]
+    best: list[Candidate | None] = [None] * len(wanted)
+    silent = set()
+    for pair in range(len(pairs)):
+        fit = _gathered(sampler, pair, training, meter)
+        silent |= _exceptions_only(fit)
+        choice = _gathered(sampler, pair, training, meter)
+        found = promising(pair, choice, fitted_scores(*fit), claimed.points, wanted)
+        for group, candidate in enumerate(found):
+            held = best[group]
+            if candidate is not None and (held is None or candidate.promise > held.promise):
+                best[group] = candidate
+    if silent:
+        rule = f"must answer at least sometimes, and every call raised {', '.join(sorted(silent))}"
+        raise InvalidValue("mechanism", "...", rule, "call it once by hand with one of the neighbours")
+    kept = [candidate for candidate in best if candidate is not None]
+    if len(kept) == 2 and _same(kept[0], kept[1]):
+        kept = kept[1:]
+    return kept
+
+
+def _same(one: Candidate, other: Candidate) -> bool:
+    def key(candidate: Candidate) -> tuple[Any, ...]:
+        return candidate.pair, candidate.over, candidate.score, candidate.sign, candidate.threshold
+
+    return key(one) == key(other)
+
+
+def _gathered(sampler: Sampler, pair: int, count: int, meter: _Meter) -> tuple[Outputs, Outputs]:
+    parts: tuple[list[Outputs], list[Outputs]] = ([], [])
+    for side, outputs in sampler.draw(pair, count):
+        parts[side].append(outputs)
+        meter.add(outputs.count)
+    return joined(parts[0]), joined(parts[1])
+
+
+def _exceptions_only(sides: tuple[Outputs, Outputs]) -> set[str]:
+    """The exceptions' names if nothing but exceptions came, else nothing: such an audit would look at nothing."""
+    names: set[str] = set()
+    for side in sides:
+        if set(side.columns) != {"the exception", "the text of the exception"}:
+            return set()
+        names |= {side.names.get(int(cell), "?") for cell in np.unique(side.cells("the exception"))}
+    return names
+
+
+def _tried(sampler: Sampler, tests: list[Candidate], holdout: int, meter: _Meter) -> list[_Trial]:
+    fields = list(dict.fromkeys(field for test in tests for field in test.score.fields))
+    hits = [[0, 0] for _ in tests]
+    curves = [np.zeros((2, len(test.thresholds)), dtype=np.int64) for test in tests]
+    for side, outputs in sampler.draw(tests[0].pair, holdout, fields):
+        for place, test in enumerate(tests):
+            scores = test.score.of(outputs)
+            hits[place][side] += test.hits(scores)
+            ordered = np.sort(test.sign * scores[~np.isnan(scores)])
+            curves[place][side] += len(ordered) - np.searchsorted(ordered, test.sign * test.thresholds)
+        meter.add(outputs.count)
+    return [
+        _Trial(test, (count[0], count[1]), curve)
+        for test, count, curve in zip(tests, hits, curves, strict=True)
+    ]
+
+
+class _Verdict:
+    """A trial beside the claim: the point of the claim that it contradicts most, or the one to report."""
+
+    def __init__(self, trial: _Trial, claimed: Claim, holdout: int, error: float) -> None:
+        self.trial, self.holdout, self.error = trial, holdout, error
+        hits, others = trial.ordered
+        self.low, _ = rate_bounds(hits, holdout, error)
+        _, self.high = rate_bounds(others, holdout, error)
+        main = claimed.points.index(claimed.main) if claimed.main else trial.candidate.point
+        # Both bounds hold at once for every (epsilon, delta), so looking at all points of the claim costs nothing.
+        excesses = [epsilon_from_rates(self.low, self.high, d) - e for e, d in claimed.points]
+        top = int(np.argmax(excesses))
+        place = top if excesses[top] > 0 and not excesses[main] > 0 else main
+        chosen_for_main = claimed.main is None or trial.candidate.point == main
+        self.at_main = place == main and (excesses[main] > 0 or chosen_for_main)
+        self.epsilon, self.delta = claimed.points[place]
+        self.excess = excesses[place]
+
+    def report(
+        self,
+        pairs: Sequence[tuple[Any, Any]],
+        claimed: Claim,
+        samples: int,
+        confidence: float,
+        seconds: float,
+    ) -> AuditReport:
+        candidate = self.trial.candidate
+        rate = self.trial.ordered[0] / self.holdout
+        over = candidate.over
+        alarms, found = self.trial.curve[1 - over] / self.holdout, self.trial.curve[over] / self.holdout
+        points = sorted({(float(a), float(1 - f)) for a, f in zip(alarms, found, strict=True)})
+        return AuditReport(
+            epsilon_lower=epsilon_from_rates(self.low, self.high, self.delta),
+            claimed_epsilon=self.epsilon,
+            delta=self.delta,
+            confidence=confidence,
+            violation=bool(self.excess > 0),
+            event=candidate.words,
+            family=candidate.score.family,
+            neighbours=pairs[candidate.pair],
+            direction=_DIRECTIONS[over],
+            hits=self.trial.ordered,
+            holdout=self.holdout,
+            samples=samples,
+            seconds=seconds,
+            claim=claimed.words,
+            claimed_points=claimed.points,
+            detectable=detectable_epsilon(rate, self.holdout, self.error, self.epsilon, self.delta),
+            region=tuple(points),
+            bound=(self.high, 1 - self.low),
+        )
+
+
+def _checked_samples(samples: int) -> int:
+    count = checked_count(samples, "samples")
+    if not count >= LEAST_SAMPLES:
+        raise InvalidValue("samples", samples, f"must be at least {LEAST_SAMPLES}", "100,000 is a good start")
+    return count
+
+
+def _checked_confidence(confidence: float) -> float:
+    number = checked_real(confidence, "confidence")
+    if not 0 < number < 1:
+        raise InvalidValue("confidence", confidence, "must be between 0 and 1", "0.95 is usual")
+    return number
+
+
+def _checked_pairs(neighbours: Any) -> list[tuple[Any, Any]]:
+    """One pair as a tuple, or a list of pairs."""
+    if isinstance(neighbours, tuple) and len(neighbours) == 2:
+        return [(neighbours[0], neighbours[1])]
+    pairs: list[Any] = neighbours if isinstance(neighbours, list) else []
+    if not pairs or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        way_out = "write (D, D') for one pair, or [(D, D'), ...] for several"
+        raise InvalidValue("neighbours", "...", "must be a pair of tables or a list of pairs", way_out)
+    return [(pair[0], pair[1]) for pair in pairs]
