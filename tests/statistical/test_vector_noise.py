@@ -1,0 +1,146 @@
+"""Noise laws against their exact mass functions: the vector sampler, OpenDP's, and the scalar ones.
+
+False-alarm rate 1e-6 a test; sources are seeded, so a test that passes keeps passing (OpenDP's has no seed). Each test
+also refuses draws whose scale is 0.9 or 1.1 times the right one, at the same sample size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from farthing.mechanisms import exact
+from farthing.mechanisms.samplers import discrete_gaussian_noise, discrete_laplace_noise, opendp
+from farthing.mechanisms.samplers.law import Law
+from farthing.mechanisms.samplers.staircase import Staircase
+from sources import TestSource
+from statistical.chi_square import SCALES, Bins, rejects
+
+MANY, MANY_BINS = 400_000, 300
+FEW, FEW_BINS = 20_000, 16
+LAWS = ("laplace", "gaussian")
+Draw = Callable[[Fraction, int], NDArray[np.int64]]
+
+
+def vector(law: str) -> Draw:
+    if law == "laplace":
+        return lambda scale, size: discrete_laplace_noise(scale, size, TestSource(20261116))
+    return lambda scale, size: discrete_gaussian_noise(scale**2, size, TestSource(20261117))
+
+
+def scalar(law: str) -> Draw:
+    def draw(scale: Fraction, size: int) -> NDArray[np.int64]:
+        bits = exact.Bits(TestSource(20261118), block=4096)
+        if law == "laplace":
+            return np.array([exact.discrete_laplace(scale, bits) for _ in range(size)])
+        return np.array([exact.discrete_gaussian(scale**2, bits) for _ in range(size)])
+
+    return draw
+
+
+def from_opendp(law: str) -> Draw:
+    if law == "laplace":
+        return opendp.discrete_laplace_noise
+    return lambda scale, size: opendp.discrete_gaussian_noise(scale**2, size)
+
+
+def check(law: str, draw: Draw, scale: Fraction, size: int, bins: int) -> None:
+    """The right law passes; scales of 0.9 and 1.1 times it do not."""
+    assert not rejects(law, float(scale), draw(scale, size), bins)
+    for wrong in (Fraction(9, 10), Fraction(11, 10)):
+        assert rejects(law, float(scale), draw(wrong * scale, size), bins)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_vector_noise_has_its_law_and_no_other_scale(law: str, scale: str) -> None:
+    check(law, vector(law), Fraction(scale), MANY, MANY_BINS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_opendp_noise_has_the_same_law(law: str, scale: str) -> None:
+    check(law, from_opendp(law), Fraction(scale), FEW, FEW_BINS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_scalar_noise_has_the_same_law(law: str, scale: str) -> None:
+    check(law, scalar(law), Fraction(scale), FEW, FEW_BINS)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("size", "bins"), [(MANY, MANY_BINS), (FEW, FEW_BINS)])
+def test_the_power_is_no_luck(law: str, scale: str, size: int, bins: int) -> None:
+    """The statistic of a wrong scale is expected more than four standard deviations beyond the limit."""
+    right = float(scale)
+    binned = Bins.of(law, right, size, bins)
+    for wrong in (0.9 * right, 1.1 * right):
+        mean, deviation = binned.expected_statistic(size, right, wrong)
+        assert mean - 4 * deviation > binned.limit
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", ["0.001", "0.05", "1099511627776", "72057594037927936"])
+def test_extreme_scales_keep_their_law(law: str, scale: str) -> None:
+    """Down to where noise is nearly always 0, up to the largest scale."""
+    sample = vector(law)(Fraction(scale), MANY)
+    if float(scale) < 0.1:
+        assert not sample.any()
+    else:
+        assert not rejects(law, float(scale), sample, MANY_BINS)
+
+
+@pytest.mark.parametrize("scale", ["1", "50", "100000"])
+@pytest.mark.parametrize("law", LAWS)
+def test_neighbouring_cells_are_independent_and_signs_fair(law: str, scale: str) -> None:
+    sample = vector(law)(Fraction(scale), MANY)
+    for values in (sample.astype(float), np.abs(sample).astype(float)):
+        for lag in (1, 2, 7):
+            correlation = float(np.corrcoef(values[:-lag], values[lag:])[0, 1])
+            assert abs(correlation) * MANY**0.5 < stats.norm.isf(1e-7)
+    positive, negative = int((sample > 0).sum()), int((sample < 0).sum())
+    assert stats.binomtest(positive, positive + negative).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_low_bits_of_wide_noise_are_fair(law: str) -> None:
+    """A block is 2**14 numbers long here: each of the 14 lowest bits is one of a uniform position."""
+    sample = vector(law)(Fraction(10**6), MANY)
+    for bit in range(14):
+        assert stats.binomtest(int(((np.abs(sample) >> bit) & 1).sum()), MANY).pvalue > 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("law", "scale"), [("laplace", "1"), ("laplace", "40"), ("gaussian", "2"), ("gaussian", "60")]
+)
+def test_few_bits_and_a_short_table_give_the_same_law(
+    law: str, scale: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`Staircase` with words and a table so small that balls and the tail decide thousands of draws."""
+    decided = {"block": 0, "tail": 0}
+    whole = Staircase._decided
+
+    def counted(self: Staircase, entry: int, *rest: object) -> int | None:
+        decided["tail" if entry == self.table.blocks else "block"] += 1
+        return whole(self, entry, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Staircase, "_decided", counted)
+
+    def draw(right: Fraction, size: int) -> NDArray[np.int64]:
+        chosen = Law.laplace(right) if law == "laplace" else Law.gaussian(right**2)
+        short = Staircase.of(chosen, selection_bits=8, tail_bits=3, leading_bits=2, more_bits=1, resolution=4)
+        return short.draw(size, TestSource(11))
+
+    check(law, draw, Fraction(scale), FEW, FEW_BINS)
+    assert decided["block"] > 2_000
+    assert decided["tail"] > 2_000
