@@ -5,6 +5,7 @@
     contenders   the libraries, each called the way its users call it
     worker       one measurement in a fresh process: answer, seconds, peak memory
     race         which contender runs on which case, within a cap
+    samplers     cells of noise per second, beside OpenDP's sampler
     targets      the promises about speed, with target and measured value
     report       tables on the screen, Markdown and JSON in benchmarks/results/
 

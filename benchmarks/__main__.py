@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [--case NAME ...] [--cap SECONDS]`: what `make bench` runs."""
+"""`python -m benchmarks [--quick] [--case NAME ...] [--samplers] [--cap SECONDS]`: what `make bench` runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from benchmarks.cases import CASES
 from benchmarks.race import QUICK_CASES, Result, race
 from benchmarks.report import save, show, show_targets
+from benchmarks.samplers import Speed, sampler_targets, show_speeds, speeds
 from benchmarks.targets import targets
 
 RESULTS = Path(__file__).parent / "results"
@@ -23,29 +24,38 @@ def main() -> None:
     parser.add_argument(
         "--case", action="append", choices=list(CASES), help="only this case (may be repeated)"
     )
+    parser.add_argument("--samplers", action="store_true", help="only noise for vectors")
     parser.add_argument("--cap", type=float, help="seconds a peer may take for one answer")
     options = parser.parse_args()
     cap = options.cap or (25.0 if options.quick else 60.0)
-    names = options.case or (list(QUICK_CASES) if options.quick else list(CASES))
+    everything = not options.case and not options.samplers
+    names = options.case or ([] if options.samplers else list(QUICK_CASES) if options.quick else list(CASES))
 
     console, start = Console(), time.monotonic()
     if not console.is_terminal:  # a file or a pipe has no width of its own
         console = Console(width=125)
     results: list[Result] = []
+    measured: list[Speed] = []
     rows = []
     with console.status("starting") as status:
         for name in names:
             results.extend(race([name], cap, status.update, options.quick))
             show(console, name, results)
-        if not options.case:
+        if everything:
             rows = targets(results, options.quick, cap, status.update)
+        if everything or options.samplers:
+            measured = list(speeds(options.quick, cap, status.update))
+            show_speeds(console, measured)
+            rows += sampler_targets(measured)
+        if rows:
             show_targets(console, rows)
-    path = save(RESULTS, results, rows)
-    console.print(
-        "error: against an independent high-precision computation of the optimum (benchmarks/truth.py).\n"
-        "dp-accounting composes one by one as its accountant does; «by tree» is the faster wiring by hand.",
-        highlight=False,
-    )
+    path = save(RESULTS, results, rows, measured)
+    if results:
+        console.print(
+            "error: against an independent high-precision computation of the optimum (benchmarks/truth.py).\n"
+            "dp-accounting composes one by one as its accountant does; «by tree» is the faster wiring by hand.",
+            highlight=False,
+        )
     console.print(
         f"{time.monotonic() - start:.0f} s in all; saved in {path.relative_to(RESULTS.parents[1])}",
         highlight=False,

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,10 +17,12 @@ from rich.table import Table
 
 from benchmarks.cases import CASES
 from benchmarks.race import Result
+from benchmarks.samplers import COLUMNS as SPEED_COLUMNS
+from benchmarks.samplers import Speed
 from benchmarks.targets import Target
 
 COLUMNS = ("contender", "epsilon", "interval width", "error", "seconds", "× our proof", "peak MB")
-LIBRARIES = ("farthing", "dp-accounting", "prv-accountant", "numpy", "scipy", "python-flint")
+LIBRARIES = ("farthing", "dp-accounting", "prv-accountant", "opendp", "numpy", "scipy", "python-flint")
 
 
 def rows_of(case: str, results: list[Result]) -> list[tuple[str, ...]]:
@@ -82,18 +85,21 @@ def show_targets(console: Console, targets: list[Target]) -> None:
     console.print(table)
 
 
-def save(folder: Path, results: list[Result], targets: list[Target]) -> Path:
+def save(folder: Path, results: list[Result], targets: list[Target], speeds: Sequence[Speed] = ()) -> Path:
     """Write latest.json and latest.md; returns the Markdown file."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {
         "machine": _machine(),
         "results": [{"case": r.case, "contender": r.name, **_finite(r.data)} for r in results],
+        "samplers": [asdict(s) for s in speeds],
         "targets": [asdict(t) for t in targets],
     }
     (folder / "latest.json").write_text(json.dumps(document, indent=1, allow_nan=False), encoding="utf-8")
     lines = ["# Bench", "", ", ".join(f"{k} {v}" for k, v in _machine().items()), ""]
     for case in dict.fromkeys(r.case for r in results):
         lines += [f"## {CASES[case].title}", "", *_markdown(COLUMNS, rows_of(case, results)), ""]
+    if speeds:
+        lines += ["## Noise for vectors", "", *_markdown(SPEED_COLUMNS, [s.row() for s in speeds]), ""]
     rows: list[tuple[str, ...]] = [(t.what, t.promise, t.measured, _verdict(t)) for t in targets]
     lines += ["## Promises", "", *_markdown(("what", "promised", "measured", ""), rows), ""]
     path = folder / "latest.md"

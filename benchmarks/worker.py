@@ -89,6 +89,14 @@ def decimals(count: int) -> dict[str, Any]:
     return {"epsilon": bounds.estimate, "lower": bounds.lower, "upper": bounds.upper, "seconds": best}
 
 
+def sampling(law: str, scale: int, sampler: str, size: int) -> dict[str, Any]:
+    """One vector of noise."""
+    from benchmarks.samplers import drawing
+
+    _, first, best = best_of(drawing(law, scale, sampler, size))
+    return {"first_seconds": first, "seconds": best}
+
+
 def main(argument: str) -> None:
     """Run what the argument asks for and print it; a failure is a result too, told in one line."""
     task = json.loads(argument)
@@ -96,7 +104,7 @@ def main(argument: str) -> None:
     if "case" in task:
         task["case"] = CASES[task["case"]]
     actions: dict[str, Callable[..., dict[str, Any]]] = {
-        action.__name__: action for action in (measure, truth, sorting, appending, decimals)
+        action.__name__: action for action in (measure, truth, sorting, appending, decimals, sampling)
     }
     try:
         result = actions[what](**task)
