@@ -3,6 +3,8 @@
     FarthingError
     ├── InvalidValue      (also ValueError)   an argument breaks its rule
     ├── InvalidData       (also ValueError)   a private value is of the wrong kind; the value is never shown
+    ├── InvalidExpression (also ValueError)   an expression is not one that farthing can run safely
+    ├── EngineError                           a database failed; its own words are kept out, they may quote a row
     └── BudgetExceeded                        a filter or ledger refused a charge
 
 Messages state the value, the rule and the way out. They never hold a private row or anything computed
@@ -11,7 +13,7 @@ from one. The same facts are on the exception as fields, so that nobody has to p
 
 from __future__ import annotations
 
-__all__ = ["BudgetExceeded", "FarthingError", "InvalidData", "InvalidValue"]
+__all__ = ["BudgetExceeded", "EngineError", "FarthingError", "InvalidData", "InvalidExpression", "InvalidValue"]
 
 
 class FarthingError(Exception):
@@ -59,6 +61,45 @@ class InvalidData(FarthingError, ValueError):
         super().__init__(f"{name}: {rule}{tail}.")
 
 
+class InvalidExpression(FarthingError, ValueError):
+    """An expression is not one that farthing can run safely on every row; the caret shows where.
+
+    The text and the position are public: they come from whoever wrote the expression, never from a row.
+
+    >>> error = InvalidExpression("age < 'x'", 6, "a number cannot be compared with text", "write a number")
+    >>> print(error)
+    expression, character 7: a number cannot be compared with text; write a number.
+        age < 'x'
+              ^
+    >>> error.position, error.rule
+    (6, 'a number cannot be compared with text')
+    """
+
+    def __init__(self, text: str, position: int | None, rule: str, way_out: str = "") -> None:
+        self.text = text
+        self.position = position
+        self.rule = rule
+        self.way_out = way_out
+        tail = f"; {way_out}" if way_out else ""
+        where = "" if position is None else f", character {position + 1}"
+        super().__init__(f"expression{where}: {rule}{tail}.{_pointed(text, position)}")
+
+
+class EngineError(FarthingError):
+    """A database refused or failed. Its own text is kept out: engines quote cells in their messages.
+
+    >>> print(EngineError("duckdb", "IOException", "check that the file can still be read"))
+    duckdb failed (IOException); check that the file can still be read.
+    """
+
+    def __init__(self, engine: str, kind: str, way_out: str = "") -> None:
+        self.engine = engine
+        self.kind = kind
+        self.way_out = way_out
+        tail = f"; {way_out}" if way_out else ""
+        super().__init__(f"{engine} failed ({kind}){tail}.")
+
+
 class BudgetExceeded(FarthingError):
     """A charge was refused because it does not fit into what is left; nothing was changed.
 
@@ -77,3 +118,12 @@ def _shown(value: object) -> str:
     """A short repr: long inputs are cut so that a message stays one line."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _pointed(text: str, position: int | None) -> str:
+    """The text around `position` on one line, and a caret below it."""
+    start = max(0, (position or 0) - 60)
+    window = text[start : start + 100]
+    shown = "".join(character if character.isprintable() else " " for character in window)
+    lines = f"\n    {shown}"
+    return lines if position is None else f"{lines}\n    {' ' * (position - start)}^"

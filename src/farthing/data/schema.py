@@ -28,6 +28,9 @@ LARGEST_INTEGER = 2**62 - 1
 LARGEST_REAL = 2.0**53
 """Real bounds stay within 2^53, so that their whole parts are exact in a double."""
 
+SMALLEST_REAL = 2.0**-60
+"""A real number nearer to zero than this (about 9e-19) counts as zero, so that products cannot vanish unnoticed."""
+
 MOST_CATEGORIES = 10_000
 LONGEST_CATEGORY = 1_000
 LONGEST_NAME = 255
@@ -121,6 +124,10 @@ class Reals:
                     name, value, "must be a finite number within 2^53",
                     "choose a bound from what is known in public, or measure in larger units",
                 )  # fmt: skip
+            if not (value == 0 or abs(value) >= SMALLEST_REAL):
+                raise InvalidValue(
+                    name, value, "must be 0 or at least 2^-60 in size", "measure in smaller units"
+                )
             object.__setattr__(self, name, float(value) + 0.0)  # -0.0 becomes 0.0
         _refuse_reversed(self.lower, self.upper)
 

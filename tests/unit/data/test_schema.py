@@ -62,6 +62,8 @@ def test_a_literal_is_read_as_its_domain(literal: object, domain: object) -> Non
         ((0.0, float("inf")), "finite number within 2^53"),
         ((-float("inf"), 0.0), "finite number within 2^53"),
         ((0.0, 1e300), "finite number within 2^53"),
+        ((0.0, 1e-30), "at least 2^-60"),
+        ((-5e-324, 1.0), "at least 2^-60"),
         ((0, 2**62), "within 2^62"),
         ((-(2**63), 0), "within 2^62"),
         ((True, False), "must be two numbers or two dates"),

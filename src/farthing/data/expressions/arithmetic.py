@@ -1,0 +1,224 @@
+"""The rules of arithmetic: which operator a user's word becomes, and the range of its values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from farthing.data.expressions import ranges
+from farthing.data.expressions.coercion import Coercion
+from farthing.data.expressions.meaning import Meaning, meaning
+from farthing.data.expressions.ranges import Number, OutOfRange, Real, Whole
+from farthing.data.expressions.rounding import half_away
+from farthing.data.expressions.tree import CONSTANT, Node
+
+Rule = Callable[[Coercion, Node, list[Meaning]], Meaning]
+
+LONGEST_TABLE = 1_000
+"""ln, exp and sqrt of whole numbers with at most so many values are written out, and agree on every engine."""
+
+HIGHEST_POWER = 8
+MOST_DIGITS = 9
+
+
+def _number(part: Meaning) -> Number:
+    assert isinstance(part.range, Whole | Real)
+    return part.range
+
+
+def _arithmetic(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+    a, b = rules.alike(node, arguments, list(node.arguments), missing=False)
+    if node.operator == "+":
+        values = ranges.added(_number(a), _number(b))
+    elif node.operator == "-":
+        values = ranges.added(_number(a), ranges.negated(_number(b)))
+    else:
+        values = ranges.multiplied(_number(a), _number(b))
+    return meaning(node.operator, (a, b), values)
+
+
+def _division(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+    a, b = (rules.real(part) for part in arguments)
+    return meaning("/", (a, b), ranges.divided(_number(a), _number(b)))
+
+
+def _floor_division(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+    a, b = arguments
+    if isinstance(a.range, Whole) and isinstance(b.range, Whole):
+        return meaning("//", (a, b), ranges.floor_divided(a.range, b.range))
+    return _floor(rules, node, [_division(rules, node, arguments)])
+
+
+def _remainder(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+    a, b = arguments
+    if isinstance(a.range, Whole) and isinstance(b.range, Whole):
+        return meaning("%", (a, b), ranges.remainder(a.range, b.range))
+    # x - y * floor(x / y) in doubles, where rounding may leave the remainder just outside [0, y]: hence the clip.
+    a, b = rules.real(a), rules.real(b)
+    whole = rules.real(_floor(rules, node, [_division(rules, node, [a, b])]))
+    product = meaning("*", (b, whole), ranges.multiplied(_number(b), _number(whole)))
+    rest = meaning("-", (a, product), ranges.added(_number(a), ranges.negated(_number(product))))
+    divisor = _number(b)
+    return clipped(rest, min(0.0, float(divisor.lower)), max(0.0, float(divisor.upper)))
+
+
+def _negative(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+    return meaning("negative", tuple(arguments), ranges.negated(_number(arguments[0])))
+
+
+def _absolute(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+    return meaning("absolute", tuple(arguments), ranges.absolute(_number(arguments[0])))
+
+
+def _sign(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+    values = _number(arguments[0])
+    return meaning("sign", tuple(arguments), Whole(_sign_of(values.lower), _sign_of(values.upper)))
+
+
+def _sign_of(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+def _floor(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+    return _to_whole("floor", arguments[0], math.floor)
+
+
+def _ceiling(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+    return _to_whole("ceiling", arguments[0], math.ceil)
+
+
+def _to_whole(operator: str, part: Meaning, rounded: Callable[[float], int]) -> Meaning:
+    if isinstance(part.range, Whole):
+        return part
+    assert isinstance(part.range, Real)
+    ranges.floored(part.range)
+    return meaning(operator, (part,), Whole(rounded(part.range.lower), rounded(part.range.upper)))
+
+
+def _round(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+    part, *more = arguments
+    if not more or more[0].value == 0:
+        return _to_whole("round", part, half_away)
+    digits = more[0]
+    if (
+        digits.operator != CONSTANT
+        or not isinstance(digits.value, int)
+        or not 0 <= digits.value <= MOST_DIGITS
+    ):
+        raise rules.fault(node.arguments[1], f"the number of digits is a constant from 0 to {MOST_DIGITS}")
+    if isinstance(part.range, Whole):
+        return part
+    scale = meaning(CONSTANT, (), ranges.range_of_constant(float(10**digits.value)), float(10**digits.value))
+    scaled = meaning("*", (part, scale), ranges.multiplied(_number(part), _number(scale)))
+    whole = rules.real(_to_whole("round", scaled, half_away))
+    return meaning("/", (whole, scale), ranges.divided(_number(whole), _number(scale)))
+
+
+def _function(name: str, of_range: Callable[[Real], Real], of_value: Callable[[float], float]) -> Rule:
+    """sqrt, ln or exp: a table where the whole numbers are few, the engine's own function elsewhere."""
+
+    def rule(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+        (part,) = arguments
+        values = of_range(ranges.as_real(_number(part)))
+        if isinstance(part.range, Whole) and part.range.upper - part.range.lower < LONGEST_TABLE:
+            if part.operator == CONSTANT:
+                return meaning(name, (rules.real(part),), values)
+            inputs = range(part.range.lower, part.range.upper + 1)
+            pairs = tuple(
+                (n, of_value(float(n))) for n in inputs if name == "exp" or n > 0 or (name, n) == ("sqrt", 0)
+            )
+            if pairs:
+                return meaning("table", (part,), values, pairs)
+        return meaning(name, (rules.real(part),), values)
+
+    return rule
+
+
+def _logarithm_to(base: float | None) -> Rule:
+    def rule(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+        number = base
+        if number is None:
+            given = arguments[0]
+            if given.operator != CONSTANT or not isinstance(given.value, int | float) or not given.value > 1:
+                raise rules.fault(node.arguments[0], "the base of a logarithm is a constant above 1")
+            number = float(given.value)
+        top = NUMERIC_RULES["ln"](rules, node, arguments[-1:])
+        bottom = meaning(CONSTANT, (), ranges.range_of_constant(math.log(number)), math.log(number))
+        return meaning("/", (top, bottom), ranges.divided(_number(top), _number(bottom)))
+
+    return rule
+
+
+def _power(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+    base, exponent = arguments
+    times = exponent.value
+    if exponent.operator != CONSTANT or not isinstance(times, int) or not 1 <= times <= HIGHEST_POWER:
+        raise rules.fault(
+            node.arguments[1],
+            f"a power is a whole constant from 1 to {HIGHEST_POWER}",
+            "write exp(y * ln(x))",
+        )
+    product = base
+    for _ in range(times - 1):
+        product = meaning("*", (product, base), ranges.multiplied(_number(product), _number(base)))
+    if times % 2 == 0 and _number(base).lower <= 0 <= _number(base).upper:
+        # Corners alone cannot see that both factors have one sign.
+        size = ranges.absolute(_number(product))
+        values = Whole(0, size.upper) if isinstance(size, Whole) else Real(0.0, size.upper, size.grain)
+        return meaning("*", product.arguments, values)
+    return product
+
+
+def _extreme(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+    first, *rest = rules.alike(node, arguments, list(node.arguments), missing=False)
+    pick = min if node.operator == "least" else max
+    for part in rest:
+        a, b = _number(first), _number(part)
+        lower, upper = pick(a.lower, b.lower), pick(a.upper, b.upper)
+        values: Number
+        if isinstance(a, Real) and isinstance(b, Real):
+            values = Real(lower, upper, min(a.grain, b.grain))
+        else:
+            values = Whole(int(lower), int(upper))
+        first = meaning(node.operator, (first, part), values)
+    return first
+
+
+def _clip(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
+    part, low, high = rules.alike(node, arguments, list(node.arguments), missing=False)
+    for bound, said in zip((low, high), node.arguments[1:], strict=True):
+        if bound.operator != CONSTANT or bound.value is None:
+            raise rules.fault(said, "a bound is a constant")
+    if not low.value <= high.value:  # type: ignore[operator]
+        raise rules.fault(node, "the lower bound must not exceed the upper one", "swap the two bounds")
+    return clipped(part, low.value, high.value)  # type: ignore[arg-type]
+
+
+def clipped(part: Meaning, lower: float, upper: float) -> Meaning:
+    """`part` between two constants; as it is where it cannot leave them."""
+    values = _number(part)
+    if lower <= values.lower and values.upper <= upper:
+        return part
+    low, high = min(max(values.lower, lower), upper), max(min(values.upper, upper), lower)
+    if isinstance(values, Whole):
+        return meaning("clip", (part,), Whole(int(low), int(high)), (int(lower), int(upper)))
+    grains = [values.grain, *(_grain_of(bound) for bound in (lower, upper))]
+    return meaning("clip", (part,), Real(float(low), float(high), min(grains)), (float(lower), float(upper)))
+
+
+def _grain_of(bound: float) -> int:
+    found = ranges.range_of_constant(float(bound))
+    if not isinstance(found, Real):
+        raise OutOfRange("a bound is a number")
+    return found.grain
+
+
+NUMERIC_RULES: dict[str, Rule] = {
+    "+": _arithmetic, "-": _arithmetic, "*": _arithmetic, "/": _division, "//": _floor_division, "%": _remainder,
+    "negative": _negative, "abs": _absolute, "sign": _sign, "floor": _floor, "ceil": _ceiling, "round": _round,
+    "sqrt": _function("sqrt", ranges.square_root, math.sqrt),
+    "ln": _function("ln", ranges.logarithm, math.log),
+    "exp": _function("exp", ranges.exponential, math.exp),
+    "log10": _logarithm_to(10.0), "log2": _logarithm_to(2.0), "log": _logarithm_to(None),
+    "power": _power, "least": _extreme, "greatest": _extreme, "clip": _clip,
+}  # fmt: skip
