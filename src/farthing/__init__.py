@@ -2,16 +2,19 @@
 
 compose       what several mechanisms cost together, as a proven interval
 calibrate     the least noise that fits a budget
+dataset       a table that stays in its engine, with its unit and its public facts
 audit         try to contradict what a mechanism claims, by running it
 privacy       events: what a mechanism did, as facts an accountant can price
 accounting    composition, the classical theorems, filters, calibration
+data          schemas, transformations with their stability, bounded aggregates
 auditing      empirical lower bounds on epsilon
 plots         Altair charts (needs the extra `plots`)
 """
 
-from farthing import accounting, errors, privacy
+from farthing import accounting, data, errors, privacy
 from farthing.accounting import Composition, calibrate, compose
 from farthing.auditing import audit
+from farthing.data import dataset
 from farthing.errors import FarthingError
 from farthing.numerics import Bounds
 
@@ -26,6 +29,8 @@ __all__ = [
     "audit",
     "calibrate",
     "compose",
+    "data",
+    "dataset",
     "errors",
     "privacy",
 ]

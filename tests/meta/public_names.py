@@ -12,6 +12,8 @@ PUBLIC: dict[str, list[str]] = {
         "audit",
         "calibrate",
         "compose",
+        "data",
+        "dataset",
         "errors",
         "privacy",
     ],
@@ -74,6 +76,28 @@ PUBLIC: dict[str, list[str]] = {
         "WorkerLost",
         "audit",
     ],
+    "farthing.data": [
+        "Categories",
+        "CellCounts",
+        "Count",
+        "CrossProducts",
+        "Dataset",
+        "Dates",
+        "Flags",
+        "Histogram",
+        "Integers",
+        "Link",
+        "Moments",
+        "OrderCounts",
+        "Parts",
+        "Reals",
+        "Schema",
+        "Sensitivity",
+        "Stability",
+        "Sum",
+        "connection",
+        "dataset",
+    ],
     "farthing.plots": [
         "MissingExtra",
         "compare_regions",
@@ -92,10 +116,20 @@ PUBLIC: dict[str, list[str]] = {
     ],
     "farthing.errors": [
         "BudgetExceeded",
+        "EngineError",
         "FarthingError",
+        "InvalidData",
+        "InvalidExpression",
         "InvalidValue",
     ],
 }
 
 # Packages that are parts of a public one and are reached through it.
-INTERNAL = {"farthing.accounting.engines", "farthing.cli"}
+INTERNAL = {
+    "farthing.accounting.engines",
+    "farthing.cli",
+    "farthing.data.aggregates",
+    "farthing.data.engines",
+    "farthing.data.expressions",
+    "farthing.data.steps",
+}

@@ -1,5 +1,46 @@
 """The table stays where it is: schemas, expressions, datasets, stability and bounded aggregates.
 
+dataset       a table with its unit, its bound and its public facts; every transformation knows its stability
 schema        public facts about columns: categories, ranges, dates
 expressions   predicates and derived columns, typed and total on every engine
+aggregates    the only things that leave an engine, each with its exact sensitivities
+engines       what differs between DuckDB, Postgres and Spark
 """
+
+from farthing.data.aggregates import (
+    CellCounts,
+    Count,
+    CrossProducts,
+    Histogram,
+    Moments,
+    OrderCounts,
+    Sum,
+)
+from farthing.data.dataset import Dataset, Parts, dataset
+from farthing.data.engines.duckdb import connection
+from farthing.data.schema import Categories, Dates, Flags, Integers, Reals, Schema
+from farthing.data.sensitivity import Sensitivity
+from farthing.data.stability import Link, Stability
+
+__all__ = [
+    "Categories",
+    "CellCounts",
+    "Count",
+    "CrossProducts",
+    "Dataset",
+    "Dates",
+    "Flags",
+    "Histogram",
+    "Integers",
+    "Link",
+    "Moments",
+    "OrderCounts",
+    "Parts",
+    "Reals",
+    "Schema",
+    "Sensitivity",
+    "Stability",
+    "Sum",
+    "connection",
+    "dataset",
+]

@@ -1,0 +1,109 @@
+"""Public edges cut a column into cells: cell i holds edges[i] <= value < edges[i + 1], the last one its end too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+from farthing.data.schema import Dates, Domain, Integers, Reals
+from farthing.errors import InvalidValue
+
+MOST_EDGES = 10_001
+
+
+def equal_edges(name: str, domain: Domain, count: int) -> tuple[Any, ...]:
+    """Edges of `count` parts of equal width (whole numbers and days: as equal as they can be).
+
+    >>> equal_edges("age", Integers(0, 110), 4)
+    (0, 27, 55, 82, 110)
+    """
+    lower, upper = _bounds(name, domain)
+    if isinstance(count, bool) or not 1 <= count <= MOST_EDGES - 1:
+        raise InvalidValue("cells", count, f"must be a whole number from 1 to {MOST_EDGES - 1:,}")
+    if isinstance(domain, Dates):
+        days = (domain.upper - domain.lower).days
+        inner = [domain.lower + timedelta(days=days * part // count) for part in range(1, count)]
+    elif isinstance(domain, Integers):
+        inner = [lower + (upper - lower) * part // count for part in range(1, count)]
+    else:
+        inner = [lower + (upper - lower) * (part / count) for part in range(1, count)]
+    return checked_edges(name, domain, (lower, *inner, upper))
+
+
+def checked_edges(name: str, domain: Domain, edges: Sequence[Any]) -> tuple[Any, ...]:
+    """Edges that rise and reach from bound to bound; a bound that is not among them is added."""
+    lower, upper = _bounds(name, domain)
+    found = list(edges)
+    fits = int if isinstance(domain, Integers) else type(lower) if isinstance(domain, Dates) else int | float
+    if any(isinstance(edge, bool) or not isinstance(edge, fits) for edge in found):
+        raise InvalidValue("edges", edges, f"must be values of the kind of column {name!r}")
+    if any(not lower <= edge <= upper for edge in found):
+        raise InvalidValue("edges", edges, f"must lie within the bounds of {name!r}, {lower} to {upper}")
+    if not found or found[0] != lower:
+        found.insert(0, lower)
+    if found[-1] != upper or len(found) == 1:
+        found.append(upper)
+    rising = all(a < b for a, b in pairwise(found))
+    if not rising and not (len(found) == 2 and lower == upper):
+        raise InvalidValue("edges", edges, "must rise, each once", "use fewer cells")
+    if len(found) > MOST_EDGES:
+        raise InvalidValue(
+            "number of edges", len(found), f"must be at most {MOST_EDGES:,}", "use fewer cells"
+        )
+    if isinstance(domain, Reals):
+        found = [float(edge) for edge in found]
+    return tuple(found)
+
+
+def place_of(value: Any, edges: Sequence[Any], domain: Domain) -> Any:
+    """The number of the cell of an Ibis value, by comparisons alone: exact, and the same on every engine.
+
+    A balanced tree of CASE: the depth is the logarithm of the number of cells. Missing stays missing.
+    """
+    import ibis
+
+    kind = "float64" if isinstance(domain, Reals) else "date" if isinstance(domain, Dates) else "int64"
+
+    def between(first: int, last: int) -> Any:
+        if first == last:
+            return ibis.literal(first, "int64")
+        middle = (first + last + 1) // 2
+        below = value < ibis.literal(edges[middle], kind)
+        return below.ifelse(between(first, middle - 1), between(middle, last))
+
+    return value.notnull().ifelse(between(0, len(edges) - 2), ibis.null("int64"))
+
+
+def labels_of(edges: Sequence[Any], domain: Domain) -> tuple[str, ...]:
+    """What the cells are called.
+
+    >>> labels_of((0, 18, 65, 110), Integers(0, 110))
+    ('0 to 17', '18 to 64', '65 to 110')
+    >>> labels_of((10.0, 25.0, 60.0), Reals(10.0, 60.0))
+    ('[10, 25)', '[25, 60]')
+    """
+    last = len(edges) - 2
+    if isinstance(domain, Reals):
+        closing = [")"] * last + ["]"]
+        return tuple(
+            f"[{_short(a)}, {_short(b)}{end}" for a, b, end in zip(edges, edges[1:], closing, strict=False)
+        )
+    step: Any = timedelta(days=1) if isinstance(domain, Dates) else 1
+    ends = [b if place == last else b - step for place, b in enumerate(edges[1:])]
+    return tuple(f"{a}" if a == b else f"{a} to {b}" for a, b in zip(edges, ends, strict=False))
+
+
+def _short(number: float) -> str:
+    """The shortest text that reads back as the same number, without a trailing .0."""
+    text = repr(number)
+    return text.removesuffix(".0")
+
+
+def _bounds(name: str, domain: Domain) -> tuple[Any, Any]:
+    if not isinstance(domain, Integers | Reals | Dates):
+        raise InvalidValue(
+            "column", name, "must hold numbers or dates to be cut into cells", "it has categories"
+        )
+    return domain.lower, domain.upper

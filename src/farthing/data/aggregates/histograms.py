@@ -1,0 +1,117 @@
+"""Counts over a public grid of a column: a histogram, and the ranks from which quantiles are found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from farthing.data.aggregates.counts import one
+from farthing.data.aggregates.edges import checked_edges, equal_edges, place_of
+from farthing.data.aggregates.shape import Aggregate, Axis, Feature, Names, axis_of, domain_of, names_of
+from farthing.data.schema import Categories, Flags, Schema
+
+
+@dataclass(frozen=True)
+class Histogram(Aggregate):
+    """The number of rows in every cell of `column`, inside every cell of `by`.
+
+    `cells` is how many equal parts the bounds are cut into, or the edges themselves; it is left out for categories.
+    The last cell holds its upper edge.
+
+    >>> Histogram("age", cells=22).cells
+    22
+    """
+
+    column: str
+    cells: int | Sequence[Any] | None = None
+    by: Names = ()  # type: ignore[assignment]
+    where: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", names_of(self.by))
+        if self.cells is not None and not isinstance(self.cells, int):
+            object.__setattr__(self, "cells", tuple(self.cells))
+
+    def axes(self, schema: Schema) -> tuple[Axis, ...]:
+        """Those of `by`, then the cells of the column."""
+        domain = domain_of(self.column, schema)
+        if self.cells is None or isinstance(domain, Categories | Flags):
+            return (*super().axes(schema), axis_of(self.column, schema))
+        return (*super().axes(schema), binned_axis(self.column, self.edges(schema), schema))
+
+    def edges(self, schema: Schema) -> tuple[Any, ...]:
+        """Where cells begin and end, the two bounds included."""
+        domain = domain_of(self.column, schema)
+        if isinstance(self.cells, int):
+            return equal_edges(self.column, domain, self.cells)
+        return checked_edges(self.column, domain, self.cells or ())
+
+    def features(self, schema: Schema) -> tuple[Feature, ...]:
+        """One."""
+        return (Feature(("one",), 0, 1, one),)
+
+
+@dataclass(frozen=True)
+class OrderCounts(Aggregate):
+    """For each point of `grid`, the number of rows whose value is below it: ranks, from which quantiles are found.
+
+    `grid` is a number of equal steps between the bounds, or the points themselves, rising.
+
+    >>> OrderCounts("bmi", grid=100).grid
+    100
+    """
+
+    column: str
+    grid: int | Sequence[Any]
+    by: Names = ()  # type: ignore[assignment]
+    where: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", names_of(self.by))
+        if not isinstance(self.grid, int):
+            object.__setattr__(self, "grid", tuple(self.grid))
+
+    def points(self, schema: Schema) -> tuple[Any, ...]:
+        """The points at which ranks are taken, between the bounds."""
+        return self._edges(schema)[1:-1]
+
+    def _edges(self, schema: Schema) -> tuple[Any, ...]:
+        domain = domain_of(self.column, schema)
+        if isinstance(self.grid, int):
+            return equal_edges(self.column, domain, self.grid)
+        lower, upper = domain.lower, domain.upper  # type: ignore[union-attr]
+        inside = [point for point in self.grid if lower < point < upper]
+        return checked_edges(self.column, domain, (lower, *inside, upper))
+
+    def axes(self, schema: Schema) -> tuple[Axis, ...]:
+        """Those of `by`, then the steps of the grid."""
+        return (*super().axes(schema), binned_axis(self.column, self._edges(schema), schema))
+
+    def features(self, schema: Schema) -> tuple[Feature, ...]:
+        """One."""
+        return (Feature(("one",), 0, 1, one),)
+
+    def cell_count(self, schema: Schema) -> int:
+        """Those of `by`: a row adds to many ranks of one cell."""
+        return math.prod(len(axis) for axis in super().axes(schema))
+
+    def ranges(self, schema: Schema) -> list[tuple[int, int]]:
+        """A row is below any number of points."""
+        return [(0, 1)] * len(self.points(schema))
+
+    def finished(self, sums: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Running totals of the steps: rows below each point."""
+        return np.cumsum(sums[..., 0], axis=-1)[..., :-1]
+
+
+def binned_axis(name: str, edges: tuple[Any, ...], schema: Schema) -> Axis:
+    """The cells between edges, as an axis."""
+    domain = domain_of(name, schema)
+    labels = tuple(pairwise(edges))
+    places = {place: place for place in range(len(labels))}
+    return Axis(("edges", name, edges), labels, lambda table: place_of(table[name], edges, domain), places)

@@ -1,0 +1,134 @@
+"""The table a dataset starts from: opened, checked against the schema, with its unit and its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from farthing.data.bounding import bounded, sampled, unit_columns
+from farthing.data.cells import refuse_wrong_type, typed
+from farthing.data.expressions import read_column
+from farthing.data.schema import Schema
+from farthing.data.sensitivity import NEIGHBOURS
+from farthing.data.sources import Source, opened
+from farthing.errors import InvalidValue
+from farthing.privacy.events import checked_count
+
+MOST_ROWS_A_UNIT = 10**6
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """Everything that was declared about a source."""
+
+    source: Source
+    unit: tuple[str, ...]
+    max_rows: int
+    declared: Schema
+    neighbours: str
+    rows: int | None
+
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """Columns whose cells are lists: they are read after `explode`."""
+        kinds = self.source.table.schema()
+        return tuple(name for name in self.declared if kinds[name].is_array())
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that can be used at once."""
+        lists = self.lists
+        return Schema({name: self.declared[name] for name in self.declared if name not in lists})
+
+    def table(self, probability: Fraction, key: str) -> Any:
+        """Rows with a unit, sampled, bounded, and with every declared cell read by its domain."""
+        raw = self.source.table
+        names = unit_columns(len(self.unit))
+        table = raw.select(
+            **{name: raw[column] for name, column in zip(names, self.unit, strict=True)},
+            **{name: raw[name] for name in self.declared},
+        )
+        if names:  # rows that belong to nobody are dropped: together they would pass for one giant unit
+            table = table.filter(*(table[name].notnull() for name in names))
+        table = sampled(table, self.source.engine, len(names), probability, key)
+        table = bounded(table, len(names), self.max_rows)
+        lists, text = self.lists, self.source.text_file
+        return table.mutate(
+            **{
+                name: read_column(typed(table[name], domain) if text else table[name], domain)
+                for name, domain in self.declared.columns.items()
+                if name not in lists
+            }
+        )
+
+
+def based(
+    source: Any,
+    unit: str | Sequence[str] | None,
+    max_rows: int | None,
+    schema: Any,
+    neighbours: str,
+    rows: int | None,
+) -> Base:
+    """Open and check everything that can be checked without reading a row."""
+    declared = Schema.read(schema)
+    if neighbours not in NEIGHBOURS:
+        raise InvalidValue("neighbours", neighbours, f"must be one of {', '.join(NEIGHBOURS)}")
+    units = () if unit is None else (unit,) if isinstance(unit, str) else tuple(unit)
+    if unit is not None and (not units or len(set(units)) != len(units)):
+        raise InvalidValue(
+            "unit", unit, "must name one column or several, each once", "leave it out for one row"
+        )
+    bound = _checked_max_rows(max_rows, units)
+    size = None if rows is None else checked_count(rows, "rows")
+    opened_source = opened(source)
+    kinds = dict(opened_source.table.schema().items())
+    for name in declared:
+        if name.startswith("__farthing"):
+            raise InvalidValue("column", name, "must not start with __farthing", "rename it in the source")
+        _refuse_absent(f"schema[{name!r}]", name, kinds)
+        refuse_wrong_type(name, kinds[name], declared[name], text_file=opened_source.text_file)
+    for name in units:
+        _refuse_absent("unit", name, kinds)
+        _refuse_wrong_unit(name, kinds[name])
+    return Base(opened_source, units, bound, declared, neighbours, size)
+
+
+def _checked_max_rows(max_rows: int | None, units: tuple[str, ...]) -> int:
+    if not units:
+        if max_rows not in (None, 1):
+            raise InvalidValue(
+                "max_rows", max_rows, "must be 1 when the unit is one row", "name the unit's column"
+            )
+        return 1
+    if max_rows is None:
+        raise InvalidValue(
+            "max_rows",
+            max_rows,
+            "must be given with a unit",
+            "say how many rows of one unit are kept, such as 3",
+        )
+    bound = checked_count(max_rows, "max_rows")
+    if not 1 <= bound <= MOST_ROWS_A_UNIT:
+        raise InvalidValue("max_rows", max_rows, f"must be a whole number from 1 to {MOST_ROWS_A_UNIT:,}")
+    return bound
+
+
+def _refuse_absent(argument: str, name: str, kinds: dict[str, Any]) -> None:
+    if name not in kinds:
+        import difflib
+
+        close = difflib.get_close_matches(name, kinds, n=1)
+        hint = f"perhaps {close[0]!r} is meant" if close else f"there are: {', '.join(list(kinds)[:20])}"
+        raise InvalidValue(argument, name, "is not a column of the source", hint)
+
+
+def _refuse_wrong_unit(name: str, kind: Any) -> None:
+    named = kind.is_integer() or kind.is_string() or kind.is_uuid() or kind.is_date() or kind.is_boolean()
+    if not named:
+        raise InvalidValue(
+            "unit", name, f"must be a column of whole numbers, text, UUIDs or dates, not {kind}",
+            "convert it in the source: equal people must have equal values",
+        )  # fmt: skip

@@ -1,0 +1,442 @@
+"""`dataset(...)`: a table that stays in its engine, whose rows belong to units, and what may be done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from farthing.data.aggregates.edges import checked_edges, equal_edges
+from farthing.data.aggregates.shape import Aggregate, domain_of, names_of
+from farthing.data.base import Base, based
+from farthing.data.bounding import fresh_key
+from farthing.data.expressions import read
+from farthing.data.gathering import Gathering, features_of, gatherings
+from farthing.data.running import Progress, rows_of
+from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema, read_domain
+from farthing.data.sensitivity import REPLACE, Sensitivity
+from farthing.data.stability import Link, Stability
+from farthing.data.steps import Run, Step
+from farthing.data.steps.public_table import lookup
+from farthing.data.steps.reaching import Explode, JoinOnUnit, Sample, Union
+from farthing.data.steps.rowwise import Bin, Clip, Derive, Select, Where, narrowed
+from farthing.errors import InvalidValue
+from farthing.privacy.events import checked_count, checked_real
+
+_MASK = "a secret key, drawn anew for every run"
+
+
+def dataset(
+    source: Any,
+    *,
+    unit: str | Sequence[str] | None = None,
+    max_rows: int | None = None,
+    schema: Mapping[str, object] | Schema,
+    neighbours: str = "add-remove",
+    rows: int | None = None,
+) -> Dataset:
+    """A table with its public facts: whose rows they are, how many each unit keeps, what the columns may hold.
+
+    `source` is a path or glob of CSV or Parquet files (opened by DuckDB in this process), a list of such paths, a
+    pandas, polars or Arrow table, or an Ibis table of DuckDB, Postgres or Spark. `unit` is None for one row, or the
+    column (or columns) that name a person; then `max_rows` rows of each are kept, chosen uniformly at random.
+    `schema` holds public facts. `neighbours` is "add-remove" or "replace"; `rows` is the number of rows where that is
+    public.
+
+    No row is read here: only names and types of columns.
+
+    >>> import pyarrow
+    >>> table = pyarrow.table({"person": [1, 1, 2], "age": [30, 31, 45], "sex": ["F", "F", "M"]})
+    >>> people = dataset(table, unit="person", max_rows=2, schema={"age": (0, 110), "sex": ["F", "M"]})
+    >>> print(people.where("age >= 18").stability())
+    unit: all rows with one person; neighbours add or remove one unit
+    V0  pyarrow.Table    keep 2  2 rows     at most 2 rows of a unit are kept, chosen at random
+    V1  where age >= 18  x 1     2 rows     every row is kept or dropped by itself
+    neighbours differ in at most 2 rows
+    """
+    base = based(source, unit, max_rows, schema, neighbours, rows)
+    return Dataset(base, (), base.schema)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A frozen description of a table and of what was done to it; every transformation returns a new one.
+
+    >>> import pyarrow
+    >>> visits = dataset(pyarrow.table({"cost": [10.0, 20.0]}), schema={"cost": (0.0, 500.0)})
+    >>> cheap = visits.where("cost < 15").derive(share="cost / 500")
+    >>> cheap.schema["share"]
+    Reals(lower=0.0, upper=1.0)
+    >>> cheap
+    Dataset(pyarrow.Table, one row, columns=cost, share)
+    """
+
+    _base: Base
+    _steps: tuple[Step, ...]
+    schema: Schema
+    _group: int = 1
+    _probability: Fraction = Fraction(1)
+
+    # Public facts
+
+    @property
+    def name(self) -> str:
+        """What the source is called."""
+        return self._base.source.name
+
+    @property
+    def unit(self) -> tuple[str, ...]:
+        """The columns that name a unit; none when the unit is one row."""
+        return self._base.unit
+
+    @property
+    def neighbours(self) -> str:
+        """Which tables are neighbours: "add-remove" or "replace" one unit."""
+        return self._base.neighbours
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine that holds the table."""
+        return self._base.source.engine.name
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows where it is public and no step changes it."""
+        fixed = all(not step.drops and not isinstance(step, Union) for step in self._steps)
+        return self._base.rows if fixed else None
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit after all steps."""
+        return self._links()[-1].rows
+
+    @property
+    def probability(self) -> float:
+        """The probability of `sample`, rounded up, for `Sampled`; 1 without one."""
+        return self.stability().probability
+
+    def stability(self) -> Stability:
+        """The chain of transformations, each with its factor; print it."""
+        return Stability(
+            self._links(), self.unit, self.neighbours, self.rows_per_unit, self._group, self._probability
+        )
+
+    def sensitivity(self, aggregate: Aggregate) -> Sensitivity:
+        """How far neighbours move an aggregate, in whole steps of its grid.
+
+        >>> import pyarrow
+        >>> from farthing.data import Count, Sum
+        >>> people = dataset(pyarrow.table({"age": [30, 45]}), schema={"age": (0, 110)})
+        >>> people.sensitivity(Sum("age"))
+        Sensitivity(l0=1, l1=110, l2_squared=12100, linf=110)
+        """
+        gatherings({"aggregate": aggregate}, self.schema)  # refuses what cannot run
+        if self._counts_everybody(aggregate):
+            return Sensitivity(0, 0, 0, 0)
+        features_of(aggregate, self.schema)
+        return aggregate.sensitivity(self.schema, self.stability().rows, self.neighbours)
+
+    # Transformations
+
+    def where(self, predicate: Any) -> Dataset:
+        """Rows for which `predicate` is true: text such as "age >= 18", or an Ibis deferred expression."""
+        expression = read(predicate, self.schema)
+        if not expression.is_predicate:
+            raise InvalidValue("where", expression.text, "must be true or false", "compare it with something")
+        return self._then(Where(expression))
+
+    def derive(self, **columns: Any) -> Dataset:
+        """New columns from expressions; bounds follow by interval arithmetic, or are declared as a pair.
+
+        `derive(bmi="weight / (height * height)")`, or `derive(bmi=("weight / (height * height)", (10.0, 60.0)))`.
+        """
+        found = []
+        for name, wanted in columns.items():
+            declared: Domain | None = None
+            if isinstance(wanted, tuple):
+                if len(wanted) != 2:
+                    raise InvalidValue(name, wanted, "must be an expression, or one with its bounds")
+                wanted, declared = wanted[0], read_domain(name, wanted[1])
+            found.append((name, read(wanted, self.schema, declared)))
+        return self._then(Derive(tuple(found)))
+
+    def select(self, *columns: str) -> Dataset:
+        """Only these columns."""
+        names = names_of(columns, "columns")
+        for name in names:
+            domain_of(name, self.schema)
+        return self._then(Select(names))
+
+    def clip(self, **bounds: tuple[Any, Any]) -> Dataset:
+        """Columns moved into narrower bounds: `clip(income=(0, 100_000))`."""
+        found = []
+        for name, pair in bounds.items():
+            domain = domain_of(name, self.schema)
+            wanted = _ranged(name, domain, pair)
+            found.append((name, narrowed(domain, wanted)))
+        return self._then(Clip(tuple(found)))
+
+    def bin(self, **edges: int | Sequence[Any]) -> Dataset:
+        """Numbers or dates turned into categories: `bin(age=10)` equal parts, or `bin(age=[0, 18, 65])` edges."""
+        found = []
+        for name, wanted in edges.items():
+            domain = domain_of(name, self.schema)
+            equal = isinstance(wanted, int)
+            cut: Any = equal_edges if equal else checked_edges
+            found.append((name, cut(name, domain, wanted), domain))
+        return self._then(Bin(tuple(found)))
+
+    def explode(self, column: str, *, limit: int) -> Dataset:
+        """One row for each of the first `limit` elements of a column of lists: stability `limit`."""
+        most = checked_count(limit, "limit")
+        if column not in self._lists():
+            raise InvalidValue(
+                "column", column, "must be a declared column of lists that was not exploded yet"
+            )
+        if not most >= 1:
+            raise InvalidValue("limit", limit, "must be a whole number >= 1")
+        return self._then(Explode(column, most, self._base.declared[column]))
+
+    def sample(self, probability: float) -> Dataset:
+        """A secret sample: every unit is kept independently with `probability`, anew for every aggregate.
+
+        An aggregate's event is then `Sampled(event, dataset.probability)`.
+        """
+        share = checked_real(probability, "probability")
+        if not 0 < share <= 1:
+            raise InvalidValue("probability", probability, "must be above 0 and at most 1")
+        if self.neighbours == REPLACE:
+            raise InvalidValue(
+                "neighbours",
+                self.neighbours,
+                "must be add-remove for a sample",
+                "amplification is priced for that",
+            )
+        if self._group > 1:
+            raise InvalidValue(
+                "group", self._group, "must be 1 for a sample", "members are sampled one by one"
+            )
+        if not self.unit and any(isinstance(step, Union) for step in self._steps):
+            raise InvalidValue(
+                "unit",
+                None,
+                "must be a column to sample a union",
+                "or sample a list of files opened as one source",
+            )
+        exact = Fraction(share)
+        return replace(self._then(Sample(exact)), _probability=self._probability * exact)
+
+    def group_privacy(self, size: int) -> Dataset:
+        """Protect any `size` units together: everything they add is bounded at once."""
+        members = checked_count(size, "size")
+        if not members >= 1:
+            raise InvalidValue("size", size, "must be a whole number >= 1")
+        self._refuse_sampled("group_privacy")
+        return replace(self, _group=self._group * members)
+
+    def union(self, other: Dataset) -> Dataset:
+        """The rows of both; a unit that is in both reaches as far as in the two together."""
+        self._refuse_unlike(other, "union")
+        if other.schema != self.schema:
+            raise InvalidValue(
+                "other", list(other.schema), "must have the same columns and domains", "use select"
+            )
+        return self._then(Union(other))
+
+    def join(
+        self, other: Any, *, on: str | Sequence[str] | None = None, how: str = "inner", **schema: Any
+    ) -> Dataset:
+        """Another dataset on the unit, or a public table on columns whose values stand there once.
+
+        With a `Dataset` and no `on`, each row meets the rows of the same unit. With a public table (a frame, an Arrow
+        table, a list of dictionaries) and `on`, its other columns are looked up. `how` is "inner" or "left".
+        """
+        if how not in ("inner", "left"):
+            raise InvalidValue("how", how, "must be inner or left")
+        if not isinstance(other, Dataset):
+            return self._then(lookup(other, on, self.schema, keep=how == "left", declared=schema))
+        if on is not None or schema:
+            raise InvalidValue("on", on, "must be left out: datasets are joined on the unit")
+        if not self.unit:
+            raise InvalidValue("unit", None, "must be a column to join two datasets", "name the unit in both")
+        self._refuse_unlike(other, "join")
+        both = [name for name in other.schema if name in self.schema]
+        if both:
+            raise InvalidValue(
+                "other", both, "must not have columns of the same name", "use select or derive"
+            )
+        return self._then(JoinOnUnit(other, keep=how == "left"))
+
+    def split(self, by: str) -> Parts:
+        """Disjoint parts, one for each value of a public column: see `Parts`."""
+        domain = domain_of(by, self.schema, "by")
+        if isinstance(domain, Categories):
+            values: tuple[Any, ...] = domain.values
+        elif isinstance(domain, Flags):
+            values = (False, True)
+        else:
+            raise InvalidValue(
+                "by", by, "must be a column of categories or flags", f"bin it first: bin({by}=10)"
+            )
+        self._refuse_sampled("split")
+        return Parts(self, by, {value: self.where(_equals(by, value)) for value in values})
+
+    # What leaves the engine
+
+    def explain(self, aggregates: Mapping[str, Aggregate] | Aggregate) -> str:
+        """The SQL that would run, with nothing run: the key of a sample is not in it."""
+        named = aggregates if isinstance(aggregates, Mapping) else {"aggregate": aggregates}
+        texts = []
+        for gathering in self._gatherings(named):
+            names = ", ".join(gathering.aggregates)
+            texts.append(f"-- {names}\n{self._sql(gathering, _MASK)}")
+        return "\n\n".join(texts)
+
+    def exact(
+        self, aggregates: Mapping[str, Aggregate], progress: Progress | None = None
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """RAW integers of the private rows, without any noise: for mechanisms only, never for people.
+
+        One array for each aggregate, in the shape of its cells; arrays of Python integers where 64 bits could be too
+        few.
+        """
+        parts = self._gatherings(aggregates)
+        found: dict[str, np.ndarray[Any, Any]] = {}
+        for number, gathering in enumerate(parts):
+            sql = self._sql(gathering, fresh_key())
+            share = None if progress is None else _part_of(progress, number, len(parts))
+            found.update(gathering.answers(rows_of(self._base.source.engine, sql, share)))
+        return {name: found[name] for name in aggregates}
+
+    # Inside
+
+    def table(self, run: Run) -> Any:
+        """The Ibis table after all steps, with the columns of the unit."""
+        table = self._base.table(self._probability, run.key)
+        for step in self._steps:
+            table = step.apply(table, run)
+        return table
+
+    def __repr__(self) -> str:
+        whose = (
+            "one row" if not self.unit else f"unit={', '.join(self.unit)}, at most {self.rows_per_unit} rows"
+        )
+        return f"Dataset({self.name}, {whose}, columns={', '.join(self.schema)})"
+
+    def _gatherings(self, aggregates: Mapping[str, Aggregate]) -> list[Gathering]:
+        # Two aggregates on one sample would be one sampled event; priced as two, each needs a sample of its own.
+        return gatherings(aggregates, self.schema, apart=self._probability < 1)
+
+    def _sql(self, gathering: Gathering, key: str) -> str:
+        return self._base.source.engine.sql(gathering.query(self.table(Run(key))))
+
+    def _then(self, step: Step) -> Dataset:
+        return replace(self, _steps=(*self._steps, step), schema=step.schema(self.schema))
+
+    def _lists(self) -> list[str]:
+        exploded = {step.column for step in self._steps if isinstance(step, Explode)}
+        return [name for name in self._base.lists if name not in exploded]
+
+    def _links(self) -> tuple[Link, ...]:
+        most = self._base.max_rows
+        if self.unit:
+            why = f"at most {most} row{'s' if most > 1 else ''} of a unit are kept, chosen at random"
+            links: tuple[Link, ...] = (Link(self.name, f"keep {most}", most, why),)
+        else:
+            links = (Link(self.name, "1", 1, "a unit is one row"),)
+        for step in self._steps:
+            links = (*links, step.link(links[-1].rows))
+        return links
+
+    def _counts_everybody(self, aggregate: Aggregate) -> bool:
+        """Replacing rows leaves their number as it is; `rows` says that it is public."""
+        from farthing.data.aggregates.counts import Count
+
+        plain = (
+            isinstance(aggregate, Count) and not aggregate.by and aggregate.where is aggregate.column is None
+        )
+        return plain and self.neighbours == REPLACE and not self.unit and self.rows is not None
+
+    def _refuse_unlike(self, other: Dataset, what: str) -> None:
+        if not isinstance(other, Dataset):
+            raise InvalidValue("other", type(other), f"must be a dataset to {what}")
+        mine, theirs = self._base, other._base
+        for name, left, right in (
+            ("unit", mine.unit, theirs.unit),
+            ("neighbours", mine.neighbours, theirs.neighbours),
+            ("group_privacy", self._group, other._group),
+        ):
+            if left != right:
+                raise InvalidValue(name, right, f"must be the same in both datasets, here {left!r}")
+        if mine.source.engine is not theirs.source.engine:
+            raise InvalidValue(
+                "other", other.name, "must be in the same engine", "move one of the two tables"
+            )
+        self._refuse_sampled(what)
+        other._refuse_sampled(what)
+
+    def _refuse_sampled(self, what: str) -> None:
+        if self._probability < 1:
+            raise InvalidValue("sample", float(self._probability), f"must come after {what}", f"{what} first")
+
+
+@dataclass(frozen=True, eq=False)
+class Parts(Mapping[Any, Dataset]):
+    """Disjoint parts of a dataset, fixed in advance by a public column: parallel composition.
+
+    A row is in one part at most. When the unit is one row, the parts together cost as much as the dearest of them;
+    `touched` says in how many parts one unit can change anything.
+
+    >>> import pyarrow
+    >>> people = dataset(pyarrow.table({"sex": ["F", "M"]}), schema={"sex": ["F", "M"]})
+    >>> print(people.split(by="sex"))
+    2 disjoint parts by sex; neighbours differ in at most 1 of them
+    """
+
+    whole: Dataset
+    by: str
+    _parts: Mapping[Any, Dataset]
+
+    @property
+    def touched(self) -> int:
+        """The most parts that differ between neighbours: what the parts cost together is this many of the dearest."""
+        return min(len(self._parts), self.whole.stability().distance)
+
+    def __getitem__(self, value: Any) -> Dataset:
+        return self._parts[value]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __str__(self) -> str:
+        return f"{len(self)} disjoint parts by {self.by}; neighbours differ in at most {self.touched} of them"
+
+
+def _part_of(progress: Progress, number: int, parts: int) -> Progress:
+    return lambda share: progress((number + share) / parts)
+
+
+def _equals(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        text = "'" + value.replace("'", "''") + "'"
+    else:
+        text = str(value).lower()
+    quoted = '"' + name.replace('"', '""') + '"'
+    return f"{quoted} = {text}"
+
+
+def _ranged(name: str, domain: Domain, pair: Any) -> Domain:
+    if not isinstance(domain, Integers | Reals | Dates):
+        raise InvalidValue(name, pair, "must be a column of numbers or dates to be clipped")
+    wanted = read_domain(name, tuple(pair) if isinstance(pair, list) else pair)
+    if isinstance(domain, Reals) and isinstance(wanted, Integers):
+        wanted = Reals(float(wanted.lower), float(wanted.upper))
+    if type(wanted) is not type(domain):
+        raise InvalidValue(name, pair, f"must be bounds of the kind {type(domain).__name__}")
+    return wanted

@@ -1,0 +1,125 @@
+"""DuckDB in the process: a memory limit, spilling to a private directory, progress and interruption."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+MEMORY_LIMIT = "512MiB"  # with what Python and Arrow need beside it, a process stays below 1 GiB
+
+# By identity, because Ibis calls two connections equal when they were opened with equal arguments. An engine holds its
+# backend, so an entry lives exactly as long as its key is taken.
+_engines: weakref.WeakValueDictionary[int, DuckDBEngine] = weakref.WeakValueDictionary()
+_default: list[DuckDBEngine] = []
+_making = threading.Lock()
+
+
+class DuckDBEngine:
+    """One DuckDB connection; queries take turns on it, so that stopping one cannot stop another."""
+
+    name = "duckdb"
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+        self._turn = threading.Lock()
+        connection = backend.con
+        # The progress must be counted to be asked for, and must not be printed by the engine itself.
+        connection.execute("SET enable_progress_bar = true")
+        connection.execute("SET enable_progress_bar_print = false")
+
+    @staticmethod
+    def around(backend: Any) -> DuckDBEngine:
+        """The engine of a backend, always the same one."""
+        with _making:
+            engine = _engines.get(id(backend))
+            if engine is None:
+                _engines[id(backend)] = engine = DuckDBEngine(backend)
+            return engine
+
+    def sql(self, expression: Any) -> str:
+        """The text that DuckDB runs."""
+        import ibis
+
+        return str(ibis.to_sql(expression, dialect="duckdb"))
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run and fetch; a HUGEINT comes back as a Python integer."""
+        with self._turn:
+            return list(self.backend.con.execute(sql).fetchall())
+
+    def cancel(self) -> None:
+        """Interrupt the running query; DuckDB reacts within about 10 ms."""
+        self.backend.con.interrupt()
+
+    def progress(self) -> float | None:
+        """DuckDB says a percentage, or -1 before it knows."""
+        percentage = float(self.backend.con.query_progress())
+        return percentage / 100 if percentage >= 0 else None
+
+    def digest(self, text: Any) -> Any:
+        """sha256()."""
+        return text.hexdigest("sha256")
+
+    def token(self) -> Any:
+        """uuid(): 122 random bits."""
+        import ibis
+
+        return ibis.uuid().cast("string")
+
+
+def connection(
+    *, memory_limit: str = MEMORY_LIMIT, temporary_directory: str | None = None, threads: int | None = None
+) -> Any:
+    """An Ibis connection to a DuckDB of its own, with a memory limit and spilling.
+
+    Rows that do not fit go, encrypted, to `temporary_directory` (by default a new one only this user can read,
+    removed at the end). Extensions are neither fetched nor loaded, so no query reaches the network.
+
+    >>> tables = connection(memory_limit="2GiB")
+    >>> tables.name
+    'duckdb'
+    """
+    import ibis
+
+    folder = temporary_directory or _private_folder()
+    backend = ibis.duckdb.connect(
+        memory_limit=memory_limit,
+        temp_directory=folder,
+        autoinstall_known_extensions=False,
+        autoload_known_extensions=False,
+        preserve_insertion_order=False,
+        **({} if threads is None else {"threads": threads}),
+    )
+    backend.con.execute("SET temp_file_encryption = true")
+    return backend
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Ibis 12 asks DuckDB 2 for column types by a name that DuckDB calls old; nobody here can do anything about it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="fetch_arrow_table", category=DeprecationWarning)
+        yield
+
+
+def default_engine() -> DuckDBEngine:
+    """The DuckDB that opens paths and frames; shared, so that datasets made of two files can be joined."""
+    if not _default:
+        engine = DuckDBEngine.around(connection())
+        with _making:
+            _default.append(engine)
+    return _default[0]  # two threads may have made one each; the first is everybody's
+
+
+def _private_folder() -> str:
+    import atexit
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="farthing-")  # mode 0700
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

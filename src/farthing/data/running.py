@@ -1,0 +1,68 @@
+"""Running a query: in a thread of its own, so that progress can be told and Ctrl-C stops the engine, not only Python.
+
+Whatever an engine says when it fails stays in here. Engines quote cells in their errors, so only the class of the error
+and the name of the engine go on, in an exception that does not even remember the original one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from farthing.data.engines import Engine
+from farthing.errors import EngineError
+
+PATIENCE = 0.05  # seconds between two looks at the progress
+
+Progress = Callable[[float], None]
+
+
+def rows_of(engine: Engine, sql: str, progress: Progress | None = None) -> list[tuple[Any, ...]]:
+    """The rows of a query; `progress` hears a share between 0 and 1 now and then.
+
+    An interruption of this thread stops the query in the engine before it goes on.
+    """
+    answer: list[list[tuple[Any, ...]]] = []
+    failure: list[EngineError] = []
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            answer.append(engine.rows(sql))
+        except EngineError as problem:  # an engine that knows its own failures has made a safe one already
+            failure.append(EngineError(problem.engine, problem.kind, problem.way_out))
+        except BaseException as problem:  # whatever it is, its text must not leave this function
+            kind = type(problem).__name__
+            failure.append(EngineError(engine.name, kind, way_out_of(kind)))
+        finally:
+            done.set()
+
+    worker = threading.Thread(target=work, name="farthing-query", daemon=True)
+    worker.start()
+    try:
+        while not done.wait(PATIENCE):
+            share = engine.progress() if progress is not None else None
+            if progress is not None and share is not None:
+                progress(min(1.0, max(0.0, share)))
+    except BaseException:
+        engine.cancel()
+        done.wait()
+        raise
+    worker.join()
+    if failure:
+        raise failure[0]
+    if progress is not None:
+        progress(1.0)
+    return answer[0]
+
+
+def way_out_of(kind: str) -> str:
+    """What to do about a class of engine errors."""
+    if "OutOfMemory" in kind:
+        return "raise the memory limit, or give the temporary directory more room"
+    if "IO" in kind or "HTTP" in kind:
+        return "check that the source and the temporary directory can be read and written"
+    if "Connection" in kind or "Operational" in kind or "Interface" in kind:
+        return "check that the database is up and that the role may read the table"
+    return "check that the table still has the columns and types it was registered with"

@@ -1,0 +1,210 @@
+"""Where rows come from: a path or glob, a frame, an Ibis table. Names and types of columns are looked at, never rows.
+
+Types of a CSV file would have to be guessed from its rows, and then one odd cell could change the type of a column, or
+the refusal of a dataset. So its cells are text, read by the schema; only the header line is looked at here.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from farthing.data.engines import Engine, engine_of
+from farthing.data.engines.duckdb import default_engine, quiet
+from farthing.errors import InvalidData, InvalidValue
+
+CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+PARQUET = (".parquet", ".pq")
+_names = itertools.count(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table in its engine."""
+
+    name: str
+    table: Any
+    engine: Engine
+    text_file: bool = False
+
+
+def opened(source: Any) -> Source:
+    """The table that `source` names or holds."""
+    if isinstance(source, Source):
+        return source
+    if isinstance(source, str | os.PathLike) or _is_list_of_paths(source):
+        return _files(source)
+    if hasattr(source, "op") and hasattr(source, "schema"):
+        return _ibis_table(source)
+    return _frame(source)
+
+
+def header(path: str) -> list[str]:
+    """The names of the columns of a CSV file, from its first line; nothing else is read."""
+    opener = gzip.open if path.endswith(".gz") else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+            line = file.readline()
+    except (OSError, EOFError, UnicodeDecodeError) as problem:
+        raise _unreadable(path, problem) from None
+    names = next(csv.reader([line], delimiter=delimiter(line)), [])
+    if not names or not all(names) or len(set(names)) != len(names):
+        raise InvalidValue(
+            "source", path, "must start with a line of column names, each once", "add a header line"
+        )
+    return names
+
+
+def delimiter(line: str) -> str:
+    """What separates the names in a header line: the most frequent of comma, semicolon, tab and bar."""
+    return max(",;\t|", key=line.count)
+
+
+def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """The files that a path, a glob or a list of paths stands for, in order."""
+    parts = [source] if isinstance(source, str | os.PathLike) else list(source)
+    found: list[str] = []
+    for part in (os.fspath(given) for given in parts):
+        if "://" in part:
+            raise InvalidValue("source", part, "must be a file on this machine", "download it first")
+        matches = [part] if os.path.exists(part) else sorted(glob.glob(part, recursive=True))
+        if not matches:
+            raise InvalidValue("source", part, "does not exist", "check the path or the pattern")
+        found.extend(matches)
+    for path in found:
+        if os.path.isdir(path):
+            raise InvalidValue("source", path, "is a directory", f"write {path}/*.parquet")
+        if not path.lower().endswith(CSV + PARQUET):
+            endings = ", ".join(CSV + PARQUET)
+            raise InvalidValue(
+                "source", path, f"must end in one of {endings}", "or pass a frame or Ibis table"
+            )
+        if not os.access(path, os.R_OK):
+            raise InvalidValue("source", path, "cannot be read", "check its permissions")
+    return found
+
+
+def _files(source: Any) -> Source:
+    paths = paths_of(source)
+    name = Path(paths[0]).name + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+    endings = {path.lower().endswith(PARQUET) for path in paths}
+    if len(endings) > 1:
+        raise InvalidValue(
+            "source", source, "must be all CSV or all Parquet", "make two datasets and union them"
+        )
+    engine, parquet = default_engine(), endings == {True}
+    with quiet():
+        table = _parquet(engine.backend, paths) if parquet else _csv(engine.backend, paths)
+    return Source(name, table, engine, text_file=not parquet)
+
+
+def _parquet(backend: Any, paths: list[str]) -> Any:
+    kinds: dict[str, tuple[Any, ...]] = {}
+    for path in paths:
+        try:
+            import pyarrow.parquet
+
+            schema = pyarrow.parquet.read_schema(path)
+        except Exception as problem:  # Arrow's errors are of many classes; none of them has seen a row
+            raise _unreadable(path, problem) from None
+        kinds[path] = tuple(zip(schema.names, map(str, schema.types), strict=True))
+    _refuse_different(kinds)
+    return backend.read_parquet(paths, table_name=_fresh_name())
+
+
+def _csv(backend: Any, paths: list[str]) -> Any:
+    headers = {path: tuple(header(path)) for path in paths}
+    _refuse_different(headers)
+    opener = gzip.open if paths[0].endswith(".gz") else open
+    with opener(paths[0], "rt", encoding="utf-8-sig", newline="") as file:
+        separator = delimiter(file.readline())
+    # Nothing is sniffed, and a malformed line is dropped instead of raising an error that quotes it.
+    return backend.read_csv(
+        paths,
+        table_name=_fresh_name(),
+        columns=dict.fromkeys(headers[paths[0]], "VARCHAR"),
+        auto_detect=False, header=True, delim=separator, quote='"', escape='"',
+        null_padding=True, ignore_errors=True, strict_mode=False,
+    )  # fmt: skip
+
+
+def _frame(source: Any) -> Source:
+    """pandas, polars or Arrow, handed to DuckDB as Arrow without a copy where that is possible."""
+    import pyarrow
+
+    failed = False
+    table: Any = None
+    kind = f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
+    try:
+        if isinstance(source, pyarrow.Table):
+            table = source
+        elif kind.startswith("pandas."):
+            table = pyarrow.Table.from_pandas(source, preserve_index=False)
+        elif kind == "polars.DataFrame":
+            table = source.to_arrow()
+    except (pyarrow.ArrowException, TypeError, ValueError):
+        failed = True  # raised below: Arrow's own words quote a cell, and would hang on as the context
+    if failed:
+        raise InvalidData("source", "a column holds values of several types", "give each column one type")
+    if table is None:
+        raise InvalidValue(
+            "source", type(source), "must be a path, a pandas, polars or Arrow table, or an Ibis table",
+            "for a lazy frame, collect() it",
+        )  # fmt: skip
+    engine, name = default_engine(), _fresh_name()
+    engine.backend.con.register(name, table)
+    with quiet():
+        return Source(kind, engine.backend.table(name), engine)
+
+
+def _ibis_table(table: Any) -> Source:
+    import ibis
+    import ibis.expr.operations as ops
+
+    operation = table.op()
+    if isinstance(operation, ops.InMemoryTable):
+        return _frame(table.to_pyarrow())
+    if not isinstance(operation, ops.DatabaseTable):
+        # A limit, a window or an aggregate in there could let one person's rows decide about another's.
+        raise InvalidValue(
+            "source", type(operation).__name__, "must be a table or a view of the engine, not a computation on one",
+            "pass the table, and use where, derive and join of the dataset",
+        )  # fmt: skip
+    backend = ibis.get_backend(table)
+    return Source(operation.name, table, engine_of(backend))
+
+
+def _refuse_different(facts: dict[str, tuple[Any, ...]]) -> None:
+    first = next(iter(facts))
+    for path, fact in facts.items():
+        if fact != facts[first]:
+            raise InvalidValue(
+                "source",
+                path,
+                f"has other columns than {Path(first).name}",
+                "make two datasets and union them",
+            )
+
+
+def _unreadable(path: str, problem: Exception) -> InvalidValue:
+    reason = getattr(problem, "strerror", None) or type(problem).__name__
+    return InvalidValue("source", path, f"cannot be read ({reason})", "check the file")
+
+
+def _is_list_of_paths(source: Any) -> bool:
+    return (
+        isinstance(source, list | tuple)
+        and bool(source)
+        and all(isinstance(part, str | os.PathLike) for part in source)
+    )
+
+
+def _fresh_name() -> str:
+    return f"farthing_{next(_names)}"

@@ -1,0 +1,39 @@
+"""Transformations: each turns a table into a table, a schema into a schema, and knows its stability.
+
+A step looks at rows one at a time, or at the rows of one unit, never further: that is what makes its stability a
+number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from farthing.data.schema import Schema
+from farthing.data.stability import Link
+
+
+@dataclass(frozen=True)
+class Run:
+    """What holds for one query: the secret key of its sample."""
+
+    key: str
+
+
+class Step(Protocol):
+    """One transformation."""
+
+    drops: ClassVar[bool]
+    """Whether rows may leave: then the number of rows is not public, even if that of the source is."""
+
+    def schema(self, before: Schema) -> Schema:
+        """The columns afterwards."""
+        ...
+
+    def link(self, rows: int) -> Link:
+        """The stability, given how many rows a unit has before."""
+        ...
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """The Ibis table afterwards."""
+        ...

@@ -1,0 +1,126 @@
+"""Steps that change how far a unit reaches: more rows from one row, from a second table, or only a sample of units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from farthing.data.bounding import unit_columns
+from farthing.data.expressions import read_column
+from farthing.data.schema import Domain, Schema
+from farthing.data.stability import Link, rounded_up
+from farthing.data.steps import Run
+
+if TYPE_CHECKING:
+    from farthing.data.dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Explode:
+    """One row for each of the first `limit` elements of a column of lists."""
+
+    column: str
+    limit: int
+    domain: Domain
+    drops: ClassVar[bool] = True
+
+    def schema(self, before: Schema) -> Schema:
+        """The column now holds one element."""
+        return before.with_column(self.column, self.domain)
+
+    def link(self, rows: int) -> Link:
+        """`limit`-stable: a row becomes that many rows at most."""
+        title = f"explode {self.column}, at most {self.limit} a row"
+        return Link(title, f"x {self.limit}", rows * self.limit, f"a row becomes {self.limit} rows at most")
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """The list is cut before it is unnested, and its elements are read by their domain after."""
+        cut = table.mutate(**{self.column: table[self.column][: self.limit]})
+        each = cut.unnest(self.column)
+        return each.mutate(**{self.column: read_column(each[self.column], self.domain)})
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A secret sample of units; it is drawn where the table is opened, so that a unit comes or stays away whole."""
+
+    probability: Fraction
+    drops: ClassVar[bool] = True
+
+    def schema(self, before: Schema) -> Schema:
+        """As it was."""
+        return before
+
+    def link(self, rows: int) -> Link:
+        """1-stable, and cheaper than that: the accountant prices `Sampled`."""
+        share = f"{rounded_up(self.probability):.6g}"
+        return Link(
+            f"sample {share}", "sampled", rows, f"a unit is in the sample with probability {share}, in secret"
+        )
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """Nothing more to do here."""
+        return table
+
+
+@dataclass(frozen=True)
+class Union:
+    """The rows of two datasets, one after the other."""
+
+    other: Dataset
+    drops: ClassVar[bool] = False
+
+    def schema(self, before: Schema) -> Schema:
+        """The same columns in both."""
+        return before
+
+    def link(self, rows: int) -> Link:
+        """Rows of one unit in both tables add up."""
+        more = self.other.rows_per_unit
+        return Link(
+            f"union with {self.other.name}",
+            f"+ {more}",
+            rows + more,
+            f"a unit may have {more} rows there as well",
+        )
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """UNION ALL."""
+        other = self.other.table(run)
+        return table.union(other.select(*table.columns), distinct=False)
+
+
+@dataclass(frozen=True)
+class JoinOnUnit:
+    """Each row of a unit beside each row that the same unit has in another dataset."""
+
+    other: Dataset
+    keep: bool
+    drops: ClassVar[bool] = True
+
+    def schema(self, before: Schema) -> Schema:
+        """The columns of both."""
+        for name in self.other.schema:
+            before = before.with_column(name, self.other.schema[name])
+        return before
+
+    def link(self, rows: int) -> Link:
+        """Rows of one unit in both tables multiply, and nobody else's are touched."""
+        more = self.other.rows_per_unit
+        return Link(
+            f"join {self.other.name} on the unit", f"x {more}", rows * more,
+            f"each row meets {more} rows of the same unit at most, and no other unit's",
+        )  # fmt: skip
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """An inner or left join on the columns of the unit."""
+        units = unit_columns(len(self.other.unit))
+        other = self.other.table(run)
+        renamed = other.select(
+            **{f"__farthing_right_{name}": other[name] for name in units},
+            **{name: other[name] for name in self.other.schema},
+        )
+        matches = [table[name] == renamed[f"__farthing_right_{name}"] for name in units]
+        joined = table.join(renamed, matches, how="left" if self.keep else "inner")
+        return joined.select(*table.columns, *self.other.schema)

@@ -1,0 +1,222 @@
+"""Steps that look at one row at a time: none of them gives a unit more rows than it had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from farthing.data.aggregates.edges import labels_of, place_of
+from farthing.data.expressions import Expression
+from farthing.data.schema import Categories, Dates, Domain, Integers, Reals, Schema
+from farthing.data.stability import Link
+from farthing.data.steps import Run
+
+EACH_ROW = "every row is changed by itself"
+
+
+@dataclass(frozen=True)
+class Where:
+    """Rows for which a predicate is true; unknown is not true."""
+
+    predicate: Expression
+    drops: ClassVar[bool] = True
+
+    def schema(self, before: Schema) -> Schema:
+        """As it was."""
+        return before
+
+    def link(self, rows: int) -> Link:
+        """A filter is 1-stable."""
+        return Link(f"where {self.predicate.text}", "x 1", rows, "every row is kept or dropped by itself")
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """WHERE drops a row whose predicate is NULL, on every engine."""
+        return table.filter(self.predicate.to_ibis(table, cells_read=True))
+
+
+@dataclass(frozen=True)
+class Derive:
+    """New columns from expressions over the old ones, all computed from the same row."""
+
+    columns: tuple[tuple[str, Expression], ...]
+    drops: ClassVar[bool] = False
+
+    def schema(self, before: Schema) -> Schema:
+        """With the new columns."""
+        for name, expression in self.columns:
+            before = before.with_column(name, expression.domain)
+        return before
+
+    def link(self, rows: int) -> Link:
+        """A map is 1-stable."""
+        text = ", ".join(f"{name} = {expression.text}" for name, expression in self.columns)
+        return Link(f"derive {text}", "x 1", rows, EACH_ROW)
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """Total on every engine, and within its bounds."""
+        return table.mutate(
+            **{name: expression.to_ibis(table, cells_read=True) for name, expression in self.columns}
+        )
+
+
+@dataclass(frozen=True)
+class Clip:
+    """Columns moved into narrower bounds."""
+
+    bounds: tuple[tuple[str, Domain], ...]
+    drops: ClassVar[bool] = False
+
+    def schema(self, before: Schema) -> Schema:
+        """With the narrower bounds."""
+        for name, domain in self.bounds:
+            before = before.with_column(name, domain)
+        return before
+
+    def link(self, rows: int) -> Link:
+        """A map is 1-stable."""
+        text = ", ".join(f"{name} to {_shown(domain)}" for name, domain in self.bounds)
+        return Link(f"clip {text}", "x 1", rows, EACH_ROW)
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """By comparison with the two bounds."""
+        return table.mutate(**{name: _clipped(table[name], domain) for name, domain in self.bounds})
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Columns of numbers or dates turned into categories by public edges."""
+
+    edges: tuple[tuple[str, tuple[Any, ...], Domain], ...]
+    drops: ClassVar[bool] = False
+
+    def schema(self, before: Schema) -> Schema:
+        """With the names of the cells as categories."""
+        for name, edges, domain in self.edges:
+            before = before.with_column(name, Categories(labels_of(edges, domain)))
+        return before
+
+    def link(self, rows: int) -> Link:
+        """A map is 1-stable."""
+        text = ", ".join(f"{name} into {len(edges) - 1}" for name, edges, _ in self.edges)
+        return Link(f"bin {text}", "x 1", rows, EACH_ROW)
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """The name of the cell that a value lies in."""
+        return table.mutate(
+            **{
+                name: _named(place_of(table[name], edges, domain), labels_of(edges, domain))
+                for name, edges, domain in self.edges
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Select:
+    """Some of the columns."""
+
+    columns: tuple[str, ...]
+    drops: ClassVar[bool] = False
+
+    def schema(self, before: Schema) -> Schema:
+        """Those columns."""
+        return Schema({name: before[name] for name in self.columns})
+
+    def link(self, rows: int) -> Link:
+        """A map is 1-stable."""
+        return Link(f"select {', '.join(self.columns)}", "x 1", rows, EACH_ROW)
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """Those columns, and the unit."""
+        from farthing.data.bounding import UNIT
+
+        return table.select(*(name for name in table.columns if name.startswith(UNIT)), *self.columns)
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Columns looked up in a public table by keys that stand there once."""
+
+    keys: tuple[str, ...]
+    entries: tuple[tuple[tuple[Any, ...], tuple[Any, ...]], ...]
+    columns: tuple[tuple[str, Domain], ...]
+    keep: bool
+    drops: ClassVar[bool] = True
+
+    def schema(self, before: Schema) -> Schema:
+        """With the columns of the public table."""
+        for name, domain in self.columns:
+            before = before.with_column(name, domain)
+        return before
+
+    def link(self, rows: int) -> Link:
+        """Keys are unique, so a row finds one partner at most."""
+        title = f"join a public table on {', '.join(self.keys)}"
+        return Link(title, "x 1", rows, "each key stands once in the public table")
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """A CASE over the public keys: nothing has to be written to the engine."""
+        import ibis
+
+        matches = [_matches(table, self.keys, values) for values, _ in self.entries]
+        found = {}
+        for place, (name, domain) in enumerate(self.columns):
+            kind = _kind(domain)
+            branches = [
+                (match, ibis.null(kind) if entry[place] is None else ibis.literal(entry[place], kind))
+                for match, (_, entry) in zip(matches, self.entries, strict=True)
+            ]
+            found[name] = ibis.cases(*branches, else_=ibis.null(kind))
+        if not self.keep:
+            known = ibis.cases(*((match, ibis.literal(True)) for match in matches), else_=ibis.literal(False))
+            found["__farthing_known"] = known
+        joined = table.mutate(**found)
+        return joined if self.keep else joined.filter(joined["__farthing_known"]).drop("__farthing_known")
+
+
+def narrowed(domain: Domain, wanted: Domain) -> Domain:
+    """The domain of values of one domain after clipping them to another of the same kind."""
+
+    def inside(bound: Any) -> Any:
+        return min(max(bound, wanted.lower), wanted.upper)  # type: ignore[union-attr]
+
+    return type(domain)(inside(domain.lower), inside(domain.upper))  # type: ignore[union-attr,call-arg]
+
+
+def _clipped(value: Any, domain: Domain) -> Any:
+    import ibis
+
+    kind = _kind(domain)
+    lower, upper = ibis.literal(domain.lower, kind), ibis.literal(domain.upper, kind)  # type: ignore[union-attr]
+    return ibis.cases((value < lower, lower), (value > upper, upper), else_=value)
+
+
+def _named(place: Any, labels: tuple[str, ...]) -> Any:
+    import ibis
+
+    return ibis.cases(
+        *((place == number, ibis.literal(label)) for number, label in enumerate(labels)),
+        else_=ibis.null("string"),
+    )
+
+
+def _matches(table: Any, keys: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    import ibis
+
+    return ibis.and_(*(table[key] == value for key, value in zip(keys, values, strict=True)))
+
+
+def _kind(domain: Domain) -> str:
+    if isinstance(domain, Integers):
+        return "int64"
+    if isinstance(domain, Reals):
+        return "float64"
+    if isinstance(domain, Dates):
+        return "date"
+    if isinstance(domain, Categories):
+        first = domain.values[0]
+        return "boolean" if isinstance(first, bool) else "int64" if isinstance(first, int) else "string"
+    return "boolean"
+
+
+def _shown(domain: Domain) -> str:
+    return f"[{domain.lower}, {domain.upper}]"  # type: ignore[union-attr]

@@ -1,0 +1,263 @@
+"""Removing or replacing a unit never moves an aggregate by more than the claimed sensitivity, whatever the chain.
+
+Random tables and random chains of transformations run on DuckDB. A unit has at most `max_rows` rows here, so that the
+choice of rows is not left to chance and the same chain can be run on both neighbours; that the bound holds for units
+with more rows is `test_bounding.py`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farthing.data import (
+    CellCounts,
+    Count,
+    CrossProducts,
+    Dataset,
+    Histogram,
+    Moments,
+    OrderCounts,
+    Sum,
+    dataset,
+)
+from farthing.data.sensitivity import Sensitivity, sensitivity_of_rows
+
+DAYS = (datetime.date(2020, 1, 1), datetime.date(2020, 3, 1))
+SCHEMA = {
+    "sex": ["F", "M"],
+    "age": (-5, 20),
+    "bmi": (-2.0, 3.5),
+    "smoker": bool,
+    "day": DAYS,
+    "codes": ["a", "b", "ü"],
+}
+TYPES = pa.schema(
+    [
+        ("person", pa.int64()), ("sex", pa.string()), ("age", pa.int64()), ("bmi", pa.float64()),
+        ("smoker", pa.bool_()), ("day", pa.date32()), ("codes", pa.list_(pa.string())),
+    ]
+)  # fmt: skip
+OTHER = pa.schema([("person", pa.int64()), ("visits", pa.int64()), ("ward", pa.string())])
+
+numbers = st.sampled_from(
+    [None, math.nan, math.inf, -math.inf, 0.0, -0.0, 0.1, -2.0, 3.5, 1e300, -7.25, 1.75]
+) | st.floats(-3, 5)
+rows = st.fixed_dictionaries(
+    {
+        "sex": st.sampled_from(["F", "M", "X", None]),
+        "age": st.none() | st.integers(-30, 40),
+        "bmi": numbers,
+        "smoker": st.sampled_from([True, False, None]),
+        "day": st.none() | st.dates(datetime.date(2019, 12, 1), datetime.date(2020, 4, 1)),
+        "codes": st.none() | st.lists(st.sampled_from(["a", "b", "ü", "?"]), max_size=4),
+    }
+)
+visits = st.fixed_dictionaries(
+    {"visits": st.none() | st.integers(-3, 9), "ward": st.sampled_from(["N", "S", "?", None])}
+)
+predicates = st.sampled_from(
+    [
+        "age >= 3", "bmi < 1.5", "sex = 'F'", "smoker", "not smoker or age > 0", "bmi is null", "age between 0 and 9",
+        "day < date '2020-02-01'", "sex in ('F', 'M') and bmi / age > 0",
+    ]
+)  # fmt: skip
+derivations = st.sampled_from(
+    [
+        {"new": "age * 2 - 1"}, {"new": "coalesce(bmi, 0.5) * age"}, {"new": "case when smoker then age else -age end"},
+        {"new": ("bmi / age", (-1.0, 1.0))}, {"new": "abs(bmi) + 1"},
+    ]
+)  # fmt: skip
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> list[tuple[str, Any]]:
+    """Names of methods and their arguments, in an order that makes sense."""
+    steps: list[tuple[str, Any]] = []
+    if draw(st.booleans()):
+        steps.append(("where", draw(predicates)))
+    if draw(st.booleans()):
+        steps.append(("derive", draw(derivations)))
+    if draw(st.booleans()):
+        steps.append(("clip", {"age": draw(st.sampled_from([(0, 10), (-3, 3), (30, 40), (7, 7)]))}))
+    if draw(st.booleans()):
+        steps.append(("explode", draw(st.integers(1, 3))))
+    if draw(st.booleans()):
+        steps.append(("public", draw(st.sampled_from(["inner", "left"]))))
+    if draw(st.booleans()):
+        steps.append(("union", draw(predicates)))
+    if draw(st.booleans()):
+        steps.append(("join", (draw(st.sampled_from(["inner", "left"])), draw(st.integers(1, 2)))))
+    if draw(st.booleans()):
+        steps.append(("bin", {"bmi": draw(st.sampled_from([3, [0.0, 1.0]]))}))
+    if draw(st.booleans()):
+        steps.append(("where", draw(st.sampled_from(["sex = 'M'", "age > 1", "age is not null"]))))
+    return steps
+
+
+def run(chain: list[tuple[str, Any]], people: Dataset, other: Dataset | None) -> Dataset:
+    """The chain on a dataset."""
+    for name, argument in chain:
+        if name == "where":
+            people = people.where(argument)
+        elif name in ("derive", "clip", "bin"):
+            people = getattr(people, name)(**argument)
+        elif name == "explode":
+            people = people.explode("codes", limit=argument)
+        elif name == "public":
+            table = [{"sex": "F", "weight": 1.5}, {"sex": "M", "weight": -2.0}]
+            people = people.join(table, on="sex", how=argument)
+        elif name == "union":
+            people = people.union(people.where(argument))
+        elif other is not None:
+            people = people.join(other, how=argument[0])
+    return people
+
+
+def aggregates_for(people: Dataset) -> dict[str, Any]:
+    """All kinds of aggregates on the columns that are left."""
+    found: dict[str, Any] = {
+        "count": Count(),
+        "present": Count("age", by="sex"),
+        "cells": CellCounts(["sex", "smoker"]),
+        "sum": Sum("age"),
+        "sum by": Sum("age", by=["sex"], where="smoker"),
+        "moments": Moments("age", powers=(0, 1, 2, 3), by="smoker"),
+        "days": Histogram("day", cells=5, by="sex"),
+        "ranks": OrderCounts("age", grid=[0, 3, 9]),
+    }
+    for name in ("bmi", "new", "weight", "visits"):
+        if name in people.schema and hasattr(people.schema[name], "lower"):
+            found[f"sum of {name}"] = Sum(name, grid=2**-3)
+            found[f"products of {name}"] = CrossProducts(["age", name], grids={name: 2**-2})
+            domain: Any = people.schema[name]
+            found[f"parts of {name}"] = Histogram(name, cells=3 if domain.lower < domain.upper else 1)
+    for name in ("bmi", "codes", "ward"):
+        if name in people.schema and hasattr(people.schema[name], "values"):
+            found[f"cells of {name}"] = CellCounts([name])
+    return found
+
+
+def table_of(units: dict[int, list[dict[str, Any]]], schema: pa.Schema) -> pa.Table:
+    flat = [{"person": unit, **row} for unit, own in units.items() for row in own]
+    return pa.Table.from_pylist(flat, schema=schema)
+
+
+def refuse_beyond(before: np.ndarray, after: np.ndarray, claim: Sensitivity, what: str) -> None:
+    change = [abs(int(a) - int(b)) for a, b in zip(before.reshape(-1), after.reshape(-1), strict=True)]
+    assert max(change, default=0) <= claim.linf, f"{what}: linf"
+    assert sum(change) <= claim.l1, f"{what}: l1"
+    assert sum(c * c for c in change) <= claim.l2_squared, f"{what}: l2"
+    assert sum(1 for c in change if c) <= claim.l0, f"{what}: l0"
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Any, ...]:
+    """A chain, two neighbouring tables of people and of visits, and the facts declared about them."""
+    by_row = draw(st.booleans())
+    most = 1 if by_row else draw(st.integers(1, 3))
+    own = st.lists(rows, max_size=most) if not by_row else st.lists(rows, min_size=1, max_size=1)
+    units = dict(enumerate(draw(st.lists(own, max_size=5))))
+    changed = dict(units)
+    neighbours = draw(st.sampled_from(["add-remove", "replace"]))
+    leaving = draw(own)
+    units = {**units, 99: leaving}
+    if neighbours == "replace":
+        changed[99] = draw(own)
+    chain = draw(chains())
+    limit = next((argument[1] for name, argument in chain if name == "join"), 1)
+    second = st.lists(visits, max_size=limit)
+    more = {unit: draw(second) for unit in units}
+    more_changed = {unit: more[unit] for unit in changed if unit != 99}
+    if neighbours == "replace":
+        more_changed[99] = draw(second)
+    return chain, by_row, most, limit, neighbours, units, changed, more, more_changed
+
+
+def answers(case: tuple[Any, ...], people: Any, others: Any) -> tuple[Dataset, dict[str, Any]]:
+    chain, by_row, most, limit, neighbours, *_ = case
+    unit: dict[str, Any] = {} if by_row else {"unit": "person", "max_rows": most}
+    base = dataset(
+        table_of(people, TYPES),
+        schema=SCHEMA,
+        neighbours=neighbours,
+        rows=sum(map(len, people.values())) if by_row else None,
+        **unit,
+    )
+    other = None
+    if not by_row:
+        other = dataset(
+            table_of(others, OTHER), unit="person", max_rows=limit, neighbours=neighbours,
+            schema={"visits": (-1, 5), "ward": ["N", "S"]},
+        )  # fmt: skip
+    whole = run(chain, base, other)
+    return whole, whole.exact(aggregates_for(whole))
+
+
+def check(case: tuple[Any, ...]) -> None:
+    *_, units, changed, more, more_changed = case
+    whole, before = answers(case, units, more)
+    _, after = answers(case, changed, more_changed)
+    for name, aggregate in aggregates_for(whole).items():
+        refuse_beyond(before[name], after[name], whole.sensitivity(aggregate), name)
+
+
+@settings(max_examples=25)
+@given(cases())
+def test_no_unit_moves_an_aggregate_beyond_its_sensitivity(case: tuple[Any, ...]) -> None:
+    check(case)
+
+
+@pytest.mark.slow
+@settings(max_examples=100)
+@given(cases())
+def test_no_unit_moves_an_aggregate_beyond_its_sensitivity_in_thousands_of_chains(
+    case: tuple[Any, ...],
+) -> None:
+    check(case)
+
+
+@given(
+    st.integers(1, 3),
+    st.lists(st.tuples(st.integers(-4, 0), st.integers(0, 4)), min_size=1, max_size=3),
+    st.integers(1, 2),
+    st.sampled_from(["add-remove", "replace"]),
+)
+@settings(max_examples=50)
+def test_sensitivity_of_rows_is_sound_and_tight_for_corner_vectors(
+    cells: int, ranges: list[tuple[int, int]], count: int, neighbours: str
+) -> None:
+    """Against every pair of sums of `count` vectors from the corners of the ranges: the convex hull is theirs."""
+    from itertools import combinations_with_replacement, product
+
+    corners = [np.zeros((cells, len(ranges)), dtype=int)]
+    for cell in range(cells):
+        for ends in product(*ranges):
+            vector = np.zeros((cells, len(ranges)), dtype=int)
+            vector[cell] = ends
+            corners.append(vector)
+    sums = {
+        tuple(sum(chosen, np.zeros((cells, len(ranges)), dtype=int)).reshape(-1).tolist())
+        for chosen in combinations_with_replacement(corners, count)
+    }
+    sums_b = sums if neighbours == "replace" else {(0,) * (cells * len(ranges))}
+    claim = sensitivity_of_rows(cells, ranges, count, neighbours)
+    worst = {"linf": 0, "l1": 0, "l2_squared": 0, "l0": 0}
+    for a in sums:
+        for b in sums_b:
+            change = [abs(x - y) for x, y in zip(a, b, strict=True)]
+            worst["linf"] = max(worst["linf"], max(change))
+            worst["l1"] = max(worst["l1"], sum(change))
+            worst["l2_squared"] = max(worst["l2_squared"], sum(c * c for c in change))
+            worst["l0"] = max(worst["l0"], sum(1 for c in change if c))
+    assert worst["linf"] == claim.linf
+    assert worst["l1"] == claim.l1
+    assert worst["l2_squared"] == claim.l2_squared
+    assert worst["l0"] <= claim.l0
