@@ -1,0 +1,244 @@
+"""PostgreSQL: queries in read-only transactions, stopped on the server, with errors that hold no cell and no password.
+
+A role that may SELECT from the table is enough: farthing creates nothing, not even a temporary table.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from farthing.data.engines.exact_values import exact_rows
+from farthing.errors import EngineError, InvalidValue
+
+__all__ = ["PostgresEngine", "postgres_table"]
+
+T = TypeVar("T")
+
+CONNECT_TIMEOUT = 10  # seconds until a server that does not answer is called dead
+CANCEL_TIMEOUT = 5.0  # seconds for the server to hear that a query is not wanted any more
+
+# By the first two characters of SQLSTATE, the standard's class of a failure; the text of the failure is never read.
+_WAY_OUT: Mapping[str, str] = {
+    "08": "the connection is gone: check that the server runs, and open the table again",
+    "25": "the transaction was ended by the server: try again",
+    "28": "the role was refused: check its name and password",
+    "40": "the server gave way to another transaction: try again",
+    "42": "the table or a column is not there, or the role may not SELECT from it: ask its owner for GRANT SELECT",
+    "53": "the server has no memory, disk or connections left: try again when it has",
+    "54": "the query is too large for the server: ask for fewer statistics at a time",
+    "57": "the query was stopped: by Ctrl-C, by statement_timeout, or because the server was shut down",
+    "58": "the server could not read its own files: its log says which",
+    "XX": "the server met a fault of its own: its log says which",
+}
+_LOST = "the connection is gone: check that the server runs, and open the table again"
+_UNKNOWN = "the server's log says why; its words may quote a row, so they are not shown here"
+
+# By identity, as for DuckDB: Ibis calls two connections equal when they were opened with equal arguments.
+_engines: weakref.WeakValueDictionary[int, PostgresEngine] = weakref.WeakValueDictionary()
+_making = threading.Lock()
+
+
+class PostgresEngine:
+    """One connection; queries take turns on it, each in a read-only transaction of its own."""
+
+    name = "postgres"
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+        self._turn = threading.Lock()
+
+    @staticmethod
+    def around(backend: Any) -> PostgresEngine:
+        """The engine of a backend, always the same one."""
+        with _making:
+            engine = _engines.get(id(backend))
+            if engine is None:
+                _engines[id(backend)] = engine = PostgresEngine(backend)
+            return engine
+
+    def sql(self, expression: Any) -> str:
+        """The text that PostgreSQL runs."""
+        return str(self.backend.compile(expression))
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run and fetch. A sum of integers is a `numeric` here; it comes back as a Python integer, not as a float."""
+        connection = self.backend.con
+
+        def fetched() -> list[tuple[Any, ...]]:
+            with self._turn, connection.transaction(), connection.cursor() as cursor:
+                # Whatever the role may do elsewhere, this query cannot write.
+                cursor.execute("SET TRANSACTION READ ONLY")
+                return exact_rows(cursor.execute(sql).fetchall())
+
+        return _with_safe_errors(fetched)
+
+    def cancel(self) -> None:
+        """Ask the server, over a second connection, to stop the running query."""
+        _with_safe_errors(lambda: self.backend.con.cancel_safe(timeout=CANCEL_TIMEOUT))
+
+    def progress(self) -> float | None:
+        """PostgreSQL does not say how far a SELECT is."""
+        return None
+
+    def digest(self, text: Any) -> Any:
+        """encode(sha256(convert_to(text, 'UTF8')), 'hex'): the bytes of UTF-8, whatever the database is stored in."""
+        import ibis
+
+        builtin = ibis.udf.scalar.builtin
+        convert_to = builtin(
+            lambda text, encoding: None, name="convert_to", signature=(("string", "string"), "binary")
+        )
+        sha256 = builtin(lambda data: None, name="sha256", signature=(("binary",), "binary"))
+        encode = builtin(lambda data, as_: None, name="encode", signature=(("binary", "string"), "string"))
+        return encode(sha256(convert_to(text, "UTF8")), "hex")
+
+    def token(self) -> Any:
+        """gen_random_uuid(): 122 random bits."""
+        import ibis
+
+        return ibis.uuid().cast("string")
+
+
+def postgres_table(url: str, table: str, *, timeout: float | None = None) -> Any:
+    """The Ibis table at `postgresql://role@host:port/database`, opened for reading only.
+
+    The password comes from the address or, better, from where libpq looks: `PGPASSWORD` or `~/.pgpass`. `table` may
+    name its schema (`registry.people`); `timeout` is the longest a query may take, in seconds, by the server's clock.
+    Nothing but the names and types of the columns is read. Errors never hold the password.
+
+    >>> postgres_table("postgresql://reader@127.0.0.1:1/registry", "people")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.EngineError: postgres failed (no server answers at 127.0.0.1:1); start it, or check the address.
+    """
+    address = _address(url)
+    schema, name = _table_name(table)
+    options = {
+        "application_name": "farthing",
+        "connect_timeout": CONNECT_TIMEOUT,
+        # A server that vanished without a word is noticed after a minute, not after two hours.
+        "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
+        "options": f"-c default_transaction_read_only=on -c statement_timeout={_milliseconds(timeout)}",
+    }  # fmt: skip
+    backend = _connected(address, options)
+    return _table(backend, schema, name, table)
+
+
+def _connected(address: dict[str, Any], options: Mapping[str, Any]) -> Any:
+    try:
+        import ibis
+        import psycopg
+
+        connect = ibis.postgres.connect
+    except ImportError:
+        connect = None
+    if connect is None:
+        raise EngineError(
+            "postgres", "its driver is not installed", "pip install 'farthing[postgres]', or install psycopg"
+        )
+    try:
+        return connect(**address, **options)
+    except psycopg.Error as error:
+        refusal = _refusal(error, address)
+    except UnicodeError:  # a host name that cannot be one
+        refusal = EngineError("postgres", "the host has no valid name", "check the address")
+    raise refusal  # outside of the handler, so that nothing of the driver's error travels along
+
+
+def _table(backend: Any, schema: str | None, name: str, shown: str) -> Any:
+    from ibis.common.exceptions import TableNotFound
+
+    try:
+        return _with_safe_errors(lambda: backend.table(name, database=schema))
+    except TableNotFound:
+        pass  # said below, without Ibis's words
+    raise InvalidValue(
+        "table", shown, "must be a table that this role may read", "ask its owner for GRANT SELECT"
+    )
+
+
+def _address(url: str) -> dict[str, Any]:
+    """The parts of the address. A refused address is not shown: it may hold a password."""
+    way_out = "write postgresql://role@host:port/database"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise InvalidValue(
+            "url", "postgresql://...", "must have a port between 0 and 65535", way_out
+        ) from None
+    if parts.scheme not in ("postgresql", "postgres"):
+        raise InvalidValue("url", f"{parts.scheme}://...", "must begin with postgresql://", way_out)
+    database = unquote(parts.path.lstrip("/"))
+    if parts.query or parts.fragment or "/" in database:
+        raise InvalidValue("url", "postgresql://...", "must end with the name of the database", way_out)
+    found = {
+        "host": parts.hostname,
+        "port": port or 5432,
+        "user": unquote(parts.username) if parts.username else None,
+        "password": unquote(parts.password) if parts.password else None,
+        "database": database or None,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _table_name(table: str) -> tuple[str | None, str]:
+    schema, dot, name = table.rpartition(".")
+    if not name or (dot and not schema):
+        raise InvalidValue("table", table, "must be a name such as people or registry.people")
+    return schema or None, name
+
+
+def _milliseconds(timeout: float | None) -> int:
+    if timeout is None:
+        return 0  # what PostgreSQL calls no limit
+    if not 0.001 <= timeout <= 2_000_000:
+        raise InvalidValue(
+            "timeout", timeout, "must be between 0.001 and 2,000,000 seconds", "or None for no limit"
+        )
+    return math.ceil(timeout * 1000)
+
+
+def _refusal(error: Any, address: Mapping[str, Any]) -> EngineError:
+    """Why no connection came about. No row has been read yet; still only known phrases are looked for."""
+    text = str(error)
+    role, database = address.get("user", "this user"), address.get("database", "its default")
+    place = f"{address.get('host', 'the local socket')}:{address['port']}"
+    if "password authentication failed" in text or "no password supplied" in text:
+        return EngineError(
+            "postgres",
+            f"the password of role {role} was refused",
+            "set PGPASSWORD, or write it into ~/.pgpass",
+        )
+    if "does not exist" in text and "database" in text:
+        return EngineError("postgres", f"there is no database {database} at {place}", "check the address")
+    if "pg_hba.conf" in text or "not permitted to log in" in text:
+        return EngineError(
+            "postgres", f"the server does not let role {role} in", "ask its owner for a line in pg_hba.conf"
+        )
+    if "too many" in text:
+        return EngineError("postgres", f"the server at {place} has no connection left", _WAY_OUT["53"])
+    return EngineError("postgres", f"no server answers at {place}", "start it, or check the address")
+
+
+def _with_safe_errors(call: Callable[[], T]) -> T:
+    """The driver's errors as ours: their class and what to do, without their text."""
+    import psycopg
+
+    try:
+        return call()
+    except psycopg.Error as error:
+        failure = _failure(error)
+    raise failure  # outside of the handler: inside, the driver's error would be printed with it
+
+
+def _failure(error: Any) -> EngineError:
+    state = error.sqlstate
+    if state is None:  # no word from the server: the connection itself
+        return EngineError("postgres", "ConnectionLost", _LOST)
+    return EngineError("postgres", type(error).__name__, _WAY_OUT.get(state[:2], _UNKNOWN))

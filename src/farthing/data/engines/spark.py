@@ -1,0 +1,263 @@
+"""Spark through Spark Connect: tagged queries that can be stopped, progress by tasks, errors and logs without cells.
+
+The client needs no Java. The rows stay in the cluster: what comes back is one row per cell of an answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from farthing.data.engines.exact_values import exact_rows
+from farthing.errors import EngineError, InvalidValue
+
+__all__ = ["SparkEngine", "spark_table"]
+
+T = TypeVar("T")
+CONNECT_TIMEOUT = 10.0  # seconds until a server that does not answer is called dead
+CANCEL_TIMEOUT = 10.0  # seconds during which a query that is only starting is told again to stop
+_TIMEOUT_KEY = (
+    "spark.farthing.timeout"  # kept in the Spark session, so that it lives as long as the connection
+)
+
+# By the beginning of Spark's error condition, a word from a fixed catalogue; the text of an error is never read.
+_WAY_OUT = {
+    "OPERATION_CANCELED": "the query was stopped: by Ctrl-C, by its timeout, or by somebody at the cluster",
+    "TABLE_OR_VIEW_NOT_FOUND": "the table is not there any more: check its name",
+    "UNRESOLVED_COLUMN": "a column is not there any more: describe the dataset again",
+    "INSUFFICIENT_PERMISSIONS": "this user may not read the table: ask its owner",
+    "INVALID_HANDLE": "the server was started again, or it closed the session: open the table again",
+    "UNAVAILABLE": "the Spark Connect server is gone: start it, and open the table again",
+    "FAILED_READ_FILE": "a worker cannot read a file of the table: every worker needs the same path",
+}
+_MISSING = ("TableNotFound", "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND")
+_UNKNOWN = "the cluster's log says why; its words may quote a row, so they are not shown here"
+
+_engines: weakref.WeakValueDictionary[int, SparkEngine] = weakref.WeakValueDictionary()
+_making = threading.Lock()
+
+
+class SparkEngine:
+    """One Spark session; queries take turns on it, each under a tag of its own."""
+
+    name = "pyspark"
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+        self._turn = threading.Lock()
+        self._tag: str | None = None
+        self._share: float | None = None
+        self._timeout = _with_safe_errors(lambda: backend._session.conf.get(_TIMEOUT_KEY, None))
+        if hasattr(backend._session, "registerProgressHandler") and hasattr(backend._session, "client"):
+            backend._session.registerProgressHandler(_Listener(self))
+
+    @staticmethod
+    def around(backend: Any) -> SparkEngine:
+        """The engine of a backend, always the same one."""
+        with _making:
+            engine = _engines.get(id(backend))
+            if engine is None:
+                _engines[id(backend)] = engine = SparkEngine(backend)
+            return engine
+
+    def sql(self, expression: Any) -> str:
+        """The text that Spark runs."""
+        return str(self.backend.compile(expression))
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run and fetch; a sum of decimals comes back as a Python integer."""
+        with self._turn:
+            session, tag = self.backend._session, f"farthing-{uuid.uuid4().hex}"
+            timer = threading.Timer(float(self._timeout), self.cancel) if self._timeout else None
+            session.addTag(
+                tag
+            )  # tags belong to a thread: what else runs in this session is not stopped with ours
+            self._tag, self._share = tag, None
+            try:
+                if timer:
+                    timer.start()
+                return _with_safe_errors(lambda: exact_rows(session.sql(sql).collect()))
+            except KeyboardInterrupt:
+                self._interrupt(tag, patience=1.0)  # the client has let go; the cluster would work on
+                raise
+            finally:
+                self._tag = None
+                if timer:
+                    timer.cancel()
+                session.removeTag(tag)
+
+    def cancel(self) -> None:
+        """Stop the running query on the cluster; a task that is in the middle of a batch finishes that batch."""
+        if (tag := self._tag) is not None:
+            self._interrupt(tag, CANCEL_TIMEOUT)
+
+    def _interrupt(self, tag: str, patience: float) -> None:
+        """A query that is still being planned cannot hear it yet, so it is told again until it ends."""
+        until = time.monotonic() + patience
+        while self._tag == tag and time.monotonic() < until:
+            if _with_safe_errors(lambda: self.backend._session.interruptTag(tag)):
+                return
+            time.sleep(0.2)
+
+    def progress(self) -> float | None:
+        """The share of tasks done among the stages known so far; it can fall when Spark plans another stage."""
+        return self._share
+
+    def digest(self, text: Any) -> Any:
+        """sha2(text, 256)."""
+        return text.hexdigest("sha256")
+
+    def token(self) -> Any:
+        """Two rand() side by side: Ibis knows that these differ from row to row, which it does not know of uuid()."""
+        import ibis
+
+        return ibis.random().cast("string") + "/" + ibis.random().cast("string")
+
+
+class _Listener:
+    """Hears of stages and tasks; holds its engine weakly, because the session holds the listener."""
+
+    def __init__(self, engine: SparkEngine) -> None:
+        self._engine = weakref.ref(engine)
+
+    def __call__(
+        self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool
+    ) -> None:
+        engine = self._engine()
+        known = list(stages or [])
+        tasks = sum(stage.num_tasks for stage in known)
+        if engine is not None and tasks:
+            engine._share = min(1.0, sum(stage.num_completed_tasks for stage in known) / tasks)
+
+
+def spark_table(url: str, table: str, *, timeout: float | None = None) -> Any:
+    """The Ibis table `table` of the Spark Connect server at `sc://host:port`.
+
+    The address may carry Spark's own parameters (`sc://host:443/;use_ssl=true;token=...`); errors never show them.
+    `table` may name its catalog and schema (`lake.registry.people`); `timeout` is the longest a query may take, in
+    seconds. Nothing but the names and types of the columns is read.
+
+    >>> spark_table("sc://127.0.0.1:1", "people")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.EngineError: spark failed (no server answers at 127.0.0.1:1); start Spark Connect, or check the ...
+    """
+    host, port = _address(url)
+    if timeout is not None and not 0 < timeout < threading.TIMEOUT_MAX:
+        raise InvalidValue("timeout", timeout, "must be > 0 seconds", "or None for no limit")
+    *place, name = table.split(".")
+    if not all((*place, name)) or len(place) > 2:
+        raise InvalidValue("table", table, "must be a name such as people or registry.people")
+    try:
+        import ibis
+        from pyspark.sql import SparkSession
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        connect = ibis.pyspark.connect
+    except ImportError:
+        connect = None
+    if connect is None:
+        raise EngineError("spark", "its client is not installed", "pip install 'farthing[spark]'")
+    if not _answers(host, port):
+        raise EngineError(
+            "spark", f"no server answers at {host}:{port}", "start Spark Connect, or check the address"
+        )
+
+    def opened() -> Any:
+        session = SparkSession.builder.remote(url).create()
+        # By default the client asks a dead server for ten minutes; with this, for some ten seconds.
+        session.client.set_retry_policies([DefaultPolicy(max_retries=6, max_backoff=3000)])
+        # Overflow and division by zero must be errors and not wrong numbers, whatever the server's default is.
+        session.conf.set("spark.sql.ansi.enabled", "true")
+        if timeout is not None:
+            session.conf.set(_TIMEOUT_KEY, str(timeout))
+        return connect(session).table(name, database=tuple(place) or None)
+
+    try:
+        return _with_safe_errors(opened)
+    except EngineError as failure:
+        if not failure.kind.startswith(_MISSING):
+            raise
+    raise InvalidValue("table", table, "must be a table that this user may read", "SHOW TABLES lists them")
+
+
+def _address(url: str) -> tuple[str, int]:
+    """Host and port. A refused address is not shown: its parameters may hold a token."""
+    way_out = "write sc://host:port"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise InvalidValue("url", "sc://...", "must have a port between 0 and 65535", way_out) from None
+    if parts.scheme != "sc" or not parts.hostname:
+        raise InvalidValue(
+            "url", f"{parts.scheme}://...", "must be the address of a Spark Connect server", way_out
+        )
+    return parts.hostname, port or 15002
+
+
+def _answers(host: str, port: int) -> bool:
+    """Asked first: Spark's own client would go on asking for minutes."""
+    try:
+        with socket.create_connection((host, port), timeout=CONNECT_TIMEOUT):
+            return True
+    except (OSError, UnicodeError):
+        return False
+
+
+class _NoCells(logging.Filter):
+    """Keeps the client from logging errors of our queries: it writes their text, cells included, to stderr."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.here = threading.local()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not getattr(self.here, "running", False)
+
+
+_no_cells = _NoCells()
+
+
+def _with_safe_errors(call: Callable[[], T]) -> T:
+    """Spark's errors as ours: their condition and what to do, without their text, in messages and in logs."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        # Asked for by Spark's own class: a plain logger made before it would break the client's calls.
+        PySparkLogger.getLogger(name).addFilter(_no_cells)
+    _no_cells.here.running = True
+    try:
+        return call()
+    except Exception as error:
+        failure = _failure(error)
+    finally:
+        _no_cells.here.running = False
+    raise failure  # outside of the handler: inside, Spark's error would be printed with it
+
+
+def _failure(error: Exception) -> EngineError:
+    kind = _condition(error)
+    for beginning, way_out in _WAY_OUT.items():
+        if kind.startswith(beginning):
+            return EngineError("spark", kind, way_out)
+    return EngineError("spark", kind, _UNKNOWN)
+
+
+def _condition(error: Exception) -> str:
+    """The word for what happened: Spark's condition, the transport's status, or the name of the class."""
+    condition = getattr(error, "getCondition", lambda: None)()
+    if condition:
+        return str(condition)
+    for cause in (error, error.__cause__, error.__context__):
+        code = getattr(cause, "code", None)
+        if callable(code) and hasattr(code(), "name"):
+            return str(code().name)
+    return type(error).__name__
