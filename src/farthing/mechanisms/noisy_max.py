@@ -1,0 +1,107 @@
+"""Report noisy max: whole-number noise on every score, and the index of the largest, with its margin if asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from farthing.errors import InvalidValue
+from farthing.mechanisms.exact import Bits, geometric
+from farthing.mechanisms.permute_and_flip import steps_lost
+from farthing.mechanisms.randomness import Source
+from farthing.mechanisms.scores import Selection, checked_candidates, checked_confidence, score_steps
+from farthing.privacy import ApproxDP, Event
+
+
+class Winner(NamedTuple):
+    """The chosen candidate, and how much lower its noisy score could have been without losing.
+
+    >>> Winner(candidate=2, margin=5)
+    Winner(candidate=2, margin=5)
+    """
+
+    candidate: int
+    margin: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReportNoisyMax(Selection):
+    """The index of the largest score after one-sided geometric noise; `gap=True` adds the margin it won by.
+
+    Statement:
+        Let N_i be independent, P(N_i >= n) = q^n for n = 0, 1, ..., q = exp(-rate), rate = epsilon / (2 * sensitivity),
+        or epsilon / sensitivity for `monotone` scores. Among equal noisy scores the first candidate wins. Then
+        (1) the index of the largest s_i + N_i is epsilon-DP;
+        (2) so is the index with its margin, s_i + N_i - M, with M the larger of 1 + (the largest before i) and
+            (the largest after i).
+    Source: (1) Ding, Kifer et al., arXiv:2105.07260 (exponential noise); (2) Ding, Wang, Zhang & Kifer,
+        arXiv:1904.12773, who prove it for two-sided noise. Proof here, for whole numbers. Let D be twice the
+        sensitivity, or once if monotone; only differences of scores matter, so keep s_i and let every other score
+        (the "+ 1" of a tie is a fixed shift of it) move by at most D: then |M' - M| <= D for the same noise.
+        (1) Given the others' noise, i wins if N_i >= r = M - s_i, and P(N_i >= r) = q^max(r, 0) changes by at most
+        q^D = e^-epsilon. No tie is special, because q^r is exact at whole numbers.
+        (2) P(i, margin = g) = E[h(M)], h(m) = (1 - q) q^(m - a) for m >= a = s_i - g, else 0. To show:
+        E[h(M')] >= q^D E[h(M)].
+        (2a) If all others fall by the same c: P(M = m + 1) >= q P(M = m), because P(M <= m) = phi(1) with
+        phi(t) = prod (1 - t x_j), P(M = m + 1) - q P(M = m) = [phi(q) - phi(1)] - q [phi(1) - phi(1/q)], and phi is
+        decreasing and convex while all factors are >= 0 (below that, P(M = m) = 0). Summed c times, E[h(M - c)] >=
+        q^c E[h(M)].
+        (2b) If some fall by c_j <= D, each in its own way, and none rises: if M' >= a surely, h(M') >= h(M) pointwise.
+        Else every new score is below a; lowering the old ones that exceed a to a only raises E[h(M)]. Now E[h] is
+        affine in each x_j, so on the box of all falls its least value is at a corner: a part A falls by D, the rest B
+        stays. Given the noise of B: if its largest is >= a, pointwise; else only A counts, and (2a) gives q^D.
+        (2c) In general, given the noise of those that do not fall: if their largest, after the move, is >= a, then
+        M' >= a and M' <= M + D, so h(M') >= q^D h(M) pointwise; else only the falling ones count, and (2b) applies.
+    Assumes: the number and the order of candidates are public; real scores are rounded down to the grid, and
+        `sensitivity` is rounded up to whole steps of it.
+    Direction: exact sampling; charged as any epsilon-DP mechanism, with or without the margin.
+    Checked by: tests/theorems/test_noisy_max.py
+
+    >>> mechanism = ReportNoisyMax(epsilon=1.0, sensitivity=1)
+    >>> mechanism.release([3, 900, 7])
+    1
+    >>> ReportNoisyMax(1.0, gap=True).release([3, 900, 7]).candidate
+    1
+    >>> mechanism.event
+    ApproxDP(epsilon=1.0, delta=0.0)
+    """
+
+    epsilon: float
+    sensitivity: float = 1
+    monotone: bool = False
+    grid: float | None = None
+    gap: bool = False
+
+    def __post_init__(self) -> None:
+        Selection.__post_init__(self)
+        if not isinstance(self.gap, bool | np.bool_):
+            raise InvalidValue("gap", self.gap, "must be True or False")
+
+    @property
+    def event(self) -> Event:
+        """Priced as the worst of all epsilon-DP mechanisms; the margin costs nothing more."""
+        return ApproxDP(self.epsilon)
+
+    def error(self, confidence: float, candidates: int) -> float:
+        """A d such that, with this probability, the chosen score is at most d below the best.
+
+        It holds for any scores of so many candidates, and is at most one step more than the smallest such d: rounding
+        exponential noise down moves a difference by less than one step, and exponential noise is permute-and-flip.
+        """
+        steps = steps_lost(self.rate, checked_candidates(candidates), checked_confidence(confidence))
+        return self._in_units(steps + 1 if candidates > 1 else 0)
+
+    def _answer(self, value: Any, source: Source) -> int | Winner:
+        scores, bits = score_steps(value, self.grid, 2 if self.gap else 1).tolist(), Bits(source, 4096)
+        rate = self.rate
+        # Python's integers: a score of 2^62 and any noise add up without wrapping.
+        noisy = [score + geometric(rate, bits) for score in scores]
+        index = max(range(len(noisy)), key=noisy.__getitem__)  # the first of the largest
+        if not self.gap:
+            return index
+        rivals = [score + 1 for score in noisy[:index]] + noisy[index + 1 :]
+        margin = noisy[index] - max(rivals)
+        return Winner(index, margin if self.grid is None else float(margin * Fraction(self.grid)))
