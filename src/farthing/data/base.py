@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,6 +17,7 @@ from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count
 
 MOST_ROWS_A_UNIT = 10**6
+_ROW = "__farthing_row"  # something to select where rows are only counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +43,16 @@ class Base:
         lists = self.lists
         return Schema({name: self.declared[name] for name in self.declared if name not in lists})
 
-    def table(self, probability: Fraction, key: str) -> Any:
-        """Rows with a unit, sampled, bounded, and with every declared cell read by its domain."""
+    def table(self, columns: Collection[str], probability: Fraction, key: str) -> Any:
+        """Rows with a unit, sampled, bounded, and with the wanted cells read by their domains."""
+        import ibis
+
         raw = self.source.table
         names = unit_columns(len(self.unit))
         table = raw.select(
             **{name: raw[column] for name, column in zip(names, self.unit, strict=True)},
-            **{name: raw[name] for name in self.declared},
+            **({} if names else {_ROW: ibis.literal(1, "int8")}),
+            **{name: raw[name] for name in self.declared if name in columns},
         )
         if names:  # rows that belong to nobody are dropped: together they would pass for one giant unit
             table = table.filter(*(table[name].notnull() for name in names))
@@ -59,7 +63,7 @@ class Base:
             **{
                 name: read_column(typed(table[name], domain) if text else table[name], domain)
                 for name, domain in self.declared.columns.items()
-                if name not in lists
+                if name in columns and name not in lists
             }
         )
 

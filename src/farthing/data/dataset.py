@@ -314,10 +314,13 @@ class Dataset:
     # Inside
 
     def table(self, run: Run) -> Any:
-        """The Ibis table after all steps, with the columns of the unit."""
-        table = self._base.table(self._probability, run.key)
+        """The Ibis table after all steps: the columns that `run` wants, and those of the unit."""
+        wanted = [set(run.columns)]
+        for step in reversed(self._steps):
+            wanted.append(step.needs(wanted[-1]))
+        table = self._base.table(wanted.pop(), self._probability, run.key)
         for step in self._steps:
-            table = step.apply(table, run)
+            table = step.apply(table, Run(run.key, frozenset(wanted.pop())))
         return table
 
     def __repr__(self) -> str:
@@ -331,7 +334,9 @@ class Dataset:
         return gatherings(aggregates, self.schema, apart=self._probability < 1)
 
     def _sql(self, gathering: Gathering, key: str) -> str:
-        return self._base.source.engine.sql(gathering.query(self.table(Run(key))))
+        return self._base.source.engine.sql(
+            gathering.query(self.table(Run(key, frozenset(gathering.columns))))
+        )
 
     def _then(self, step: Step) -> Dataset:
         return replace(self, _steps=(*self._steps, step), schema=step.schema(self.schema))

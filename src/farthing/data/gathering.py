@@ -29,6 +29,12 @@ class Gathering:
     features: tuple[Feature, ...]
     schema: Schema
 
+    @property
+    def columns(self) -> set[str]:
+        """The columns that the query looks at; no other has to be read."""
+        parts: tuple[Axis | Feature, ...] = (*self.axes, *self.features)
+        return {name for part in parts for name in part.columns}
+
     def query(self, table: Any) -> Any:
         """The Ibis expression: one group for each combination of cells that has rows."""
         columns = {f"a{place}": axis.value(table) for place, axis in enumerate(self.axes)}
@@ -102,10 +108,12 @@ def features_of(aggregate: Aggregate, schema: Schema) -> tuple[Feature, ...]:
     def filtered(feature: Feature) -> Feature:
         import ibis
 
+        columns = (*feature.columns, *predicate.columns)
+
         def value(table: Any) -> Any:
             return predicate.to_ibis(table, cells_read=True).ifelse(feature.value(table), ibis.null("int64"))
 
-        return Feature(("where", predicate.text, *feature.key), feature.lower, feature.upper, value)
+        return Feature(("where", predicate.text, *feature.key), columns, feature.lower, feature.upper, value)
 
     return tuple(map(filtered, features))
 

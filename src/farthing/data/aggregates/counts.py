@@ -35,10 +35,10 @@ class Count(Aggregate):
     def features(self, schema: Schema) -> tuple[Feature, ...]:
         """One."""
         if self.column is None:
-            return (Feature(("one",), 0, 1, one),)
+            return (Feature(("one",), (), 0, 1, one),)
         name = self.column
         domain_of(name, schema)
-        return (Feature(("present", name), 0, 1, lambda table: table[name].notnull().cast("int64")),)
+        return (Feature(("present", name), (name,), 0, 1, lambda table: table[name].notnull().cast("int64")),)
 
 
 @dataclass(frozen=True)
@@ -62,4 +62,4 @@ class CellCounts(Aggregate):
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:
         """One."""
-        return (Feature(("one",), 0, 1, one),)
+        return (Feature(("one",), (), 0, 1, one),)

@@ -53,7 +53,7 @@ class Histogram(Aggregate):
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:
         """One."""
-        return (Feature(("one",), 0, 1, one),)
+        return (Feature(("one",), (), 0, 1, one),)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class OrderCounts(Aggregate):
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:
         """One."""
-        return (Feature(("one",), 0, 1, one),)
+        return (Feature(("one",), (), 0, 1, one),)
 
     def cell_count(self, schema: Schema) -> int:
         """Those of `by`: a row adds to many ranks of one cell."""
@@ -114,4 +114,6 @@ def binned_axis(name: str, edges: tuple[Any, ...], schema: Schema) -> Axis:
     domain = domain_of(name, schema)
     labels = tuple(pairwise(edges))
     places = {place: place for place in range(len(labels))}
-    return Axis(("edges", name, edges), labels, lambda table: place_of(table[name], edges, domain), places)
+    return Axis(
+        ("edges", name, edges), (name,), labels, lambda table: place_of(table[name], edges, domain), places
+    )

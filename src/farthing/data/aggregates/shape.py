@@ -28,6 +28,7 @@ class Axis:
     """A list of public cells; `value` gives the raw key of a row's cell, or NULL."""
 
     key: tuple[Any, ...]
+    columns: tuple[str, ...]
     labels: tuple[Any, ...]
     value: Callable[[Any], Any] = field(compare=False, repr=False)
     places: Mapping[Any, int] = field(compare=False, repr=False)
@@ -41,6 +42,7 @@ class Feature:
     """An integer between `lower` and `upper` that a row adds to its cell; NULL adds nothing."""
 
     key: tuple[Any, ...]
+    columns: tuple[str, ...]
     lower: int
     upper: int
     value: Callable[[Any], Any] = field(compare=False, repr=False)
@@ -118,7 +120,7 @@ def axis_of(name: str, schema: Schema) -> Axis:
     else:
         labels = _days(name, domain)
     places = {label: place for place, label in enumerate(labels)}
-    return Axis(("column", name), labels, lambda table: table[name], places)
+    return Axis(("column", name), (name,), labels, lambda table: table[name], places)
 
 
 def _days(name: str, domain: Dates) -> tuple[Any, ...]:

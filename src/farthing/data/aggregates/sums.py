@@ -44,7 +44,7 @@ class Sum(Aggregate):
         """The column on its grid."""
         grid = self.grid_of(schema)
         lower, upper, value = on_grid(self.column, grid, schema)
-        return (Feature(("power", self.column, grid, 1), lower, upper, value),)
+        return (Feature(("power", self.column, grid, 1), (self.column,), lower, upper, value),)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Moments(Aggregate):
                 low = 0
             _refuse_large(max(abs(low), abs(high)), self.column)
             key = ("power", self.column, grid, power)
-            found.append(Feature(key, low, high, self._power(grid, schema, power)))
+            found.append(Feature(key, (self.column,), low, high, self._power(grid, schema, power)))
         return tuple(found)
 
     def _power(self, grid: float, schema: Schema, power: int) -> Any:
@@ -157,7 +157,7 @@ class CrossProducts(Aggregate):
                 lower = 0
             _refuse_large(max(abs(lower), abs(upper)), right or left or "")
             key = ("product", self.columns, tuple(grids), left, right)
-            found.append(Feature(key, lower, upper, self._product(first, second)))
+            found.append(Feature(key, tuple(self.columns), lower, upper, self._product(first, second)))
         return tuple(found)
 
     def _product(self, first: Any, second: Any) -> Any:

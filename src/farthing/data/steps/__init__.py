@@ -6,6 +6,7 @@ number.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -15,9 +16,10 @@ from farthing.data.stability import Link
 
 @dataclass(frozen=True)
 class Run:
-    """What holds for one query: the secret key of its sample."""
+    """What holds for one query: the secret key of its sample, and the columns that are still wanted after a step."""
 
     key: str
+    columns: frozenset[str] = frozenset()
 
 
 class Step(Protocol):
@@ -32,6 +34,10 @@ class Step(Protocol):
 
     def link(self, rows: int) -> Link:
         """The stability, given how many rows a unit has before."""
+        ...
+
+    def needs(self, after: Set[str]) -> set[str]:
+        """The columns it takes to have those of `after`: the others are not read."""
         ...
 
     def apply(self, table: Any, run: Run) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -34,6 +35,10 @@ class Explode:
         title = f"explode {self.column}, at most {self.limit} a row"
         return Link(title, f"x {self.limit}", rows * self.limit, f"a row becomes {self.limit} rows at most")
 
+    def needs(self, after: Set[str]) -> set[str]:
+        """And the lists, whose lengths decide how many rows there are."""
+        return {*after, self.column}
+
     def apply(self, table: Any, run: Run) -> Any:
         """The list is cut before it is unnested, and its elements are read by their domain after."""
         cut = table.mutate(**{self.column: table[self.column][: self.limit]})
@@ -58,6 +63,10 @@ class Sample:
         return Link(
             f"sample {share}", "sampled", rows, f"a unit is in the sample with probability {share}, in secret"
         )
+
+    def needs(self, after: Set[str]) -> set[str]:
+        """The same."""
+        return set(after)
 
     def apply(self, table: Any, run: Run) -> Any:
         """Nothing more to do here."""
@@ -84,6 +93,10 @@ class Union:
             rows + more,
             f"a unit may have {more} rows there as well",
         )
+
+    def needs(self, after: Set[str]) -> set[str]:
+        """The same, from both."""
+        return set(after)
 
     def apply(self, table: Any, run: Run) -> Any:
         """UNION ALL."""
@@ -113,14 +126,19 @@ class JoinOnUnit:
             f"each row meets {more} rows of the same unit at most, and no other unit's",
         )  # fmt: skip
 
+    def needs(self, after: Set[str]) -> set[str]:
+        """Those of this side."""
+        return {name for name in after if name not in self.other.schema}
+
     def apply(self, table: Any, run: Run) -> Any:
         """An inner or left join on the columns of the unit."""
         units = unit_columns(len(self.other.unit))
-        other = self.other.table(run)
+        wanted = [name for name in self.other.schema if name in run.columns]
+        other = self.other.table(Run(run.key, frozenset(wanted)))
         renamed = other.select(
             **{f"__farthing_right_{name}": other[name] for name in units},
-            **{name: other[name] for name in self.other.schema},
+            **{name: other[name] for name in wanted},
         )
         matches = [table[name] == renamed[f"__farthing_right_{name}"] for name in units]
         joined = table.join(renamed, matches, how="left" if self.keep else "inner")
-        return joined.select(*table.columns, *self.other.schema)
+        return joined.select(*table.columns, *wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,6 +30,10 @@ class Where:
         """A filter is 1-stable."""
         return Link(f"where {self.predicate.text}", "x 1", rows, "every row is kept or dropped by itself")
 
+    def needs(self, after: Set[str]) -> set[str]:
+        """And what the predicate looks at."""
+        return {*after, *self.predicate.columns}
+
     def apply(self, table: Any, run: Run) -> Any:
         """WHERE drops a row whose predicate is NULL, on every engine."""
         return table.filter(self.predicate.to_ibis(table, cells_read=True))
@@ -52,10 +57,20 @@ class Derive:
         text = ", ".join(f"{name} = {expression.text}" for name, expression in self.columns)
         return Link(f"derive {text}", "x 1", rows, EACH_ROW)
 
+    def needs(self, after: Set[str]) -> set[str]:
+        """What is derived, and what it is derived from."""
+        wanted = [(name, expression) for name, expression in self.columns if name in after]
+        sources = {name for _, expression in wanted for name in expression.columns}
+        return {*after} - {name for name, _ in wanted} | sources
+
     def apply(self, table: Any, run: Run) -> Any:
         """Total on every engine, and within its bounds."""
         return table.mutate(
-            **{name: expression.to_ibis(table, cells_read=True) for name, expression in self.columns}
+            **{
+                name: expression.to_ibis(table, cells_read=True)
+                for name, expression in self.columns
+                if name in run.columns
+            }
         )
 
 
@@ -77,9 +92,15 @@ class Clip:
         text = ", ".join(f"{name} to {_shown(domain)}" for name, domain in self.bounds)
         return Link(f"clip {text}", "x 1", rows, EACH_ROW)
 
+    def needs(self, after: Set[str]) -> set[str]:
+        """The same."""
+        return set(after)
+
     def apply(self, table: Any, run: Run) -> Any:
         """By comparison with the two bounds."""
-        return table.mutate(**{name: _clipped(table[name], domain) for name, domain in self.bounds})
+        return table.mutate(
+            **{name: _clipped(table[name], domain) for name, domain in self.bounds if name in run.columns}
+        )
 
 
 @dataclass(frozen=True)
@@ -100,12 +121,17 @@ class Bin:
         text = ", ".join(f"{name} into {len(edges) - 1}" for name, edges, _ in self.edges)
         return Link(f"bin {text}", "x 1", rows, EACH_ROW)
 
+    def needs(self, after: Set[str]) -> set[str]:
+        """The same."""
+        return set(after)
+
     def apply(self, table: Any, run: Run) -> Any:
         """The name of the cell that a value lies in."""
         return table.mutate(
             **{
                 name: _named(place_of(table[name], edges, domain), labels_of(edges, domain))
                 for name, edges, domain in self.edges
+                if name in run.columns
             }
         )
 
@@ -125,11 +151,13 @@ class Select:
         """A map is 1-stable."""
         return Link(f"select {', '.join(self.columns)}", "x 1", rows, EACH_ROW)
 
-    def apply(self, table: Any, run: Run) -> Any:
-        """Those columns, and the unit."""
-        from farthing.data.bounding import UNIT
+    def needs(self, after: Set[str]) -> set[str]:
+        """The same."""
+        return set(after)
 
-        return table.select(*(name for name in table.columns if name.startswith(UNIT)), *self.columns)
+    def apply(self, table: Any, run: Run) -> Any:
+        """Nothing to do: the columns that nobody asks for are not read in the first place."""
+        return table
 
 
 @dataclass(frozen=True)
@@ -153,6 +181,10 @@ class Lookup:
         title = f"join a public table on {', '.join(self.keys)}"
         return Link(title, "x 1", rows, "each key stands once in the public table")
 
+    def needs(self, after: Set[str]) -> set[str]:
+        """The keys instead of what is looked up."""
+        return {*after} - {name for name, _ in self.columns} | {*self.keys}
+
     def apply(self, table: Any, run: Run) -> Any:
         """A CASE over the public keys: nothing has to be written to the engine."""
         import ibis
@@ -160,6 +192,8 @@ class Lookup:
         matches = [_matches(table, self.keys, values) for values, _ in self.entries]
         found = {}
         for place, (name, domain) in enumerate(self.columns):
+            if name not in run.columns:
+                continue
             kind = _kind(domain)
             branches = [
                 (match, ibis.null(kind) if entry[place] is None else ibis.literal(entry[place], kind))
