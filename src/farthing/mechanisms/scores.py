@@ -90,12 +90,10 @@ class Selection(Mechanism):
 
 def score_steps(value: Any, grid: float | None, least: int) -> NDArray[np.int64]:
     """Private scores as whole steps, clamped to +-2^62: clamping moves no two scores further apart."""
-    array = (
-        checked_integers(value, "scores") if grid is None else _floors(checked_reals(value, "scores"), grid)
-    )
+    array = checked_integers(value, "scores") if grid is None else checked_reals(value, "scores")
     if array.ndim != 1 or len(array) < least:
         raise InvalidData("scores", f"must be a list with a score for each candidate, at least {least}")
-    return array
+    return np.asarray(array if grid is None else _floors(array.astype(np.float64), grid), np.int64)
 
 
 def gaps_below_best(steps: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -1,0 +1,57 @@
+"""A sorted private column seen as intervals of a public grid, each as far from a wanted rank as all its points are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.mechanisms.exact import Bits
+from farthing.mechanisms.weighted_choice import Group, choose_label
+
+
+def drawn_point(
+    keys: NDArray[np.int64], first: int, last: int, probability: Fraction, rate: Fraction, bits: Bits
+) -> int:
+    """A point y of first .. last, drawn with probability exactly proportional to exp(-rate * loss(y)).
+
+    `keys` are sorted and lie in first .. last. With n keys, loss(y) is the distance, in rows, from probability * n to
+    the ranks that y holds, which run from #{keys < y} to #{keys <= y}. It is constant on each distinct key and on each
+    stretch between two of them, so only those are weighed. Some y has loss 0: the ranks of first .. last cover 0 .. n
+    without a hole.
+    """
+    distinct, counts = np.unique(keys, return_counts=True)
+    ranks = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])  # ranks[i] keys lie below distinct[i]
+    a, b, n = probability.numerator, probability.denominator, len(keys)
+    target = a * n  # all losses are in units of 1 / b rows, so that they are whole numbers
+    widths: dict[int, int] = {}
+
+    def loss(below: int, upto: int) -> int:
+        return max(0, b * below - target, target - b * upto)
+
+    def groups(limit: int) -> tuple[list[Group], int]:
+        lowest = max(0, -((limit - target) // b))  # ranks within the limit
+        highest = min(n, (target + limit) // b)
+        found: list[Group] = []
+        # Python's integers from here on: b may be large, and only the rows near the wanted rank are touched.
+        start = int(np.searchsorted(ranks[1:], lowest, "left"))
+        stop = int(np.searchsorted(ranks[:-1], highest, "right"))
+        borders = ranks[start : stop + 1].tolist()
+        for key, below, upto in zip(distinct[start:stop].tolist(), borders[:-1], borders[1:], strict=True):
+            found.append((loss(below, upto), 1, key))
+            widths[key] = 1
+        start = int(np.searchsorted(ranks, lowest, "left"))
+        stop = int(np.searchsorted(ranks, highest, "right"))
+        for place in range(start, stop):  # the stretch between distinct[place - 1] and distinct[place]
+            left = int(distinct[place - 1]) + 1 if place else first
+            right = int(distinct[place]) - 1 if place < len(distinct) else last
+            if left <= right:
+                rank = int(ranks[place])
+                found.append((loss(rank, rank), right - left + 1, left))
+                widths[left] = right - left + 1
+        found.sort(key=lambda group: (group[0], group[2]))
+        return found, last - first + 1 - sum(count for _, count, _ in found)
+
+    label = choose_label(rate / b, groups, last - first + 1, bits)
+    return label + bits.below(widths[label])

@@ -1,0 +1,62 @@
+"""`choose_label`: the same law as a plain choice, whatever it leaves out at first."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from farthing.mechanisms.exact import Bits
+from farthing.mechanisms.weighted_choice import Group, choose_label
+from theorems.selection_twins import Seeded, counted, exponential_law, rejected
+
+
+class Scripted:
+    """Bytes as written, then the same byte for ever."""
+
+    def __init__(self, script: bytes, then: int) -> None:
+        self._script, self._then = script, then
+
+    def take(self, count: int, /) -> bytes:
+        taken, self._script = self._script[:count], self._script[count:]
+        return taken + bytes([self._then]) * (count - len(taken))
+
+
+def _listed(all_groups: list[Group]):  # type: ignore[no-untyped-def]
+    def groups(limit: int) -> tuple[list[Group], int]:
+        asked.append(limit)
+        inside = [group for group in all_groups if group[0] <= limit]
+        return inside, sum(count for gap, count, _ in all_groups if gap > limit)
+
+    asked: list[int] = []
+    return groups, asked
+
+
+def test_counts_weigh_and_labels_come_back() -> None:
+    groups, _ = _listed([(0, 1, 70), (2, 5, 80), (3, 2, 90)])
+    bits = Bits(Seeded(1))
+    observed = counted(lambda: choose_label(Fraction(1, 2), groups, 8, bits), 4_000)
+    each = exponential_law([0] + [-2] * 5 + [-3] * 2, Fraction(1, 2))
+    assert not rejected(observed, {70: each[0], 80: sum(each[1:6]), 90: sum(each[6:])})
+    assert rejected(observed, {70: each[0] + each[6], 80: sum(each[1:6]), 90: each[7]})
+
+
+def test_the_first_bits_decide_almost_always_and_what_is_far_is_not_asked_for() -> None:
+    groups, asked = _listed([(0, 1, 0), (10**30, 10**6, 1)])
+    assert {choose_label(Fraction(1), groups, 10**6 + 1, Bits(Seeded(seed))) for seed in range(20)} == {0}
+    assert len(asked) == 20 and max(asked) < 1000
+
+
+def test_a_draw_at_the_very_end_asks_for_more_until_it_is_decided() -> None:
+    """64 ones might lie in what was left out, so more bits are drawn; the next ones are zeros, and that decides."""
+    groups, asked = _listed([(0, 1, 0), (200, 1, 1)])
+    assert choose_label(Fraction(1), groups, 2, Bits(Scripted(b"\xff" * 8, 0))) == 0
+    assert len(asked) == 2 and asked[0] < 200
+    # e^-200 is about 2^-288.5: forty bytes of ones do reach it.
+    assert choose_label(Fraction(1), groups, 2, Bits(Scripted(b"\xff" * 40, 0xFF))) == 1
+
+
+def test_a_draw_on_the_border_of_two_groups_is_decided_by_more_bits() -> None:
+    """Two equal halves meet at 1/2, where no number of balls can tell; the prefix 10000... lies right of it."""
+    groups, _ = _listed([(0, 1, 0), (0, 1, 1)])
+    lower_first = bytes(7) + b"\x80"  # words are little-endian: the leading bit comes in the last byte
+    assert choose_label(Fraction(1), groups, 2, Bits(Scripted(lower_first, 0x55))) == 1
+    assert choose_label(Fraction(1), groups, 2, Bits(Scripted(b"\xff" * 7 + b"\x7f", 0x55))) == 0
