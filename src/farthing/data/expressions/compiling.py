@@ -43,9 +43,16 @@ class _Compiler:
         if part.operator in {"is null", "coalesce"}:
             kind = part.arguments[0].range if part.operator == "is null" else part.range
             kind = Flag() if isinstance(kind, Nothing) else kind
-            return _LOGIC[part.operator](*(self.value(argument, kind) for argument in part.arguments))
-        values = [self.value(argument, argument.range) for argument in part.arguments]
+            return _LOGIC[part.operator](*(self.operand(part, argument, kind) for argument in part.arguments))
+        values = [self.operand(part, argument, argument.range) for argument in part.arguments]
         return _OPERATORS[part.operator](part, *values)
+
+    def operand(self, part: Meaning, argument: Meaning, wanted: Range) -> Any:
+        """An argument, set apart where Ibis would write `NOT x IN (...) IS NULL` without parentheses."""
+        value = self.value(argument, wanted)
+        if part.operator in _TIGHT and isinstance(argument.range, Flag) and argument.arguments:
+            return _coalesce(value, missing(Flag()))
+        return value
 
     def case(self, part: Meaning) -> Any:
         import ibis
@@ -63,6 +70,7 @@ def _coalesce(*values: Any) -> Any:
     return ibis.coalesce(*values)
 
 
+_TIGHT = {"is null", "=", "<>", "in"}
 _LOGIC: dict[str, Callable[..., Any]] = {"is null": lambda value: value.isnull(), "coalesce": _coalesce}
 
 

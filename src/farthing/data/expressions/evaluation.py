@@ -59,8 +59,23 @@ def _is_null(part: Meaning, row: Mapping[str, Value]) -> Value:
     return evaluate(part.arguments[0], row) is None
 
 
+def _between(part: Meaning, row: Mapping[str, Value]) -> Value:
+    value, low, high = (evaluate(argument, row) for argument in part.arguments)
+    sides = [
+        None if value is None or bound is None else compared(value, bound)
+        for bound, compared in ((low, operator.ge), (high, operator.le))
+    ]
+    return False if False in sides else None if None in sides else True
+
+
+def _nullif(part: Meaning, row: Mapping[str, Value]) -> Value:
+    left, right = (evaluate(argument, row) for argument in part.arguments)
+    return None if left == right else left
+
+
 _LAZY: dict[str, Callable[[Meaning, Mapping[str, Value]], Value]] = {
     "and": _and, "or": _or, "case": _case, "coalesce": _coalesce, "is null": _is_null,
+    "nullif": _nullif, "between": _between,
 }  # fmt: skip
 
 
@@ -97,8 +112,8 @@ _STRICT: dict[str, Callable[..., Value]] = {
     "real": _plain(float), "number": _plain(int),
     "=": _plain(operator.eq), "<>": _plain(operator.ne), "<": _plain(operator.lt), "<=": _plain(operator.le),
     ">": _plain(operator.gt), ">=": _plain(operator.ge), "not": _plain(operator.not_),
-    "in": _plain(lambda a, *options: a in options), "between": _plain(lambda a, low, high: low <= a <= high),
-    "nullif": _plain(lambda a, b: None if a == b else a), "table": lambda pairs, a: dict(pairs).get(a),
+    "in": _plain(lambda a, *options: a in options),
+    "table": lambda pairs, a: dict(pairs).get(a),
     "year": _plain(lambda a: a.year), "month": _plain(lambda a: a.month), "day": _plain(lambda a: a.day),
     "days between": _plain(lambda first, last: (last - first).days),
 }  # fmt: skip

@@ -6,7 +6,8 @@
     = <> < <= > >=   in, between   and, or, not, is null   case, coalesce, nullif
     table (a function of a public list, written out)   year, month, day, days between
 
-A missing argument makes the result missing, except in and, or, is null, case and coalesce, which follow SQL.
+A missing argument makes the result missing, except in and, or, between, is null, case, coalesce and nullif,
+which follow SQL.
 """
 
 from __future__ import annotations
