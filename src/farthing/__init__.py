@@ -6,12 +6,13 @@ dataset       a table that stays in its engine, with its unit and its public fac
 audit         try to contradict what a mechanism claims, by running it
 privacy       events: what a mechanism did, as facts an accountant can price
 accounting    composition, the classical theorems, filters, calibration
+mechanisms    noise that can be trusted, each with its event and its exact error
 data          schemas, transformations with their stability, bounded aggregates
 auditing      empirical lower bounds on epsilon
 plots         Altair charts (needs the extra `plots`)
 """
 
-from farthing import accounting, data, errors, privacy
+from farthing import accounting, data, errors, mechanisms, privacy
 from farthing.accounting import Composition, calibrate, compose
 from farthing.auditing import audit
 from farthing.data import dataset
@@ -32,5 +33,6 @@ __all__ = [
     "data",
     "dataset",
     "errors",
+    "mechanisms",
     "privacy",
 ]

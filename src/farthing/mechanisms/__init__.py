@@ -6,15 +6,42 @@ Every mechanism is a frozen value made of public parameters, with an `event` for
     randomness, exact, samplers      where noise comes from; single draws and whole vectors, the same laws
     laws, grid                       masses, tails and variances; real numbers in whole steps
     additive, sums                   noise on numbers and vectors; a private sum of bounded rows
+    randomized_response              one person's answer, and proportions from many
+    exponential, noisy_max, permute_and_flip, top_k, quantiles    choosing
+    sparse_vector                    many questions, few of them above a threshold
+    smooth_median, smooth_sensitivity  noise for the data at hand
+    key_selection                    which groups exist
 """
 
 from farthing.mechanisms.additive import DiscreteGaussian, DiscreteLaplace
 from farthing.mechanisms.base import Mechanism
+from farthing.mechanisms.exponential import ExponentialMechanism
+from farthing.mechanisms.key_selection import KeySelection
+from farthing.mechanisms.many_quantiles import Quantiles
+from farthing.mechanisms.noisy_max import ReportNoisyMax, Winner
+from farthing.mechanisms.permute_and_flip import PermuteAndFlip
+from farthing.mechanisms.quantiles import Quantile
+from farthing.mechanisms.sparse_vector import AboveThreshold, SparseVector
 from farthing.mechanisms.sums import BoundedSum
+from farthing.mechanisms.threshold_session import Above, Below, ThresholdSession
+from farthing.mechanisms.top_k import TopK
 
 __all__ = [
+    "Above",
+    "AboveThreshold",
+    "Below",
     "BoundedSum",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "ExponentialMechanism",
+    "KeySelection",
     "Mechanism",
+    "PermuteAndFlip",
+    "Quantile",
+    "Quantiles",
+    "ReportNoisyMax",
+    "SparseVector",
+    "ThresholdSession",
+    "TopK",
+    "Winner",
 ]
