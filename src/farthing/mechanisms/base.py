@@ -23,7 +23,12 @@ SATURATION = 2**62  # private integers are clamped here: clamping moves no two v
 
 
 class Mechanism(ABC):
-    """A randomized answer to a private value, with the event that an accountant charges for it."""
+    """A randomized answer to a private value, with the event that an accountant charges for it.
+
+    >>> from farthing.mechanisms import DiscreteLaplace
+    >>> issubclass(DiscreteLaplace, Mechanism), [name for name in vars(Mechanism) if not name.startswith("_")]
+    (True, ['event', 'release'])
+    """
 
     __slots__ = ()
 
