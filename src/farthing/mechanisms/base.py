@@ -26,8 +26,9 @@ class Mechanism(ABC):
     """A randomized answer to a private value, with the event that an accountant charges for it.
 
     >>> from farthing.mechanisms import DiscreteLaplace
-    >>> issubclass(DiscreteLaplace, Mechanism), [name for name in vars(Mechanism) if not name.startswith("_")]
-    (True, ['event', 'release'])
+    >>> mechanism = DiscreteLaplace(epsilon=1.0)
+    >>> issubclass(type(mechanism), Mechanism), mechanism.event
+    (True, DiscreteLaplaceNoise(noise_multiplier=1.0, l1_sensitivity=1))
     """
 
     __slots__ = ()
