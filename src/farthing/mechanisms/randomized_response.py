@@ -1,0 +1,263 @@
+"""Randomized response: everyone answers for themselves, truthfully with a known probability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.errors import InvalidData, InvalidValue
+from farthing.mechanisms.base import Mechanism, checked_mechanism_epsilon, rounded_up
+from farthing.mechanisms.estimate import Estimate, estimated_share
+from farthing.mechanisms.randomness import SYSTEM, Source
+from farthing.numerics.balls import precision, up
+from farthing.privacy import Event, events
+from farthing.privacy.events import checked_real
+
+_WORD = 64
+_MOST_CATEGORIES = 2**16
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RandomizedResponse(Mechanism):
+    """One of k categories: the true one with probability e^epsilon / (e^epsilon + k - 1), else any other, all alike.
+
+    Statement:
+        The answer is epsilon-DP for the one who gives it. For two categories its privacy loss is that of the event
+        `RandomizedResponse(epsilon)`, exactly. For k > 2 the loss of a pair of values is epsilon, 0 or -epsilon: with
+        probability (e^epsilon + 1) / (e^epsilon + k - 1) the answer is one of the two values, told apart by a
+        randomized response of epsilon, else it says nothing about which of them was meant.
+    Source: Warner (1965); k categories: Kairouz, Oh & Viswanath, arXiv:1407.1338. That the event of two categories is
+        an upper bound for k: it dominates every epsilon-DP mechanism (Kairouz, Oh & Viswanath, arXiv:1311.0776v4).
+    Assumes: each answer is about one person, who is the unit of privacy; the categories are public.
+    Direction: exact sampling. For k > 2 the event is an upper bound, attained alone and at delta = 0; in long
+        compositions a loss that is often 0 costs less, by up to the factor above in the squared epsilons.
+    Checked by: tests/theorems/test_randomized_response.py
+
+    >>> survey = RandomizedResponse(epsilon=1.0, categories=("no", "yes"))
+    >>> survey.release("yes") in ("no", "yes")
+    True
+    >>> round(survey.truth_probability, 4)
+    0.7311
+    >>> survey.event
+    RandomizedResponse(epsilon=1.0)
+    >>> RandomizedResponse.warner("3/4").epsilon
+    1.0986122886681...
+    """
+
+    epsilon: float
+    categories: tuple[Hashable, ...] = (0, 1)
+    _warner: Fraction | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        given: Any = self.categories
+        if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+            raise InvalidValue("categories", given, "must be a list of at least two different values")
+        if not 2 <= len(given) <= _MOST_CATEGORIES or len({type(item) for item in given}) != 1:
+            raise InvalidValue(
+                "categories", given, f"must be 2 to {_MOST_CATEGORIES} different values of one type"
+            )
+        if not isinstance(given[0], bool | int | str) or len(set(given)) != len(given):
+            raise InvalidValue("categories", given, "must be different bools, ints or strings")
+        object.__setattr__(self, "categories", tuple(given))
+        epsilon: object = self.epsilon
+        if self._warner is not None:
+            epsilon = _epsilon_of(self._warner, len(given))
+        object.__setattr__(self, "epsilon", checked_mechanism_epsilon(epsilon))
+
+    @classmethod
+    def warner(
+        cls, probability: Fraction | float | str, categories: Sequence[Hashable] = (0, 1)
+    ) -> RandomizedResponse:
+        """Warner's own parameter: the truth with exactly this probability, above 1 / k and below 1.
+
+        Epsilon is log(p (k - 1) / (1 - p)), rounded up; the coin is p itself. A fraction may be written "3/4".
+        """
+        return cls(1.0, tuple(categories), _warner=_read_probability(probability))  # epsilon follows from it
+
+    def __repr__(self) -> str:
+        if self._warner is not None:
+            return f"RandomizedResponse.warner({str(self._warner)!r}, categories={self.categories!r})"
+        return f"RandomizedResponse(epsilon={self.epsilon!r}, categories={self.categories!r})"
+
+    @property
+    def event(self) -> Event:
+        """The event of two categories, which bounds that of more."""
+        return events.RandomizedResponse(self.epsilon)
+
+    @property
+    def truth_probability(self) -> float:
+        """How often an answer is the true one, as the nearest double; the coin itself is exact."""
+        return float(self._truth(128))
+
+    def _truth(self, width: int) -> Fraction:
+        """The probability of the truth, cut down to a multiple of 2^-width; Warner's as it is."""
+        if self._warner is not None:
+            return self._warner
+        bits = width + 64
+        while True:
+            with precision(bits):
+                ratio = 1 / (1 + (len(self.categories) - 1) * (-flint.arb(self.epsilon)).exp())
+                scaled = (ratio * flint.arb(2) ** width).floor().unique_fmpz()
+            # e^epsilon is irrational, so the probability is no multiple of 2^-width and enough bits settle it.
+            if scaled is not None:
+                return Fraction(int(scaled), 2**width)
+            bits *= 2
+
+    def release_many(self, values: Any) -> NDArray[Any]:
+        """Answers for a whole column, each person's drawn for itself; each costs its giver one `event`."""
+        return self._answers(values, SYSTEM)
+
+    def proportion(self, reports: Any, category: Hashable) -> Estimate:
+        """The unbiased estimate of how large a share of the population is in `category`, from released answers."""
+        place = self._place_of(category)
+        codes = self._codes(reports, "reports")
+        count, total = int(np.count_nonzero(codes == place)), len(codes)
+        if not total >= 1:
+            raise InvalidData("reports", "must hold at least one answer")
+        truth = self._truth(128)
+        lie = (1 - truth) / (len(self.categories) - 1)
+        return estimated_share(count, total, truth, lie)
+
+    def variance(self, proportion: float, reports: int) -> float:
+        """The exact variance of `proportion`'s estimate from so many answers of people drawn from a population.
+
+        With p the probability of the truth and q of one given lie, an answer is this category with probability
+        r = q + proportion (p - q); the estimate is (share of answers - q) / (p - q), so its variance is
+        r (1 - r) / (reports (p - q)^2): the sampling of people and the coins together.
+        """
+        share = checked_real(proportion, "proportion")
+        if not 0 <= share <= 1:
+            raise InvalidValue("proportion", proportion, "must be between 0 and 1")
+        if not (isinstance(reports, int | np.integer) and reports >= 1):
+            raise InvalidValue("reports", reports, "must be a whole number >= 1")
+        truth = self._truth(128)
+        lie = (1 - truth) / (len(self.categories) - 1)
+        hit = lie + Fraction(share) * (truth - lie)
+        return rounded_up(hit * (1 - hit) / (int(reports) * (truth - lie) ** 2))
+
+    def _place_of(self, category: Hashable) -> int:
+        for place, known in enumerate(self.categories):
+            if type(known) is type(category) and known == category:
+                return place
+        raise InvalidValue("category", category, "must be one of the categories")
+
+    def _answer(self, value: Any, source: Source) -> Any:
+        # A scalar of NumPy, a bool among ints: the same rules as for a column.
+        return self.categories[int(self._drawn(self._codes([value], "value"), source)[0])]
+
+    def _answers(self, values: Any, source: Source) -> NDArray[Any]:
+        codes = self._codes(values, "values")
+        return np.array(self.categories)[self._drawn(codes, source)]
+
+    def _drawn(self, codes: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+        """Each code kept with the probability of the truth, else moved to another, all alike."""
+        lies = ~_coins(len(codes), self._truth, source)
+        # 1 .. k - 1 places onward, around the circle: every other category once. Drawn for all, used for the liars, so
+        # that how long it takes tells nothing about how many lied.
+        shift = 1 + _below(len(self.categories) - 1, len(codes), source)
+        return np.where(lies, (codes + shift) % len(self.categories), codes)
+
+    def _codes(self, values: Any, name: str) -> NDArray[np.int64]:
+        """Each value's place among the categories; anything else is refused without being shown."""
+        rule = "must be a list of the categories"
+        kind = type(self.categories[0])
+        if not isinstance(values, list | tuple | np.ndarray):
+            values = _column(values, name, rule)
+        if isinstance(values, np.ndarray):
+            wanted = {bool: "b", int: "iu", str: "U"}[kind]
+            masked = isinstance(values, np.ma.MaskedArray)
+            if masked or values.ndim != 1 or values.dtype.kind not in wanted:
+                raise InvalidData(name, rule, f"pass an array of {kind.__name__}")
+            distinct, inverse = np.unique(values, return_inverse=True)
+        else:
+            items = [item.item() if isinstance(item, np.generic) else item for item in values]
+            if not all(type(item) is kind for item in items):
+                raise InvalidData(name, rule, f"each must be of type {kind.__name__}")
+            order = {item: place for place, item in enumerate(dict.fromkeys(items))}
+            distinct = np.array(list(order), dtype=object)
+            inverse = np.array([order[item] for item in items], dtype=np.int64)
+        places = {category: place for place, category in enumerate(self.categories)}
+        known = [places.get(item, -1) for item in distinct.tolist()]
+        if -1 in known:
+            raise InvalidData(
+                name, rule, "give every possible answer, also 'other' and 'missing', a category"
+            )
+        return np.array(known, dtype=np.int64)[inverse] if known else np.zeros(0, np.int64)
+
+
+def _epsilon_of(probability: Fraction, k: int) -> float:
+    """log(p (k - 1) / (1 - p)), rounded up."""
+    if not Fraction(1, k) < probability < 1:
+        raise InvalidValue(
+            "probability", str(probability), f"must be above 1/{k} and below 1", 'for example "3/4"'
+        )
+    odds = probability * (k - 1) / (1 - probability)
+    with precision(192):
+        return up(flint.arb(flint.fmpq(odds.numerator, odds.denominator)).log())
+
+
+def _read_probability(value: object) -> Fraction:
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, str):
+        try:
+            return Fraction(value)
+        except (ValueError, ZeroDivisionError):
+            raise InvalidValue("probability", value, 'must be a number or a fraction such as "3/4"') from None
+    number = checked_real(value, "probability")
+    if not 0 <= number <= 1:
+        raise InvalidValue("probability", value, "must be between 0 and 1")
+    return Fraction(number)
+
+
+def _column(values: object, name: str, rule: str) -> NDArray[Any]:
+    """A column of another library, as an array; whatever it raises may quote its content."""
+    if not hasattr(values, "__array__") or isinstance(values, np.generic):
+        raise InvalidData(name, rule)
+    try:
+        array = np.asarray(values)
+    except Exception:
+        raise InvalidData(name, rule) from None
+    return np.array(array.tolist()) if array.dtype.kind == "O" and array.ndim == 1 else array
+
+
+def _coins(count: int, truth: Callable[[int], Fraction], source: Source) -> NDArray[np.bool_]:
+    """Independent coins, each true with exactly the probability whose first `width` bits `truth(width)` has.
+
+    A uniform number below the probability means true. Its first 64 bits decide unless they equal those of the
+    probability, which happens once in 2^64; then the next 64 do.
+    """
+    head = int(truth(_WORD) * 2**_WORD)  # the first 64 bits
+    words = np.frombuffer(source.take(8 * count), dtype="<u8")
+    result = words < np.uint64(head)
+    for place in np.flatnonzero(words == np.uint64(head)).tolist():
+        result[place] = _settled(truth, source)
+    return result
+
+
+def _settled(truth: Callable[[int], Fraction], source: Source) -> bool:
+    """Whether a uniform number is below the probability, when both begin with the same 64 bits."""
+    width = _WORD
+    while True:
+        width += _WORD
+        drawn = int.from_bytes(source.take(8), "little")
+        wanted = int(truth(width) * 2**width) & (2**_WORD - 1)
+        if drawn != wanted:
+            return bool(drawn < wanted)
+
+
+def _below(limit: int, count: int, source: Source) -> NDArray[np.int64]:
+    """Uniform integers in [0, limit), limit <= 2^16: 32-bit words, drawn again above the last whole multiple."""
+    if limit == 1:
+        return np.zeros(count, np.int64)
+    most = 2**32 // limit * limit
+    words = np.frombuffer(source.take(4 * count), dtype="<u4").astype(np.int64)
+    while len(high := np.flatnonzero(words >= most)):
+        words[high] = np.frombuffer(source.take(4 * len(high)), dtype="<u4")
+    return words % limit
