@@ -25,7 +25,7 @@ SATURATION = 2**62  # private integers are clamped here: clamping moves no two v
 class Mechanism(ABC):
     """A randomized answer to a private value, with the event that an accountant charges for it.
 
-    >>> from farthing.mechanisms import DiscreteLaplace
+    >>> from farthing.mechanisms import DiscreteLaplace, Mechanism
     >>> mechanism = DiscreteLaplace(epsilon=1.0)
     >>> issubclass(type(mechanism), Mechanism), mechanism.event
     (True, DiscreteLaplaceNoise(noise_multiplier=1.0, l1_sensitivity=1))
