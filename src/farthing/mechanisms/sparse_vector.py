@@ -236,8 +236,8 @@ class SparseVector(AboveThreshold):
         included. At most c questions pay (b). Add up over r: the ratio is at most e^(r1 D + 2 c r2 D). Without the
         gap: add up over g >= 0. If values move up from P to Q, s <= D; if they move down, take R = r under both:
         "below" is at least as likely under Q, and s = value_P - value_Q lies in 0..D.
-    Source: Lyu, Su & Li, "Understanding the sparse vector technique", arXiv:1603.01699v4, Algorithm 7 and Theorems 2
-        to 5 (one threshold noise, the split of epsilon, monotone queries); Dwork & Roth 2014, Algorithms 1 and 2
+    Source: Lyu, Su & Li, "Understanding the sparse vector technique", arXiv:1603.01699, Algorithms 1 and 7
+        (one threshold noise, the split of epsilon, monotone queries); Dwork & Roth 2014, Algorithms 1 and 2
         (fresh threshold); Ding, Wang, Zhang & Kifer, "Free gap information", arXiv:1904.12773 (the gap).
     Departs from source: the noise is one-sided and discrete; the proof above stands by itself. It has half the
         variance of Laplace noise of the same rate.

@@ -27,6 +27,7 @@ class Scripted:
         return self._random.randbytes(count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["optimal", "truncated_geometric", "laplace"])
 def test_the_observed_share_of_kept_keys_follows_the_stated_probability(rule: str) -> None:
     """alpha = 1e-6, and an epsilon ten percent off either way is rejected."""
@@ -48,6 +49,7 @@ def test_the_observed_share_of_kept_keys_follows_the_stated_probability(rule: st
         assert p_value(KeySelection(0.8 * factor, 1e-3, rule=rule)) < 1e-6  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_counts_come_with_the_keys_and_have_the_law_of_the_noise() -> None:
     selection = KeySelection(0.7, 1e-6, with_counts=True)
     assert selection.rule == "truncated_geometric"

@@ -50,6 +50,7 @@ def test_a_stream_is_answered_up_to_the_last_positive() -> None:
     assert mechanism.release([]) == []
 
 
+@pytest.mark.slow
 def test_gaps_follow_the_law_of_the_difference_of_two_noises() -> None:
     """Chi-square at alpha 1e-6; an epsilon ten percent off either way is rejected."""
     mechanism = AboveThreshold(0.8, with_gap=True)
