@@ -20,7 +20,7 @@ from benchmarks.targets import Target
 LAWS = ("Laplace", "Gaussian")
 SCALES = (1, 100, 1_000_000)
 JUDGED = 100  # the slow ones draw big vectors at this scale only
-SAMPLERS = {"vector": "farthing, vector", "opendp": "OpenDP", "scalar": "farthing, one by one"}
+SAMPLERS = {"vector": "farthing, vector", "opendp": "OpenDP", "scalar": "farthing, scalar"}
 FEW = 1_000
 COLUMNS = ("noise", "sampler", "cells", "first, cpu s", "best, cpu s", "cells a second")
 
@@ -39,9 +39,9 @@ class Speed:
 
     def row(self) -> tuple[str, ...]:
         """The measurement as text."""
-        noise = f"{self.law}, {'scale' if self.law == 'Laplace' else 'standard deviation'} {self.scale:,}"
+        noise = f"{self.law}, {'scale' if self.law == 'Laplace' else 'std. dev.'} {self.scale:,}"
         if self.seconds is None or self.first_seconds is None:
-            return (noise, SAMPLERS[self.sampler], f"{self.size:,}", "", "", self.failure[:24])
+            return (noise, SAMPLERS[self.sampler], f"{self.size:,}", "", "", "failed")
         speed = f"{self.size / self.seconds:,.0f}"
         times = (f"{self.first_seconds:.3g}", f"{self.seconds:.3g}")
         return (noise, SAMPLERS[self.sampler], f"{self.size:,}", *times, speed)
@@ -116,3 +116,8 @@ def show_speeds(console: Console, measured: list[Speed]) -> None:
     for speed in measured:
         table.add_row(*speed.row(), style="green" if speed.sampler == "vector" else None)
     console.print(table)
+    for speed in measured:
+        if speed.failure:
+            console.print(
+                f"  {', '.join(speed.row()[:3])} cells: {speed.failure}", style="dim", highlight=False
+            )

@@ -48,7 +48,7 @@ def test_tables_and_promises_hold_the_numbers_of_the_run(tmp_path: Path) -> None
     console = Console(record=True, width=140, file=io.StringIO())
     show_speeds(console, measured)
     text = console.export_text()
-    assert "10,000,000" in text and "stopped after 60 s" in text
+    assert "10,000,000" in text and "failed" in text and "stopped after 60 s" in text
     promises = sampler_targets(measured)
     assert [(t.measured, t.met) for t in promises] == [("70×", True), ("3×", False)]
     assert [t.met for t in sampler_targets(measured[:1])] == [None, None]
