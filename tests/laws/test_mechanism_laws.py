@@ -33,6 +33,8 @@ TABLE: dict[str, tuple[Callable[[float], Any], Any]] = {
     "DiscreteGaussian vector": (lambda e: mechanisms.DiscreteGaussian(9 / e, 2, cells=3), [1, 2, 3]),
     "BoundedSum": (lambda e: mechanisms.BoundedSum(e, 0, 10), [1, 2, 30]),
     "BoundedSum reals": (lambda e: mechanisms.BoundedSum(e, -1.0, 10.0, grid=0.5), [1.0, math.nan, 1e300]),
+    "RandomizedResponse": (lambda e: mechanisms.RandomizedResponse(e), 1),
+    "RandomizedResponse of three": (lambda e: mechanisms.RandomizedResponse(e, ("a", "b", "c")), "b"),
     "ExponentialMechanism": (lambda e: mechanisms.ExponentialMechanism(e), [1, 5, 2]),
     "ReportNoisyMax": (lambda e: mechanisms.ReportNoisyMax(e), [1, 5, 2]),
     "PermuteAndFlip": (lambda e: mechanisms.PermuteAndFlip(e), [1, 5, 2]),
