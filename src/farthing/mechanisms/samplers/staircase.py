@@ -118,9 +118,8 @@ class Staircase:
             decided = self._decided(int(entry[cell]), int(magnitude[cell]), int(uniform[cell]) // gap, bits)
             if decided is not None:
                 accepted[cell], magnitude[cell] = True, decided
-        if (
-            table.position_bits
-        ):  # zero shares its block with others, so it comes with two signs: one is refused
+        if table.position_bits:
+            # Zero shares its block with others, so it comes with two signs: one is refused.
             accepted &= (magnitude | (negative ^ 1)) != 0
         return ((magnitude ^ -negative) + negative)[accepted]
 
