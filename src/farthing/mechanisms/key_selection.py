@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal
 
+import numpy as np
+
 from farthing.errors import InvalidData, InvalidValue
 from farthing.mechanisms._keep_laws import (
     KeepLaw,
@@ -226,6 +228,8 @@ def _in_public_order(keys: list[Hashable], bits: Bits) -> list[Hashable]:
 
 def _rank(key: Any) -> tuple[Any, ...]:
     """A total order over plain keys: numbers, then the other kinds by name; TypeError for what has none."""
+    if isinstance(key, np.generic):
+        key = key.item()
     if isinstance(key, tuple):
         return ("tuple", tuple(_rank(part) for part in key))
     if key is None:
@@ -234,8 +238,8 @@ def _rank(key: Any) -> tuple[Any, ...]:
         raise TypeError("not a number has no place in an order")
     if isinstance(key, int | float):
         return ("", key)
-    if type(key) in (str, bytes, datetime.date, datetime.time):
+    if type(key) in (str, bytes, datetime.date):
         return (type(key).__name__, key)
-    if type(key) is datetime.datetime:
-        return ("datetime", key.tzinfo is not None, key)
+    if type(key) in (datetime.datetime, datetime.time):
+        return (type(key).__name__, key.tzinfo is not None, key)
     raise TypeError("a key without a public order")

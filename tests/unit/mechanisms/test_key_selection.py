@@ -104,9 +104,11 @@ def test_order_of_the_input_does_not_show() -> None:
     forward = selection.release(dict.fromkeys(names, 10**6))
     backward = selection.release(dict.fromkeys(reversed(names), 10**6))
     assert forward == backward == tuple(sorted(names))
-    mixed = ["b", 3, 1.5, None, ("x", 2), ("x", 1), True, datetime.date(2020, 1, 1), b"raw"]
+    mixed = ["b", 3, 1.5, None, ("x", 2), ("x", 1), True, datetime.date(2020, 1, 1), b"raw", np.int64(9)]
     seen = {selection.release(dict.fromkeys(order, 10**6)) for order in (mixed, mixed[::-1])}
     assert len(seen) == 1
+    numbers = [np.int64(i) for i in (5, 3, 4)]
+    assert selection.release(dict.fromkeys(numbers, 10**6)) == (3, 4, 5)
     with_counts = KeySelection(1.0, 1e-6, with_counts=True)
     assert list(with_counts.release(dict.fromkeys(reversed(names), 10**6))) == sorted(names)
 
