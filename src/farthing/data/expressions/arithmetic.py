@@ -114,7 +114,9 @@ def _round(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
     return meaning("/", (whole, scale), ranges.divided(_number(whole), _number(scale)))
 
 
-def _function(name: str, of_range: Callable[[Real], Real], of_value: Callable[[float], float]) -> Rule:
+def _function(
+    name: str, of_range: Callable[[Real], Real], of_value: Callable[[float], float], lowest: float
+) -> Rule:
     """sqrt, ln or exp: a table where the whole numbers are few, the engine's own function elsewhere."""
 
     def rule(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
@@ -124,11 +126,10 @@ def _function(name: str, of_range: Callable[[Real], Real], of_value: Callable[[f
             if part.operator == CONSTANT:
                 return meaning(name, (rules.real(part),), values)
             inputs = range(part.range.lower, part.range.upper + 1)
-            pairs = tuple(
-                (n, of_value(float(n))) for n in inputs if name == "exp" or n > 0 or (name, n) == ("sqrt", 0)
-            )
+            pairs = tuple((n, of_value(float(n))) for n in inputs if n >= lowest)
             if pairs:
-                return meaning("table", (part,), values, pairs)
+                results = [result for _, result in pairs]
+                return meaning("table", (part,), Real(min(results), max(results), values.grain), pairs)
         return meaning(name, (rules.real(part),), values)
 
     return rule
@@ -216,9 +217,9 @@ def _grain_of(bound: float) -> int:
 NUMERIC_RULES: dict[str, Rule] = {
     "+": _arithmetic, "-": _arithmetic, "*": _arithmetic, "/": _division, "//": _floor_division, "%": _remainder,
     "negative": _negative, "abs": _absolute, "sign": _sign, "floor": _floor, "ceil": _ceiling, "round": _round,
-    "sqrt": _function("sqrt", ranges.square_root, math.sqrt),
-    "ln": _function("ln", ranges.logarithm, math.log),
-    "exp": _function("exp", ranges.exponential, math.exp),
+    "sqrt": _function("sqrt", ranges.square_root, math.sqrt, 0),
+    "ln": _function("ln", ranges.logarithm, math.log, 1),
+    "exp": _function("exp", ranges.exponential, math.exp, -math.inf),
     "log10": _logarithm_to(10.0), "log2": _logarithm_to(2.0), "log": _logarithm_to(None),
     "power": _power, "least": _extreme, "greatest": _extreme, "clip": _clip,
 }  # fmt: skip

@@ -51,6 +51,8 @@ class Meaning:
 def meaning(operator: str, arguments: tuple[Meaning, ...], values: Range, value: object = None) -> Meaning:
     """A part of an expression, with its depth and the length of its SQL."""
     first, others = _REPEATS.get(operator, (1, 1))
+    if operator in {"sqrt", "round"} and getattr(arguments[0].range, "lower", -1) >= 0:
+        first = 1  # both are written in one piece where no sign has to be asked
     weight = 1 + sum(part.weight * (first if index == 0 else others) for index, part in enumerate(arguments))
     if operator == "table" and isinstance(value, tuple):
         weight += len(value) // 10

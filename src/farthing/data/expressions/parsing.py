@@ -91,10 +91,11 @@ class _Parser:
 
     def unexpected(self, wanted: str) -> InvalidExpression:
         token = self.here
+        for near in self.tokens[max(0, self.at - 1) : self.at + 1]:  # `attach 'x'` is at fault at its first word
+            if near.kind == "word" and near.text.lower() in REASONS:
+                return self.fault(near, *REASONS[near.text.lower()])
         if token.kind == "end":
             return self.fault(token, f"ends too early, {wanted} is missing")
-        if token.kind == "word" and token.text.lower() in REASONS:
-            return self.fault(token, *REASONS[token.text.lower()])
         return self.fault(
             token, f"{wanted} is expected here", "write 'text' in single and \"names\" in double quotes"
         )

@@ -183,8 +183,8 @@ def multiplied(a: Number, b: Number) -> Number:
     """a * b, both whole or both real."""
     if isinstance(a, Whole) and isinstance(b, Whole):
         # Spark may multiply the constants of a chain first, so a factor of 0 must not hide how large the others are.
-        size = max(1, abs(a.lower), abs(a.upper)) * max(1, abs(b.lower), abs(b.upper))
-        Whole(-size, size)
+        if a.lower == a.upper == 0 or b.lower == b.upper == 0:
+            raise OutOfRange("a factor is always zero", "leave the product out")
         corners = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
         return Whole(min(corners), max(corners))
     a, b = as_real(a), as_real(b)
