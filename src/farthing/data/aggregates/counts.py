@@ -38,7 +38,15 @@ class Count(Aggregate):
             return (Feature(("one",), (), 0, 1, one),)
         name = self.column
         domain_of(name, schema)
-        return (Feature(("present", name), (name,), 0, 1, lambda table: table[name].notnull().cast("int64")),)
+        return (
+            Feature(
+                ("present", name),
+                (name,),
+                0,
+                1,
+                lambda table: table[name].notnull().ifelse(1, 0).cast("int64"),
+            ),
+        )
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def on_grid(name: str, grid: float, schema: Schema) -> tuple[int, int, Callable[
     """The least and the largest whole number that a column takes on its grid, and its Ibis value."""
     domain = domain_of(name, schema)
     if isinstance(domain, Flags):
-        return 0, 1, lambda table: table[name].cast("int64")
+        return 0, 1, lambda table: _zero_or_one(table[name])
     if isinstance(domain, Categories | Dates):
         raise InvalidValue(
             "column", name, "must hold numbers", "count it instead, or derive a number from it"
@@ -49,3 +49,10 @@ def on_grid(name: str, grid: float, schema: Schema) -> tuple[int, int, Callable[
     if not max(abs(lower), abs(upper)) <= LARGEST_TERM:
         raise InvalidValue("grid", grid, f"is too fine for the bounds of {name!r}", "use a coarser one")
     return lower, upper, lambda table: (table[name].cast("float64") / grid).floor().cast("int64")
+
+
+def _zero_or_one(flag: Any) -> Any:
+    """A flag as a number; Postgres does not cast one to 64 bits."""
+    import ibis
+
+    return ibis.cases((flag, 1), (~flag, 0), else_=ibis.null("int64")).cast("int64")

@@ -94,7 +94,7 @@ class Moments(Aggregate):
 
         def of(table: Any) -> Any:
             if power == 0:
-                return table[name].notnull().cast("int64")
+                return table[name].notnull().ifelse(1, 0).cast("int64")
             base = product = value(table)
             for _ in range(power - 1):
                 product = product * base
