@@ -22,13 +22,16 @@ T = TypeVar("T")
 CONNECT_TIMEOUT = 10  # seconds until a server that does not answer is called dead
 CANCEL_TIMEOUT = 5.0  # seconds for the server to hear that a query is not wanted any more
 
-# By the first two characters of SQLSTATE, the standard's class of a failure; the text of the failure is never read.
+# By SQLSTATE, or by its first two characters, the standard's class of a failure; the text of a failure is never read.
 _WAY_OUT: Mapping[str, str] = {
     "08": "the connection is gone: check that the server runs, and open the table again",
-    "25": "the transaction was ended by the server: try again",
+    "25": "the transaction was refused or ended by the server: try again",
     "28": "the role was refused: check its name and password",
     "40": "the server gave way to another transaction: try again",
-    "42": "the table or a column is not there, or the role may not SELECT from it: ask its owner for GRANT SELECT",
+    "42": "farthing wrote a query that this server does not take: please report it",
+    "42501": "the role may not read the table: ask its owner for GRANT SELECT",
+    "42703": "a column is not there any more: describe the dataset again",
+    "42P01": "the table is not there any more, or not in the role's search_path: check its name",
     "53": "the server has no memory, disk or connections left: try again when it has",
     "54": "the query is too large for the server: ask for fewer statistics at a time",
     "57": "the query was stopped: by Ctrl-C, by statement_timeout, or because the server was shut down",
@@ -241,4 +244,5 @@ def _failure(error: Any) -> EngineError:
     state = error.sqlstate
     if state is None:  # no word from the server: the connection itself
         return EngineError("postgres", "ConnectionLost", _LOST)
-    return EngineError("postgres", type(error).__name__, _WAY_OUT.get(state[:2], _UNKNOWN))
+    way_out = _WAY_OUT.get(state) or _WAY_OUT.get(state[:2]) or _UNKNOWN
+    return EngineError("postgres", type(error).__name__, way_out)
