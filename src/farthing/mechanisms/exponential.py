@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from farthing.mechanisms.ballot import Ballot
 from farthing.mechanisms.bounded_range import event_of_bounded_range
 from farthing.mechanisms.exact import Bits
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.scores import Selection, checked_candidates, checked_confidence, least_gap
-from farthing.mechanisms.weighted_choice import Group, choose_label
 from farthing.privacy import Event
 
 
@@ -64,18 +61,4 @@ class ExponentialMechanism(Selection):
         return self._in_units(max(0, math.ceil(gap) - 1))
 
     def _answer(self, value: Any, source: Source) -> int:
-        return chosen_index(self._gaps(value), self.rate, Bits(source))
-
-
-def chosen_index(gaps: NDArray[np.uint64], rate: Fraction, bits: Bits) -> int:
-    """An index drawn with probability exactly proportional to exp(-rate * gap); equal gaps are weighed once."""
-    distinct, counts = np.unique(gaps, return_counts=True)
-
-    def groups(limit: int) -> tuple[list[Group], int]:
-        end = len(distinct) if limit >= 2**64 else int(np.searchsorted(distinct, np.uint64(limit), "right"))
-        inside = list(zip(distinct[:end].tolist(), counts[:end].tolist(), range(end), strict=True))
-        return inside, int(counts[end:].sum())
-
-    label = choose_label(rate, groups, len(gaps), bits)
-    places = np.flatnonzero(gaps == distinct[label])
-    return int(places[bits.below(len(places))])
+        return Ballot(self._gaps(value)).draw(self.rate, Bits(source))

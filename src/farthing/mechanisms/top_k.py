@@ -7,20 +7,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from farthing.errors import InvalidValue
+from farthing.mechanisms.ballot import Ballot
 from farthing.mechanisms.bounded_range import event_of_bounded_range
 from farthing.mechanisms.exact import Bits
-from farthing.mechanisms.exponential import chosen_index
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.scores import (
     Selection,
     checked_candidates,
     checked_confidence,
-    gaps_below_best,
     least_gap,
-    score_steps,
 )
 from farthing.privacy import Event
 from farthing.privacy.events import checked_count
@@ -81,11 +77,5 @@ class TopK(Selection):
         return self._in_units(max(0, math.ceil(gap) - 1))
 
     def _answer(self, value: Any, source: Source) -> list[int]:
-        steps, bits, rate = score_steps(value, self.grid, self.k), Bits(source), self.rate
-        left = np.arange(len(steps))
-        taken = []
-        for _ in range(self.k):
-            place = chosen_index(gaps_below_best(steps[left]), rate, bits)
-            taken.append(int(left[place]))
-            left = np.delete(left, place)
-        return taken
+        ballot, bits, rate = Ballot(self._gaps(value, self.k)), Bits(source), self.rate
+        return [ballot.draw(rate, bits) for _ in range(self.k)]

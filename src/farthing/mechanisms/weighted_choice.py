@@ -16,6 +16,8 @@ import flint
 from farthing.mechanisms.exact import Bits
 from farthing.numerics.balls import precision
 
+_WORD = 32  # few bits first: they decide almost always, and let the limit be near
+
 Group = tuple[int, int, int]
 """(gap below the best, how many candidates share it, a label)."""
 
@@ -31,20 +33,20 @@ def choose_label(rate: Fraction, groups: Groups, candidates: int, bits: Bits) ->
 
     Inversion: the drawn prefix names an interval of [0, 1), the groups lie side by side in [0, total). While that
     interval might touch a border, or reach into what was left out, the prefix grows, the balls get finer and the
-    limit moves out. What is left out weighs at most candidates * exp(-rate * limit) < 2^-(width + 64), next to at
-    least 1 for the best, so a draw is undecided with probability of about 2^-60.
+    limit moves out. What is left out weighs at most candidates * exp(-rate * limit) < 2^-(width + 16), next to at
+    least 1 for the best, so a draw is seldom undecided.
     """
-    width, prefix = 64, bits.word(64)
+    width, prefix = _WORD, bits.word(_WORD)
     while True:
         # 0.7 is above log 2.
-        limit = int(Fraction(7, 10) * (width + 64 + candidates.bit_length()) / rate) + 1
+        limit = int(Fraction(7, 10) * (width + 16 + candidates.bit_length()) / rate) + 1
         inside, outside = groups(limit)
         with precision(width + 64):
             found = _inverted(rate, inside, outside, limit, prefix, width)
         if found is not None:
             return inside[found][2]
-        prefix = (prefix << 64) | bits.word(64)
-        width += 64
+        prefix = (prefix << _WORD) | bits.word(_WORD)
+        width += _WORD
 
 
 def _inverted(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
+from farthing.mechanisms.ballot import Ballot
 from farthing.mechanisms.exact import Bits
 from farthing.mechanisms.weighted_choice import Group, choose_label
 from theorems.selection_twins import Seeded, counted, exponential_law, rejected
@@ -46,9 +49,9 @@ def test_the_first_bits_decide_almost_always_and_what_is_far_is_not_asked_for() 
 
 
 def test_a_draw_at_the_very_end_asks_for_more_until_it_is_decided() -> None:
-    """64 ones might lie in what was left out, so more bits are drawn; the next ones are zeros, and that decides."""
+    """32 ones might lie in what was left out, so more bits are drawn; the next ones are zeros, and that decides."""
     groups, asked = _listed([(0, 1, 0), (200, 1, 1)])
-    assert choose_label(Fraction(1), groups, 2, Bits(Scripted(b"\xff" * 8, 0))) == 0
+    assert choose_label(Fraction(1), groups, 2, Bits(Scripted(b"\xff" * 4, 0))) == 0
     assert len(asked) == 2 and asked[0] < 200
     # e^-200 is about 2^-288.5: forty bytes of ones do reach it.
     assert choose_label(Fraction(1), groups, 2, Bits(Scripted(b"\xff" * 40, 0xFF))) == 1
@@ -57,6 +60,15 @@ def test_a_draw_at_the_very_end_asks_for_more_until_it_is_decided() -> None:
 def test_a_draw_on_the_border_of_two_groups_is_decided_by_more_bits() -> None:
     """Two equal halves meet at 1/2, where no number of balls can tell; the prefix 10000... lies right of it."""
     groups, _ = _listed([(0, 1, 0), (0, 1, 1)])
-    lower_first = bytes(7) + b"\x80"  # words are little-endian: the leading bit comes in the last byte
+    lower_first = bytes(3) + b"\x80"  # words are little-endian: the leading bit comes in the last byte
     assert choose_label(Fraction(1), groups, 2, Bits(Scripted(lower_first, 0x55))) == 1
-    assert choose_label(Fraction(1), groups, 2, Bits(Scripted(b"\xff" * 7 + b"\x7f", 0x55))) == 0
+    assert choose_label(Fraction(1), groups, 2, Bits(Scripted(b"\xff" * 3 + b"\x7f", 0x55))) == 0
+
+
+def test_a_group_that_has_no_one_left_is_never_drawn() -> None:
+    """All bits one is the end of the line: the last candidate left, not the last group there was."""
+    ballot = Ballot(np.array([0, 1, 1, 2], dtype=np.uint64))
+    assert [ballot._members[-1], ballot.draw(Fraction(1), Bits(Scripted(b"", 0xFF)))] == [3, 3]
+    assert ballot._groups(1000) == ([(0, 1, 0), (1, 2, 1)], 0)
+    taken = Ballot(np.array([5, 0, 0, 9], dtype=np.uint64))
+    assert sorted(taken.draw(Fraction(1, 3), Bits(Seeded(seed))) for seed in range(4)) == [0, 1, 2, 3]
