@@ -122,7 +122,7 @@ def _chosen(
 ) -> list[Candidate]:
     """One candidate for the point to report and one for the whole curve, or one that serves both."""
     everything = list(range(len(claimed.points)))
-    wanted = [everything] if claimed.main is None else [everything, [claimed.points.index(claimed.main)]]
+    wanted = [everything, [claimed.points.index(claimed.main)]]
     best: list[Candidate | None] = [None] * len(wanted)
     silent = set()
     for pair in range(len(pairs)):
@@ -193,13 +193,12 @@ class _Verdict:
         hits, others = trial.ordered
         self.low, _ = rate_bounds(hits, holdout, error)
         _, self.high = rate_bounds(others, holdout, error)
-        main = claimed.points.index(claimed.main) if claimed.main else trial.candidate.point
+        main = claimed.points.index(claimed.main)
         # Both bounds hold at once for every (epsilon, delta), so looking at all points of the claim costs nothing.
         excesses = [epsilon_from_rates(self.low, self.high, d) - e for e, d in claimed.points]
         top = int(np.argmax(excesses))
         place = top if excesses[top] > 0 and not excesses[main] > 0 else main
-        chosen_for_main = claimed.main is None or trial.candidate.point == main
-        self.at_main = place == main and (excesses[main] > 0 or chosen_for_main)
+        self.at_main = place == main and (excesses[main] > 0 or trial.candidate.point == main)
         self.epsilon, self.delta = claimed.points[place]
         self.excess = excesses[place]
 

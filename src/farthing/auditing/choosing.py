@@ -17,7 +17,8 @@ from farthing.auditing.cells import Outputs
 from farthing.auditing.scores import Array, Score
 
 # Standard errors allowed for when promise is measured. Among thousands of events, fewer would let luck choose.
-_CAUTION = 3.0
+_CAUTION = 4.0
+_HABIT = 0.01  # by so much an event has to promise more than a plainer one
 _EVEN = 48  # thresholds spread evenly, beside a few far out on both ends
 
 
@@ -67,7 +68,7 @@ def promising(
                 )
                 value = float(promise[at, places[int(column)]])
                 held = best[group]
-                if held is None or value > held.promise:
+                if held is None or value > held.promise + _HABIT:
                     best[group] = Candidate(
                         pair, over, score, sign, float(thresholds[at]), thresholds, value, places[int(column)]
                     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,16 +12,17 @@ from farthing.errors import InvalidValue
 from farthing.privacy import Event
 
 # Where a curve is compared, beside delta = 0 and epsilon = 0. Smaller deltas would need more samples than anyone draws.
+_VISIBLE = 1e-2
 DELTAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.1, 0.2, 0.4)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The points of a claimed curve, from its proven upper side; `main` is the one to report, if there is one."""
+    """The points of a claimed curve, from its proven upper side; `main` is the one that is reported."""
 
     words: str
     points: tuple[tuple[float, float], ...]
-    main: tuple[float, float] | None
+    main: tuple[float, float]
 
 
 def read_claim(claim: Any, mechanism: Any = None) -> Claim:
@@ -68,16 +68,15 @@ def _of_composition(composition: Composition, words: str, main: tuple[float, flo
     farthest = composition.delta_at(0.0).upper
     points = [(0.0, farthest)]
     points += [(composition.epsilon_at(delta).upper, delta) for delta in DELTAS if delta < farthest]
-    if math.isfinite(pure):
-        points.append((pure, 0.0))
-        main = main or (pure, 0.0)
-    if main is not None:
-        points.append(main)
+    points += [(pure, 0.0), *([] if main is None else [main])]
     # An epsilon that is infinite, or above what samples can show, claims nothing that could be contradicted.
     kept = tuple(dict.fromkeys(point for point in points if point[0] < 600 and point[1] < 1))
     if not kept:
         raise InvalidValue("claim", composition, "must be finite somewhere", "it allows everything")
-    return Claim(words, kept, main if main in kept else None)
+    if main not in kept:  # delta 0 where it is claimed, else a delta that samples have something to say about
+        pure_points = [point for point in kept if point[1] == 0]
+        main = pure_points[0] if pure_points else min(kept, key=lambda point: abs(point[1] - _VISIBLE))
+    return Claim(words, kept, main)
 
 
 def _is_number(value: object) -> bool:

@@ -36,7 +36,7 @@ _MOST_TOGETHER = 64  # fields in one sum
 def fitted_scores(first: Outputs, second: Outputs) -> list[Score]:
     """Every score that the outputs of the two sides suggest."""
     wanted = list(dict.fromkeys([*first.columns, *second.columns]))
-    # Of two events that promise the same the first is chosen: plain ones stand in front.
+    # Of events that promise about the same the first is chosen: plain ones stand in front.
     scores: list[Score] = [Presence(field) for field in wanted if _sometimes_absent(field, first, second)]
     for field in wanted:
         scores += _of_numbers(field, first, second)
@@ -49,6 +49,8 @@ def fitted_scores(first: Outputs, second: Outputs) -> list[Score]:
             scores.append(ratio)
         if _is_part(field):
             together.append(ratio)
+    for field in wanted:
+        scores += _of_bits(field, first, second)
     if len(together) > 1:
         scores.append(SumOfRatios(tuple(together[:_MOST_TOGETHER])))
         scores += _linear([part.field for part in together[:_MOST_TOGETHER]], first, second)
@@ -73,6 +75,11 @@ def _of_numbers(field: str, first: Outputs, second: Outputs) -> Iterator[Score]:
     for centre in dict.fromkeys(float(np.median(side)) for side in sides if len(side)):
         if np.isfinite(centre):
             yield TwoSided(field, centre)
+
+
+def _of_bits(field: str, first: Outputs, second: Outputs) -> Iterator[Score]:
+    sides = [values[~np.isnan(values)] for values in (first.values(field), second.values(field))]
+    pooled = np.concatenate(sides)
     bits = lowest_bits(pooled)
     if len(np.unique(bits[~np.isnan(bits)])) > 1:
         yield LowestBit(field)
@@ -104,8 +111,9 @@ def _ratio(field: str, first: Outputs, second: Outputs) -> Histogram | Atoms:
 
 def _atoms(field: str, first: Outputs, second: Outputs) -> Atoms:
     sides = first.cells(field), second.cells(field)
-    # A value seen once says nothing, and of real numbers there are very many.
-    cells, ratios = _ratios(*sides, first.count, second.count, least=2)
+    # A value seen once says nothing, and where there are very many values a few hits are luck.
+    many = len(np.unique(np.concatenate(sides))) > 2 * _INTERVALS
+    cells, ratios = _ratios(*sides, first.count, second.count, least=8 if many else 2)
     return Atoms(field, cells, ratios, {**first.names, **second.names})
 
 

@@ -45,8 +45,8 @@ def sparse_vector_bugs() -> list[PlantedBug]:
         PlantedBug(
             "sparse vector, Algorithm 3",
             "the noisy answer itself is shown, which bounds the noise of the threshold (Roth's notes, 2011)",
-            _variant(1.0, 1 / 2, 1.0, positives=1, numbers=True),
-            1.0,
+            _variant(1.5, 1 / 2, 1.0, positives=1, numbers=True),
+            1.5,
             ([0, 0, 0], [1, 1, 1]),
             800_000,
         ),

@@ -22,7 +22,8 @@ import numpy as np
 from farthing.auditing.cells import Outputs, Raised, outputs_of
 from farthing.errors import FarthingError, InvalidValue
 
-PILOT = 64  # calls by which the time of the whole is guessed
+PILOT = 64  # calls by which the time of the whole is guessed, or more until they take so long
+_PILOT_SECONDS = 0.02
 _PATIENCE = 2.0  # guessed seconds from which on processes are worth starting
 _CHUNK_SECONDS = 0.3
 _LARGEST_CHUNK = 100_000
@@ -96,12 +97,16 @@ class Sampler:
         self._send_home(0)
 
     def pilot(self, total: int) -> None:
-        """Time a few calls (whose outputs are thrown away), then decide about processes for `total` calls a side."""
-        start = time.perf_counter()
-        for pair in self._pairs:
-            for value in pair:
-                drawn(self._batch, value, PILOT)
-        each = (time.perf_counter() - start) / (2 * PILOT * len(self._pairs))
+        """Time some calls (whose outputs are thrown away), then decide about processes for `total` calls a side."""
+        size, each = PILOT, 0.0
+        while True:  # a batch may have a cost of its own, so the size grows until the time means something
+            start = time.perf_counter()
+            drawn(self._batch, self._pairs[0][0], size)
+            taken = time.perf_counter() - start
+            each = taken / size
+            if taken > _PILOT_SECONDS or size >= min(total, _LARGEST_CHUNK):
+                break
+            size = min(8 * size, total, _LARGEST_CHUNK)
         self._chunk = int(min(max(_CHUNK_SECONDS / max(each, 1e-7), PILOT), _LARGEST_CHUNK))
         processes = self._processes_for(2 * total * each)
         if processes > 1:

@@ -81,6 +81,8 @@ class TwoSided:
 
     def words(self, sign: int, threshold: float) -> str:
         """In words."""
+        if threshold == 0 and sign < 0:
+            return f"{self.field} is {self.centre:.6g}"
         return f"the distance of {self.field} from {self.centre:.6g} {relation(sign)} {threshold:.6g}"
 
 

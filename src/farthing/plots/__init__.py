@@ -7,12 +7,14 @@
     heterogeneous_gap       what the KOV closed form wastes on unequal charges
     theorem_bars            one comparison, as `farthing compose --plot` draws it
     tradeoff_curve          the f-DP curve of one composition
+    audit_region            what an audit estimated, against what was claimed
     save                    any chart to SVG, PNG or a self-contained HTML file
 
 Charts need the extra `plots` (`pip install 'farthing[plots]'`); importing this package does not.
 """
 
 from farthing.plots._style import MissingExtra
+from farthing.plots.audit import audit_region
 from farthing.plots.bars import theorem_bars
 from farthing.plots.curves import epsilon_against_delta, epsilon_against_k
 from farthing.plots.gap import dominated_gap, heterogeneous_gap, spread_gap
@@ -22,6 +24,7 @@ from farthing.plots.tradeoff import tradeoff_curve
 
 __all__ = [
     "MissingExtra",
+    "audit_region",
     "compare_regions",
     "dominated_gap",
     "epsilon_against_delta",

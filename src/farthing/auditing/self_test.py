@@ -1,0 +1,178 @@
+"""The whole examination: every mechanism of farthing must pass, every planted bug must be caught."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any, Literal
+
+from farthing.auditing.audit import LEAST_SAMPLES, audit
+from farthing.auditing.built_in import built_in_mechanisms
+from farthing.auditing.planted import planted_bugs
+from farthing.auditing.report import AuditReport
+from farthing.auditing.sampling import WorkerLost
+from farthing.errors import FarthingError
+
+Told = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the examination: what is audited, and what should come out.
+
+    >>> {check.kind for check in all_checks()} == {"mechanism", "planted bug"}
+    True
+    """
+
+    name: str
+    kind: Literal["mechanism", "planted bug"]
+    story: str
+    mechanism: Any
+    claim: Any
+    neighbours: Any
+    samples: int
+    batch: Callable[[Any, int], Any] | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A check with its report."""
+
+    check: Check
+    report: AuditReport
+
+    @property
+    def good(self) -> bool:
+        """A mechanism was not contradicted, or a planted bug was caught."""
+        return self.report.violation == (self.check.kind == "planted bug")
+
+    @property
+    def verdict(self) -> str:
+        """In one word."""
+        if self.check.kind == "planted bug":
+            return "caught" if self.good else "MISSED"
+        return "stands" if self.good else "CONTRADICTED"
+
+
+def all_checks() -> list[Check]:
+    """Mechanisms first, then planted bugs."""
+    ours = [
+        Check(b.name, "mechanism", "", b.mechanism, b.mechanism.event, b.neighbours, b.samples, b.batch)
+        for b in built_in_mechanisms()
+    ]
+    planted = [
+        Check(b.name, "planted bug", b.story, b.batch, b.claim, b.neighbours, b.samples, b.batch)
+        for b in planted_bugs()
+    ]
+    return ours + planted
+
+
+def examine(
+    checks: Sequence[Check],
+    *,
+    confidence: float = 0.999,
+    samples: int | None = None,
+    workers: int | None = None,
+    told: Told | None = None,
+) -> list[Outcome]:
+    """Run the checks; all bounds of the run hold together with `confidence`.
+
+    `samples` caps the samples of each check. `told(done, total)` is called after each.
+
+    >>> [outcome.verdict for outcome in examine(all_checks()[:1], samples=2_000)]
+    ['stands']
+    """
+    each = 1 - (1 - confidence) / max(1, len(checks))
+    places = sorted(range(len(checks)), key=lambda place: -checks[place].samples)
+    found: dict[int, AuditReport] = {}
+
+    def note(place: int, report: AuditReport) -> None:
+        found[place] = report
+        if told is not None:
+            told(len(found), len(checks))
+
+    team = min(workers or os.cpu_count() or 1, len(checks))
+    possible = "fork" in multiprocessing.get_all_start_methods()
+    if team > 1 and possible and not multiprocessing.current_process().daemon:
+        _share_out(places, team, lambda place: _audited(checks[place], each, samples), note)
+    else:
+        for place in places:
+            note(place, _audited(checks[place], each, samples))
+    return [Outcome(check, found[place]) for place, check in enumerate(checks)]
+
+
+def _audited(check: Check, confidence: float, samples: int | None) -> AuditReport:
+    count = check.samples if samples is None else max(LEAST_SAMPLES, min(samples, check.samples))
+    return audit(
+        check.mechanism,
+        check.claim,
+        check.neighbours,
+        samples=count,
+        confidence=confidence,
+        batch=check.batch,
+        workers=1,
+        progress=False,
+    )
+
+
+def _share_out(
+    places: list[int],
+    team: int,
+    run: Callable[[int], AuditReport],
+    note: Callable[[int, AuditReport], None],
+) -> None:
+    """Each process takes the next check when it is done with one."""
+    context = multiprocessing.get_context("fork")
+    left = iter(places)
+    processes, waiting = [], {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads; see `sampling`
+        for _ in range(team):
+            mine, theirs = context.Pipe()
+            process = context.Process(target=_work, args=(theirs, run), daemon=True)
+            process.start()
+            theirs.close()
+            processes.append(process)
+            waiting[mine] = next(left)
+            mine.send(waiting[mine])
+    try:
+        while waiting:
+            for ready in wait(list(waiting)):
+                assert isinstance(ready, Connection)
+                place = waiting.pop(ready)
+                note(place, _received(ready))
+                following = next(left, None)
+                if following is not None:
+                    waiting[ready] = following
+                    ready.send(following)
+    finally:
+        for process in processes:
+            process.terminate()
+            process.join()
+
+
+def _received(connection: Connection) -> AuditReport:
+    try:
+        answer = connection.recv()
+    except (EOFError, OSError):
+        raise WorkerLost("an auditing process ended without an answer") from None
+    if isinstance(answer, str):
+        raise WorkerLost(answer)
+    assert isinstance(answer, AuditReport)
+    return answer
+
+
+def _work(connection: Connection, run: Callable[[int], AuditReport]) -> None:
+    try:
+        while True:
+            place = connection.recv()
+            try:
+                connection.send(run(place))
+            except FarthingError as refusal:
+                connection.send(str(refusal))
+    except (EOFError, OSError, KeyboardInterrupt):
+        return
