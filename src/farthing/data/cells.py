@@ -22,7 +22,7 @@ def refuse_wrong_type(name: str, kind: Any, domain: Domain, *, text_file: bool) 
     if kind.is_array():  # its elements are read after `explode`
         kind = kind.value_type
     if isinstance(domain, Integers | Reals):
-        fits, wanted = kind.is_numeric(), "numbers"
+        fits, wanted = kind.is_numeric() and not kind.is_boolean(), "numbers"
     elif isinstance(domain, Dates):
         fits = kind.is_date() or (kind.is_timestamp() and kind.timezone is None)
         wanted = "dates, or timestamps without a time zone"
@@ -40,14 +40,20 @@ def refuse_wrong_type(name: str, kind: Any, domain: Domain, *, text_file: bool) 
 
 
 def typed(text: Any, domain: Domain) -> Any:
-    """A column of text in the type of its domain; what does not spell a value of that type is missing."""
+    """A column of text in the type of its domain; what does not spell a value of that type is missing.
+
+    Stripped first, and not only for the spaces: DuckDB moves a bare cast into its CSV reader, which then drops
+    the whole line instead of the cell.
+    """
+    if isinstance(domain, Categories) and isinstance(domain.values[0], str):
+        return text
+    text = text.strip()
     if isinstance(domain, Integers | Reals):
         return text.try_cast("float64")
     if isinstance(domain, Dates):
         return text.try_cast("date")
-    if isinstance(domain, Flags) or isinstance(domain.values[0], bool):
-        return text.try_cast("boolean")
-    return text.try_cast("float64") if isinstance(domain.values[0], int) else text
+    flags = isinstance(domain, Flags) or isinstance(domain.values[0], bool)
+    return text.try_cast("boolean" if flags else "float64")
 
 
 def _holds(kind: Any, domain: Categories) -> tuple[bool, str]:
@@ -55,7 +61,7 @@ def _holds(kind: Any, domain: Categories) -> tuple[bool, str]:
     if isinstance(first, bool):
         return kind.is_boolean(), "true/false values"
     if isinstance(first, int):
-        return kind.is_numeric(), "numbers"
+        return kind.is_numeric() and not kind.is_boolean(), "numbers"
     return kind.is_string(), "text"
 
 

@@ -47,7 +47,8 @@ def rows_of(engine: Engine, sql: str, progress: Progress | None = None) -> list[
                 progress(min(1.0, max(0.0, share)))
     except BaseException:
         engine.cancel()
-        done.wait()
+        while not done.wait(PATIENCE):  # a query that was not running yet did not hear the first call
+            engine.cancel()
         raise
     worker.join()
     if failure:

@@ -11,6 +11,7 @@ import glob
 import gzip
 import itertools
 import os
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,20 +47,24 @@ def opened(source: Any) -> Source:
     return _frame(source)
 
 
-def header(path: str) -> list[str]:
-    """The names of the columns of a CSV file, from its first line; nothing else is read."""
-    opener = gzip.open if path.endswith(".gz") else open
+def header(path: str) -> tuple[list[str], str]:
+    """The names of the columns of a CSV file and what separates them, from its first line and nothing else."""
+    opener: Any = gzip.open if path.lower().endswith(".gz") else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-            line = file.readline()
-    except (OSError, EOFError, UnicodeDecodeError) as problem:
+        with opener(path, "rb") as file:
+            first = (
+                file.readline()
+            )  # bytes: a text reader would decode, and refuse, rows beyond the first line
+        line = first.decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as problem:
         raise _unreadable(path, problem) from None
-    names = next(csv.reader([line], delimiter=delimiter(line)), [])
+    separator = delimiter(line)
+    names = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
     if not names or not all(names) or len(set(names)) != len(names):
         raise InvalidValue(
             "source", path, "must start with a line of column names, each once", "add a header line"
         )
-    return names
+    return names, separator
 
 
 def delimiter(line: str) -> str:
@@ -120,16 +125,14 @@ def _parquet(backend: Any, paths: list[str]) -> Any:
 
 
 def _csv(backend: Any, paths: list[str]) -> Any:
-    headers = {path: tuple(header(path)) for path in paths}
+    headers = {path: (tuple(names), separator) for path in paths for names, separator in [header(path)]}
     _refuse_different(headers)
-    opener = gzip.open if paths[0].endswith(".gz") else open
-    with opener(paths[0], "rt", encoding="utf-8-sig", newline="") as file:
-        separator = delimiter(file.readline())
+    names, separator = headers[paths[0]]
     # Nothing is sniffed, and a malformed line is dropped instead of raising an error that quotes it.
     return backend.read_csv(
         paths,
         table_name=_fresh_name(),
-        columns=dict.fromkeys(headers[paths[0]], "VARCHAR"),
+        columns=dict.fromkeys(names, "VARCHAR"),
         auto_detect=False, header=True, delim=separator, quote='"', escape='"',
         null_padding=True, ignore_errors=True, strict_mode=False,
     )  # fmt: skip

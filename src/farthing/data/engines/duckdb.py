@@ -76,8 +76,8 @@ def connection(
 ) -> Any:
     """An Ibis connection to a DuckDB of its own, with a memory limit and spilling.
 
-    Rows that do not fit go, encrypted, to `temporary_directory` (by default a new one only this user can read,
-    removed at the end). Extensions are neither fetched nor loaded, so no query reaches the network.
+    Rows that do not fit go to `temporary_directory` (by default a new one that only this user can read, removed at the
+    end). Extensions are neither fetched nor loaded, so no query reaches the network.
 
     >>> tables = connection(memory_limit="2GiB")
     >>> tables.name
@@ -86,7 +86,7 @@ def connection(
     import ibis
 
     folder = temporary_directory or _private_folder()
-    backend = ibis.duckdb.connect(
+    return ibis.duckdb.connect(
         memory_limit=memory_limit,
         temp_directory=folder,
         autoinstall_known_extensions=False,
@@ -94,8 +94,6 @@ def connection(
         preserve_insertion_order=False,
         **({} if threads is None else {"threads": threads}),
     )
-    backend.con.execute("SET temp_file_encryption = true")
-    return backend
 
 
 @contextmanager
