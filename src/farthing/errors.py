@@ -5,6 +5,7 @@
     ├── InvalidData       (also ValueError)   a private value is of the wrong kind; the value is never shown
     ├── InvalidExpression (also ValueError)   an expression is not one that farthing can run safely
     ├── EngineError                           a database failed; its own words are kept out, they may quote a row
+    ├── MissingExtra      (also ImportError)  a part of farthing whose optional packages are not installed
     └── BudgetExceeded                        a filter or ledger refused a charge
 
 Messages state the value, the rule and the way out. They never hold a private row or anything computed
@@ -13,7 +14,15 @@ from one. The same facts are on the exception as fields, so that nobody has to p
 
 from __future__ import annotations
 
-__all__ = ["BudgetExceeded", "EngineError", "FarthingError", "InvalidData", "InvalidExpression", "InvalidValue"]
+__all__ = [
+    "BudgetExceeded",
+    "EngineError",
+    "FarthingError",
+    "InvalidData",
+    "InvalidExpression",
+    "InvalidValue",
+    "MissingExtra",
+]
 
 
 class FarthingError(Exception):
@@ -112,6 +121,21 @@ class BudgetExceeded(FarthingError):
         self.requested = requested
         self.remaining = remaining
         super().__init__(message)
+
+
+class MissingExtra(FarthingError, ImportError):
+    """A part of farthing was asked for whose optional packages are not installed.
+
+    >>> str(MissingExtra("pictures", "altair", "plots"))
+    "pictures need the package altair, which is not installed; run: pip install 'farthing[plots]'"
+    """
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(
+            f"{what} need the package {package}, which is not installed; run: pip install 'farthing[{extra}]'"
+        )
 
 
 def _shown(value: object) -> str:

@@ -121,7 +121,6 @@ PUBLIC: dict[str, list[str]] = {
         "Winner",
     ],
     "farthing.plots": [
-        "MissingExtra",
         "audit_region",
         "compare_regions",
         "dominated_gap",
@@ -144,6 +143,7 @@ PUBLIC: dict[str, list[str]] = {
         "InvalidData",
         "InvalidExpression",
         "InvalidValue",
+        "MissingExtra",
     ],
 }
 

@@ -13,7 +13,6 @@
 Charts need the extra `plots` (`pip install 'farthing[plots]'`); importing this package does not.
 """
 
-from farthing.plots._style import MissingExtra
 from farthing.plots.audit import audit_region
 from farthing.plots.bars import theorem_bars
 from farthing.plots.curves import epsilon_against_delta, epsilon_against_k
@@ -23,7 +22,6 @@ from farthing.plots.saving import save
 from farthing.plots.tradeoff import tradeoff_curve
 
 __all__ = [
-    "MissingExtra",
     "audit_region",
     "compare_regions",
     "dominated_gap",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from farthing.errors import FarthingError
+from farthing.errors import MissingExtra
 
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE, GREY = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#6B6B6B",
@@ -27,21 +27,6 @@ THEOREM_DASHES = {"basic": [2, 3], "DRV": [8, 3, 2, 3], "KOV bound": [7, 3], "op
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 
 Row = dict[str, Any]
-
-
-class MissingExtra(FarthingError, ImportError):
-    """A part of farthing was asked for whose optional packages are not installed.
-
-    >>> str(MissingExtra("pictures", "altair", "plots"))
-    "pictures need the package altair, which is not installed; run: pip install 'farthing[plots]'"
-    """
-
-    def __init__(self, what: str, package: str, extra: str) -> None:
-        self.package = package
-        self.extra = extra
-        super().__init__(
-            f"{what} need the package {package}, which is not installed; run: pip install 'farthing[{extra}]'"
-        )
 
 
 def altair() -> Any:

@@ -72,7 +72,7 @@ BAD_VALUES = [
 BAD_VALUES += [np.array(["7351"]), np.datetime64("2020-01-01"), np.ma.masked_array([1], [True])]
 
 
-@pytest.mark.parametrize("value", BAD_VALUES, ids=repr)
+@pytest.mark.parametrize("value", BAD_VALUES, ids=lambda bad: type(bad).__name__)
 @pytest.mark.parametrize("mechanism", [*BOTH, *BOTH_REAL], ids=repr)
 def test_values_of_the_wrong_kind_are_refused_without_being_shown(mechanism: Any, value: Any) -> None:
     with pytest.raises(InvalidData) as refusal:

@@ -47,7 +47,7 @@ HOSTILE: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", HOSTILE, ids=repr)
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda bad: type(bad).__name__)
 def test_bad_columns_are_refused_and_never_shown(value: Any) -> None:
     mechanism = RandomizedResponse(1.0)
     for act in (mechanism.release_many, lambda column: mechanism.proportion(column, 1)):

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from farthing import compose
-from farthing.errors import FarthingError, InvalidValue
-from farthing.plots import MissingExtra, save, tradeoff_curve
+from farthing.errors import FarthingError, InvalidValue, MissingExtra
+from farthing.plots import save, tradeoff_curve
 
 
 @pytest.fixture(scope="module")

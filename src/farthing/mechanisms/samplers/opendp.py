@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.errors import InvalidValue
+from farthing.errors import InvalidValue, MissingExtra
 
 __all__ = ["discrete_gaussian_noise", "discrete_laplace_noise"]
 
@@ -58,9 +58,7 @@ def _drawn(measurement: str, metric: str, scale: float, size: int) -> NDArray[np
 def _opendp() -> Any:
     try:
         import opendp.prelude as opendp
-    except ImportError as error:
-        raise ImportError(
-            "this sampler needs the package opendp, which is not installed; run: pip install 'farthing[opendp]'"
-        ) from error
+    except ImportError:
+        raise MissingExtra("OpenDP's samplers", "opendp", "opendp") from None
     opendp.enable_features("contrib")
     return opendp
