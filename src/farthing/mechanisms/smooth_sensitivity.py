@@ -99,18 +99,15 @@ class SmoothSensitivity(Mechanism):
 
 
 def _checked(at: Callable[[int], int]) -> Callable[[int], int]:
-    """The user's function, made to rise, with errors that tell nothing of the data it closes over."""
-    largest = 0
+    """The user's function, with errors that tell nothing of the data it closes over."""
 
     def checked(t: int) -> int:
-        nonlocal largest
         found = _whole(at, t)
         if (
             found is None
         ):  # raised here, not where it was noticed: no exception may carry what the function said
             raise InvalidData("local_sensitivity_at", "must give a whole number >= 0 for every t >= 0")
-        largest = max(largest, found)
-        return largest
+        return found
 
     return checked
 

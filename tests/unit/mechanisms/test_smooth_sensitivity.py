@@ -150,8 +150,8 @@ def test_a_hostile_statistic_is_refused(value: object) -> None:
         SmoothSensitivity(1.0, 100).release(value)
 
 
-def test_a_falling_or_excessive_local_sensitivity_only_adds_noise() -> None:
-    """A function that falls is read as its running maximum; one above the global sensitivity as that."""
+def test_a_local_sensitivity_above_the_global_one_is_read_as_that() -> None:
+    """And one that falls with t is as good as its running maximum: only its first value counts."""
     mechanism = SmoothSensitivity(1.0, 100, 1e-6)
     draw = mechanism._answer(SmoothStatistic(0, lambda t: 10**9), Scripted(1))
     assert draw == mechanism._answer(SmoothStatistic(0, lambda t: 100), Scripted(1))
