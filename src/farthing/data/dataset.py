@@ -339,7 +339,13 @@ class Dataset:
         )
 
     def _then(self, step: Step) -> Dataset:
-        return replace(self, _steps=(*self._steps, step), schema=step.schema(self.schema))
+        after = step.schema(self.schema)
+        for name in after:
+            if name.startswith("__farthing"):
+                raise InvalidValue("column", name, "must not start with __farthing", "choose another name")
+            if name in self._lists() and not isinstance(step, Explode):
+                raise InvalidValue("column", name, "is the name of a column of lists", "choose another name")
+        return replace(self, _steps=(*self._steps, step), schema=after)
 
     def _lists(self) -> list[str]:
         exploded = {step.column for step in self._steps if isinstance(step, Explode)}
