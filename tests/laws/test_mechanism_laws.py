@@ -24,7 +24,9 @@ from farthing.privacy import Event
 
 SECRET = 918_273_645  # a value no message may hold
 
-# name: (make, a good value, how the good value looks with the secret in it)
+CALM = mechanisms.SmoothStatistic(17, lambda t: t + 1)
+
+# name: (make, a good value)
 TABLE: dict[str, tuple[Callable[[float], Any], Any]] = {
     "DiscreteLaplace": (lambda e: mechanisms.DiscreteLaplace(e), 3),
     "DiscreteLaplace vector": (lambda e: mechanisms.DiscreteLaplace(e, 2, cells=3), [1, 2, 3]),
@@ -43,6 +45,9 @@ TABLE: dict[str, tuple[Callable[[float], Any], Any]] = {
     "Quantiles": (lambda e: mechanisms.Quantiles((0.25, 0.5), e, 0, 100, grid=1), [1, 5, 2]),
     "AboveThreshold": (lambda e: mechanisms.AboveThreshold(e, threshold=3), [1, 5, 2]),
     "SparseVector": (lambda e: mechanisms.SparseVector(e, threshold=3, positives=2), [1, 5, 2]),
+    "SmoothMedian": (lambda e: mechanisms.SmoothMedian(e, 0, 100), [1, 5, 2]),
+    "SmoothMedian with delta": (lambda e: mechanisms.SmoothMedian(e, 0, 100, delta=1e-6), [1, 5, 2]),
+    "SmoothSensitivity": (lambda e: mechanisms.SmoothSensitivity(e, 100), CALM),
     "KeySelection": (lambda e: mechanisms.KeySelection(e, 1e-6), {"a": 3, "b": 500}),
 }
 CASES = pytest.mark.parametrize(("make", "value"), TABLE.values(), ids=TABLE.keys())

@@ -23,6 +23,8 @@ from farthing.mechanisms.noisy_max import ReportNoisyMax, Winner
 from farthing.mechanisms.permute_and_flip import PermuteAndFlip
 from farthing.mechanisms.quantiles import Quantile
 from farthing.mechanisms.randomized_response import RandomizedResponse
+from farthing.mechanisms.smooth_median import SmoothMedian
+from farthing.mechanisms.smooth_sensitivity import SmoothSensitivity, SmoothStatistic
 from farthing.mechanisms.sparse_vector import AboveThreshold, SparseVector
 from farthing.mechanisms.sums import BoundedSum
 from farthing.mechanisms.threshold_session import Above, Below, ThresholdSession
@@ -44,6 +46,9 @@ __all__ = [
     "Quantiles",
     "RandomizedResponse",
     "ReportNoisyMax",
+    "SmoothMedian",
+    "SmoothSensitivity",
+    "SmoothStatistic",
     "SparseVector",
     "ThresholdSession",
     "TopK",

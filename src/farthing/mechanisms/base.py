@@ -87,8 +87,8 @@ def checked_integers(value: object, name: str = "value") -> NDArray[np.int64]:
     Clamping is a contraction, so it can only bring neighbours closer, and it leaves room for noise below 2^63.
     """
     array = _array(value, name)
-    if array.dtype.kind == "f" and isinstance(value, list | tuple):
-        array = np.asarray(value, dtype=object)  # NumPy reads [-1, 2**63] as doubles
+    if isinstance(value, list | tuple):  # NumPy reads [-1, 2**63] as doubles and [True, 2] as integers
+        array = np.asarray(value, dtype=object)
     if array.dtype.kind in "iu":
         return np.asarray(np.clip(array, _bound(array, -SATURATION), _bound(array, SATURATION)), np.int64)
     if array.dtype.kind == "O" and all(_is_whole(item) for item in array.flat):
@@ -117,6 +117,8 @@ def _array(value: object, name: str) -> NDArray[Any]:
         raise InvalidData(name, f"must be numbers, not {type(value).__name__}")
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidData(name, "must not be masked", "fill or drop masked entries by a public rule first")
+    if isinstance(value, list | tuple) and any(isinstance(item, bool) for item in value):
+        raise InvalidData(name, "must be numbers, not bool")
     try:
         return np.asarray(value)
     except Exception:  # whatever a foreign object raises may quote its content
