@@ -10,8 +10,9 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
+from farthing.data.engines.addresses import split_address
 from farthing.data.engines.exact_values import exact_rows
 from farthing.errors import EngineError, InvalidValue
 
@@ -145,7 +146,11 @@ def _connected(address: dict[str, Any], options: Mapping[str, Any]) -> Any:
             "postgres", "its driver is not installed", "pip install 'farthing[postgres]', or install psycopg"
         )
     try:
-        return connect(**address, **options)
+        backend = connect(**address, **options)
+        weakref.finalize(
+            backend, backend.con.close
+        )  # a dataset has no end of its own: the last table closes it
+        return backend
     except psycopg.Error as error:
         refusal = _refusal(error, address)
     except UnicodeError:  # a host name that cannot be one
@@ -168,13 +173,7 @@ def _table(backend: Any, schema: str | None, name: str, shown: str) -> Any:
 def _address(url: str) -> dict[str, Any]:
     """The parts of the address. A refused address is not shown: it may hold a password."""
     way_out = "write postgresql://role@host:port/database"
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise InvalidValue(
-            "url", "postgresql://...", "must have a port between 0 and 65535", way_out
-        ) from None
+    parts, port = split_address(url)
     if parts.scheme not in ("postgresql", "postgres"):
         raise InvalidValue("url", f"{parts.scheme}://...", "must begin with postgresql://", way_out)
     database = unquote(parts.path.lstrip("/"))

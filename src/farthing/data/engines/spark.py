@@ -13,8 +13,8 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
+from farthing.data.engines.addresses import split_address
 from farthing.data.engines.exact_values import exact_rows
 from farthing.errors import EngineError, InvalidValue
 
@@ -190,16 +190,10 @@ def spark_table(url: str, table: str, *, timeout: float | None = None) -> Any:
 
 def _address(url: str) -> tuple[str, int]:
     """Host and port. A refused address is not shown: its parameters may hold a token."""
-    way_out = "write sc://host:port"
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise InvalidValue("url", "sc://...", "must have a port between 0 and 65535", way_out) from None
+    parts, port = split_address(url)
     if parts.scheme != "sc" or not parts.hostname:
-        raise InvalidValue(
-            "url", f"{parts.scheme}://...", "must be the address of a Spark Connect server", way_out
-        )
+        rule = "must be the address of a Spark Connect server"
+        raise InvalidValue("url", f"{parts.scheme}://...", rule, "write sc://host:port")
     return parts.hostname, port or 15002
 
 
