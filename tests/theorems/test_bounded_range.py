@@ -35,6 +35,7 @@ def test_two_point_pairs_meet_the_logistic_tradeoff_and_laplace_lies_below(epsil
         assert laplace(place / 100) <= logistic(place / 100) + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("monotone", [False, True])
 def test_the_curve_of_the_event_is_above_that_of_every_choice(monotone: bool) -> None:
     epsilon = Fraction(3, 2)

@@ -40,7 +40,7 @@ def test_the_range_of_its_losses_exceeds_epsilon() -> None:
     """So it must not be charged as a bounded-range mechanism."""
     mechanism = PermuteAndFlip(2.0, 1)
     widest = 0
-    for scores in product(range(4), repeat=3):
+    for scores in ((0, 0, 3), (3, 0, 1), (0, 2, 3), (1, 1, 0), (2, 0, 0)):
         law = permute_and_flip_law(list(scores), mechanism.rate)
         for others in neighbours_of(scores, 1, False):
             losses = log_ratios(law, permute_and_flip_law(others, mechanism.rate))
@@ -48,6 +48,7 @@ def test_the_range_of_its_losses_exceeds_epsilon() -> None:
     assert widest > 2.01
 
 
+@pytest.mark.slow
 def test_it_never_loses_more_than_the_exponential_mechanism() -> None:
     rate = Fraction(2, 5)
     for scores in product(range(5), repeat=4):
