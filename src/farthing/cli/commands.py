@@ -14,6 +14,7 @@ from farthing import __version__
 from farthing.cli.audit_command import audit_command
 from farthing.cli.compose_command import compose_command
 from farthing.cli.demo_command import demo_command
+from farthing.cli.init_command import init_command
 from farthing.errors import FarthingError
 
 
@@ -50,3 +51,4 @@ def main() -> None:
 main.add_command(audit_command)
 main.add_command(compose_command)
 main.add_command(demo_command)
+main.add_command(init_command)

@@ -110,17 +110,19 @@ def _files(source: Any) -> Source:
     return Source(name, table, engine, text_file=not parquet)
 
 
-def _parquet(backend: Any, paths: list[str]) -> Any:
-    kinds: dict[str, tuple[Any, ...]] = {}
-    for path in paths:
-        try:
-            import pyarrow.parquet
+def parquet_schema(path: str) -> list[tuple[str, Any]]:
+    """Names and Arrow types of the columns of a Parquet file, from its footer."""
+    import pyarrow.parquet
 
-            schema = pyarrow.parquet.read_schema(path)
-        except Exception as problem:  # Arrow's errors are of many classes; none of them has seen a row
-            raise _unreadable(path, problem) from None
-        kinds[path] = tuple(zip(schema.names, map(str, schema.types), strict=True))
-    _refuse_different(kinds)
+    try:
+        schema = pyarrow.parquet.read_schema(path)
+    except Exception as problem:  # Arrow's errors are of many classes; none of them has seen a row
+        raise _unreadable(path, problem) from None
+    return list(zip(schema.names, schema.types, strict=True))
+
+
+def _parquet(backend: Any, paths: list[str]) -> Any:
+    _refuse_different({path: tuple(parquet_schema(path)) for path in paths})
     return backend.read_parquet(paths, table_name=_fresh_name())
 
 

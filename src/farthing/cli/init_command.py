@@ -1,0 +1,105 @@
+"""`farthing init`: a commented study.toml from the names and types of columns; no row is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import click
+
+from farthing.errors import InvalidValue
+
+STUDY = "study.toml"
+_LIKE_A_UNIT = re.compile(
+    r"(^|_)(id|person|patient|user|customer|member|household|subject|nhs|ssn)(_|$)", re.I
+)
+
+HELP = f"""\
+Write a commented {STUDY} for FILE (CSV or Parquet, or a quoted glob), to be filled in.
+
+Only the names of the columns are looked at, and their types where the file states them (Parquet). Types of a CSV
+file could only be guessed from its rows, so they are left for you to say. Bounds and categories are public facts:
+write what is known about everybody, not what is found in the file.
+
+Exit code: 0 when the file was written; 2 when it was refused.
+"""
+
+
+@click.command("init", help=HELP)
+@click.argument("file")
+@click.option("--out", default=STUDY, show_default=True, metavar="FILE", help="Where to write.")
+def init_command(file: str, out: str) -> None:
+    """Read names and types, write the file."""
+    from farthing.data.declaration import columns_of
+
+    target = Path(out)
+    columns = columns_of(file)
+    source = os.path.relpath(file, target.parent)
+    text = study_text(source, columns)
+    try:
+        with target.open(
+            "x", encoding="utf-8"
+        ) as written:  # an older file with work in it is not overwritten
+            written.write(text)
+    except FileExistsError:
+        raise InvalidValue(
+            "out", out, "exists already", "choose another name with --out, or move it away"
+        ) from None
+    except OSError as problem:
+        raise InvalidValue("out", out, f"cannot be written ({problem.strerror})", "choose another") from None
+    click.echo(
+        f"{out}: {len(columns)} columns of {file}, from their names{_and_types(columns)}; no row was read."
+    )
+    click.echo("Fill in the unit and the schema, and remove the columns that no statistic will use.")
+
+
+def study_text(source: str, columns: list[tuple[str, str | None]]) -> str:
+    """The commented file."""
+    names = [name for name, _ in columns]
+    unit = next((name for name in names if _LIKE_A_UNIT.search(name)), names[0])
+    lines = [
+        "# Public facts about a private table. Nothing here was read from a row, and nothing here may be:",
+        "# write what is known about everybody, not what is found in the file.",
+        "",
+        "[dataset]",
+        f"source = {_quoted(source)}",
+        "",
+        "# Whose privacy is protected? One row, unless a column names a person who may have several rows;",
+        "# then at most max_rows rows of each are kept, chosen at random.",
+        f"# unit = {_quoted(unit)}",
+        "# max_rows = 1",
+        "",
+        '# Neighbouring tables: "add-remove" one unit, or "replace" one (then the number of rows can be public).',
+        'neighbours = "add-remove"',
+        "# rows = 1000",
+        "",
+        "[schema]",
+        "# A range clips what lies outside; a value outside its categories is missing. Remove what is not needed.",
+    ]
+    lines.extend(_line(name, kind) for name, kind in columns)
+    return "\n".join(lines) + "\n"
+
+
+def _line(name: str, kind: str | None) -> str:
+    key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+    entry, hint = {
+        "whole numbers": ("{ range = [] }", "whole numbers: lowest and highest, such as [0, 110]"),
+        "real numbers": ("{ range = [] }", "real numbers: lowest and highest, such as [10.0, 60.0]"),
+        "dates": ("{ range = [] }", "dates: first and last, such as [2000-01-01, 2025-12-31]"),
+        "flags": ("{ flags = true }", "true or false"),
+        "categories": ("{ categories = [] }", 'text: every category, such as ["F", "M"]'),
+        "other": ("{ }", "of a type that no statistic can use: convert it, or remove this line"),
+        None: ("{ }", 'range = [0, 110], or categories = ["F", "M"], or flags = true'),
+    }[kind]
+    return f"{key} = {entry}  # {hint}"
+
+
+def _quoted(text: str) -> str:
+    """A TOML string; JSON's escapes are a part of TOML's."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _and_types(columns: list[tuple[str, str | None]]) -> str:
+    return " and types" if any(kind is not None for _, kind in columns) else ""

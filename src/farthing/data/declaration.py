@@ -1,0 +1,100 @@
+"""A dataset described in a file: the tables `[dataset]` and `[schema]` of a `study.toml`.
+
+[dataset]
+source = "people.parquet"          # beside this file, a path or a glob
+unit = "person_id"                 # left out: one row
+max_rows = 3
+neighbours = "add-remove"
+
+[schema]
+sex = { categories = ["F", "M"] }
+age = { range = [0, 110] }         # whole numbers; [0.0, 110.0] for reals, [2000-01-01, 2025-12-31] for dates
+smoker = { flags = true }
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from farthing.data.dataset import Dataset, dataset
+from farthing.data.sources import PARQUET, header, parquet_schema, paths_of
+from farthing.errors import InvalidValue
+
+DATASET_KEYS = ("source", "unit", "max_rows", "neighbours", "rows")
+_WAYS = "write { range = [lowest, highest] }, { categories = [...] } or { flags = true }"
+
+
+def read_declaration(path: str | os.PathLike[str]) -> Dataset:
+    """The dataset that a `study.toml` describes; paths in it are relative to the file."""
+    file = Path(path)
+    try:
+        facts = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or type(problem).__name__
+        raise InvalidValue("file", str(file), f"cannot be read ({reason})", "check the path") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise InvalidValue("file", str(file), f"is not valid TOML ({problem})", "correct that line") from None
+    about, columns = _table(facts, "dataset"), _table(facts, "schema")
+    for key in about:
+        if key not in DATASET_KEYS:
+            raise InvalidValue(
+                f"dataset.{key}", about[key], "is not known", f"there are: {', '.join(DATASET_KEYS)}"
+            )
+    if "source" not in about:
+        raise InvalidValue("dataset.source", None, "must be given", "name a CSV or Parquet file")
+    given = about.pop("source")
+    sources = [given] if isinstance(given, str) else given
+    beside = [str(file.parent / source) for source in sources]
+    return dataset(beside, schema={name: _domain(name, entry) for name, entry in columns.items()}, **about)
+
+
+def columns_of(path: str) -> list[tuple[str, str | None]]:
+    """Names of the columns of a file, each with what its type says it holds; None where only rows could tell."""
+    first = paths_of(path)[0]
+    if not first.lower().endswith(PARQUET):
+        return [(name, None) for name in header(first)[0]]
+    return [(name, _holds(kind)) for name, kind in parquet_schema(first)]
+
+
+def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = facts.get(name)
+    if not isinstance(found, dict) or not found:
+        raise InvalidValue(name, found, "must be a table of the file", f"write [{name}] and its lines below")
+    return dict(found)
+
+
+def _domain(name: str, entry: Any) -> Any:
+    where = f"schema.{name}"
+    if not isinstance(entry, dict) or len(entry) != 1:
+        raise InvalidValue(
+            where, entry, "must say one thing about the column", f"{_WAYS}, or remove the line"
+        )
+    ((kind, value),) = entry.items()
+    if kind == "flags" and value is True:
+        return bool
+    if kind == "range" and isinstance(value, list) and len(value) == 2:
+        return tuple(value)
+    if kind == "categories" and isinstance(value, list) and value:
+        return value
+    raise InvalidValue(where, entry, "must be filled in", _WAYS)
+
+
+def _holds(kind: Any) -> str | None:
+    import pyarrow.types as types
+
+    if types.is_list(kind) or types.is_large_list(kind):
+        return _holds(kind.value_type)
+    if types.is_boolean(kind):
+        return "flags"
+    if types.is_integer(kind):
+        return "whole numbers"
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return "real numbers"
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "dates"
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
+    return "categories" if text else "other"

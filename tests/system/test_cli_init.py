@@ -1,0 +1,125 @@
+"""`farthing init` writes what can be known without a row, and what it writes can be filled in and read."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import tomllib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from farthing.cli import main
+from farthing.data import CellCounts, Count, Sum
+from farthing.data.declaration import read_declaration
+from farthing.errors import FarthingError, InvalidValue
+
+
+def init(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["init", *words])
+    return result.exit_code, result.output
+
+
+def test_a_csv_file_gives_names_only(tmp_path: Path) -> None:
+    secret = secrets.token_hex(8)
+    (tmp_path / "people.csv").write_text(f'name,"the ""age""",Größe\n{secret},1,2\n', encoding="utf-8")
+    code, printed = init(str(tmp_path / "people.csv"), "--out", str(tmp_path / "study.toml"))
+    assert code == 0 and "3 columns" in printed and "from their names; no row was read" in printed
+    written = (tmp_path / "study.toml").read_text(encoding="utf-8")
+    assert secret not in written + printed
+    facts = tomllib.loads(written)
+    assert facts["dataset"] == {"source": "people.csv", "neighbours": "add-remove"}
+    assert facts["schema"] == {"name": {}, 'the "age"': {}, "Größe": {}}
+
+
+def test_a_csv_file_is_not_read_beyond_its_header(tmp_path: Path) -> None:
+    """The rows are no text at all: whoever reads them, even ahead, fails."""
+    (tmp_path / "people.csv").write_bytes(b"sex,age\n" + bytes(range(128, 256)) * 1000)
+    assert init(str(tmp_path / "people.csv"), "--out", str(tmp_path / "study.toml"))[0] == 0
+
+
+def test_parquet_gives_types_and_not_the_statistics_in_its_footer(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "person_id": [910_111], "age": [910_222], "bmi": [910_333.5], "sex": ["canary"], "smoker": [True],
+            "day": [datetime.date(2020, 1, 1)], "codes": [["x"]], "raw": [b"x"],
+        }
+    )  # fmt: skip
+    pq.write_table(table, tmp_path / "people.parquet")
+    code, printed = init(str(tmp_path / "people.parquet"), "--out", str(tmp_path / "study.toml"))
+    written = (tmp_path / "study.toml").read_text(encoding="utf-8")
+    assert code == 0 and "names and types" in printed
+    assert "910" not in written and "canary" not in written
+    assert '# unit = "person_id"' in written
+    assert tomllib.loads(written)["schema"] == {
+        "person_id": {"range": []}, "age": {"range": []}, "bmi": {"range": []}, "sex": {"categories": []},
+        "smoker": {"flags": True}, "day": {"range": []}, "codes": {"categories": []}, "raw": {},
+    }  # fmt: skip
+    with pytest.raises(InvalidValue, match=r"schema\.person_id=.*must be filled in; write \{ range"):
+        read_declaration(tmp_path / "study.toml")
+
+
+def test_the_file_can_be_filled_in_and_used(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(
+        "person,sex,age,day\n1,F,30,2020-02-01\n1,M,40,\n2,F,50,x\n", encoding="utf-8"
+    )
+    init(str(tmp_path / "people.csv"), "--out", str(tmp_path / "study.toml"))
+    written = (tmp_path / "study.toml").read_text(encoding="utf-8")
+    lines = [line for line in written.splitlines() if not line.startswith("person =")]
+    filled = "\n".join(lines)
+    for before, after in (
+        ('# unit = "person"', 'unit = "person"'),
+        ("# max_rows = 1", "max_rows = 2"),
+        ("sex = { }", 'sex = { categories = ["F", "M"] }'),
+        ("age = { }", "age = { range = [0, 110] }"),
+        ("day = { }", "day = { range = [2020-01-01, 2020-12-31] }"),
+    ):
+        assert before in filled
+        filled = filled.replace(before, after)
+    (tmp_path / "study.toml").write_text(filled, encoding="utf-8")
+    people = read_declaration(tmp_path / "study.toml")
+    found = people.exact({"sex": CellCounts("sex"), "age": Sum("age"), "day": Count("day")})
+    assert found["sex"].tolist() == [2, 1] and found["age"] == 120 and found["day"] == 1
+    assert people.rows_per_unit == 2
+
+
+def test_an_older_file_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("a\n1\n", encoding="utf-8")
+    (tmp_path / "study.toml").write_text("mine", encoding="utf-8")
+    code, printed = init(str(tmp_path / "people.csv"), "--out", str(tmp_path / "study.toml"))
+    assert code == 2 and "exists already; choose another name with --out" in printed
+    assert (tmp_path / "study.toml").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("name", ["nothing.csv", "people.xlsx", "no/such/folder.csv"])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
+    code, printed = init(str(tmp_path / name), "--out", str(tmp_path / "study.toml"))
+    assert code == 2 and "Error: source=" in printed
+    assert not (tmp_path / "study.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "dataset=None: must be a table of the file"),
+        ("[dataset]\nsource = 'a.csv'\n", "schema=None: must be a table"),
+        (
+            "[dataset]\nsource = 'a.csv'\nepsilon = 1\n[schema]\nx = {flags = true}",
+            "dataset.epsilon=1: is not known",
+        ),
+        ("[dataset]\nrows = 3\n[schema]\nx = {flags = true}", "dataset.source=None: must be given"),
+        ("[dataset]\nsource = 'a.csv'\n[schema]\nx = 3", "must say one thing about the column"),
+        ("[dataset]\nsource = 'a.csv'\n[schema]\nx = {range = [1]}", "must be filled in"),
+        ("[dataset]\nsource = 'a.csv'\n[schema]\nx = {range = [2, 1]}", "lower must not exceed upper"),
+        ("[dataset\n", "is not valid TOML"),
+    ],
+)
+def test_a_file_with_a_fault_says_where(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n", encoding="utf-8")
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(FarthingError) as refusal:
+        read_declaration(tmp_path / "study.toml")
+    assert message in str(refusal.value)
