@@ -51,19 +51,19 @@ def check(text: str, rows: Engine) -> None:
 
 
 @given(numbers(3))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_numbers_are_the_same_to_the_last_bit(text: str) -> None:
     check(text, engine(120, 1))
 
 
 @given(conditions(3))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_conditions_are_the_same(text: str) -> None:
     check(text, engine(120, 2))
 
 
 @given(st.one_of(numbers(2), conditions(2)))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_raw_cells_may_be_read_on_the_way(text: str) -> None:
     rows, expression = engine(120, 2), attempted(text)
     assert rows.values(expression, raw=True) == [expression.value(row) for row in rows.rows]
@@ -84,7 +84,7 @@ def test_a_raw_cell_is_read_alike_by_engine_and_definition(name: str) -> None:
 
 
 @given(numbers(3))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_the_normalised_text_means_the_same(text: str) -> None:
     expression = attempted(text)
     again = attempted(expression.text)

@@ -70,7 +70,7 @@ def by_sqlglot(node: sql.Expression) -> Node:
 
 
 @given(_CONDITIONS)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_precedence_is_that_of_sql(text: str) -> None:
     assert parse(text) == by_sqlglot(sqlglot.parse_one(text, dialect="duckdb"))
 
@@ -128,7 +128,7 @@ def test_no_function_outside_the_list_is_called(word: str) -> None:
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         read(text, SCHEMA)
@@ -145,7 +145,7 @@ _PIECES = st.sampled_from(
 
 
 @given(st.lists(_PIECES, max_size=25))
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_any_row_of_words_is_read_or_refused(pieces: list[str]) -> None:
     try:
         expression = read(" ".join(pieces), SCHEMA)
