@@ -10,13 +10,27 @@ from decimal import Decimal
 
 import ibis
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from farthing.data.expressions import read, read_cell, read_column
+from farthing.data.expressions.evaluation import evaluate
 from farthing.data.expressions.labels import matches
-from farthing.data.expressions.ranges import Real, Whole, divided, multiplied
+from farthing.data.expressions.ranges import (
+    Day,
+    Flag,
+    Label,
+    Nothing,
+    Range,
+    Real,
+    Whole,
+    divided,
+    multiplied,
+)
 from farthing.data.expressions.rounding import half_away
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema
 from farthing.errors import FarthingError, InvalidExpression, InvalidValue
+from unit.data.expressions import random_expressions
 
 DAY = datetime.date
 SCHEMA = Schema.read(
@@ -85,6 +99,40 @@ def test_declared_bounds_take_the_place_of_propagated_ones() -> None:
 def test_bounds_are_declared_for_numbers_only(text: str, declared: Domain) -> None:
     with pytest.raises(InvalidExpression, match="do not fit the result"):
         read(text, SCHEMA, declared)
+
+
+def holds(values: Range, value: object) -> bool:
+    if isinstance(values, Flag):
+        return isinstance(value, bool)
+    if isinstance(values, Label):
+        return value in values.values
+    if isinstance(values, Nothing):
+        return value is None
+    if isinstance(values, Real) and isinstance(value, float):
+        return (
+            values.lower <= value <= values.upper
+            and value.as_integer_ratio()[1].bit_length() - 1 <= -values.grain
+        )
+    kind = datetime.date if isinstance(values, Day) else int
+    return type(value) is kind and values.lower <= value <= values.upper  # type: ignore[union-attr,operator]
+
+
+RAW = random_expressions.raw_rows(60, 11)
+
+
+@given(st.one_of(random_expressions.numbers(3), random_expressions.conditions(3)))
+@settings(max_examples=150)
+def test_every_part_of_an_expression_stays_in_its_range(text: str) -> None:
+    """The proof that nothing overflows rests on this, so it is asked of the parts and not only of the whole."""
+    try:
+        expression = read(text, random_expressions.SCHEMA, None)
+    except InvalidExpression:
+        return
+    for raw in RAW:
+        row = {name: read_cell(raw[name], random_expressions.SCHEMA[name]) for name in expression.columns}
+        for part in expression.meaning.walk():
+            value = evaluate(part, row)
+            assert value is None or holds(part.range, value), part
 
 
 def test_products_and_quotients_stay_between_their_corners() -> None:
