@@ -35,6 +35,7 @@ _WAY_OUT = {
     "INSUFFICIENT_PERMISSIONS": "this user may not read the table: ask its owner",
     "INVALID_HANDLE": "the server was started again, or it closed the session: open the table again",
     "UNAVAILABLE": "the Spark Connect server is gone: start it, and open the table again",
+    "RETRIES_EXCEEDED": "the Spark Connect server does not answer: check that it runs, and open the table again",
     "FAILED_READ_FILE": "a worker cannot read a file of the table: every worker needs the same path",
 }
 _MISSING = ("TableNotFound", "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND")
