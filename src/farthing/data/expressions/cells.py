@@ -116,8 +116,13 @@ def _categories(column: Any, domain: Categories) -> Any:
             kept = ibis.cases((column.isin([literal(value) for value in domain.values]), column))
             return kept.floor().cast("int64") if kind.is_decimal() else kept.cast("int64")
     elif kind.is_string():
+        if len(domain.values) <= _FEW:  # constants for constants: DuckDB groups by them twice as fast
+            return column.cases(*((value, value) for value in domain.values))
         return ibis.cases((column.isin(list(domain.values)), column))
     raise _wrong_type(column, domain)
+
+
+_FEW = 16
 
 
 def _clipped(column: Any, lower: Any, upper: Any) -> Any:
