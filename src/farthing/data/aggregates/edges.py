@@ -58,12 +58,17 @@ def checked_edges(name: str, domain: Domain, edges: Sequence[Any]) -> tuple[Any,
 
 
 def place_of(value: Any, edges: Sequence[Any], domain: Domain) -> Any:
-    """The number of the cell of an Ibis value, by comparisons alone: exact, and the same on every engine.
+    """The number of the cell of an Ibis value: exact, and the same on every engine; missing stays missing.
 
-    A balanced tree of CASE: the depth is the logarithm of the number of cells. Missing stays missing.
+    Whole numbers in cells of equal width are divided: exact below 2^53, and the upper bound itself may get the number
+    after the last, which `places` folds back. Otherwise comparisons decide, in a balanced tree of CASE whose depth is
+    the logarithm of the number of cells.
     """
     import ibis
 
+    width = equal_width(edges, domain)
+    if width:
+        return ((value - edges[0]).cast("float64") / float(width)).floor().cast("int64")
     kind = "float64" if isinstance(domain, Reals) else "date" if isinstance(domain, Dates) else "int64"
 
     def between(first: int, last: int) -> Any:
@@ -74,6 +79,25 @@ def place_of(value: Any, edges: Sequence[Any], domain: Domain) -> Any:
         return below.ifelse(between(first, middle - 1), between(middle, last))
 
     return value.notnull().ifelse(between(0, len(edges) - 2), ibis.null("int64"))
+
+
+def places(edges: Sequence[Any]) -> dict[int, int]:
+    """Which cell a number of `place_of` stands for."""
+    last = len(edges) - 2
+    return {**{place: place for place in range(last + 1)}, last + 1: last}
+
+
+def equal_width(edges: Sequence[Any], domain: Domain) -> int | None:
+    """The width of cells of whole numbers, if it is one and the division by it is exact.
+
+    >>> equal_width((0, 5, 10), Integers(0, 10)), equal_width((0, 4, 10), Integers(0, 10))
+    (5, None)
+    """
+    if not isinstance(domain, Integers) or max(abs(domain.lower), abs(domain.upper)) > 2**51:
+        return None
+    widths = {b - a for a, b in pairwise(edges)}
+    width: int = widths.pop()
+    return None if widths or width == 0 else width
 
 
 def labels_of(edges: Sequence[Any], domain: Domain) -> tuple[str, ...]:

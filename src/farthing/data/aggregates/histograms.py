@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from farthing.data.aggregates.counts import one
-from farthing.data.aggregates.edges import checked_edges, equal_edges, place_of
+from farthing.data.aggregates.edges import checked_edges, equal_edges, place_of, places
 from farthing.data.aggregates.shape import Aggregate, Axis, Feature, Names, axis_of, domain_of, names_of
 from farthing.data.schema import Categories, Flags, Schema
 
@@ -113,7 +113,10 @@ def binned_axis(name: str, edges: tuple[Any, ...], schema: Schema) -> Axis:
     """The cells between edges, as an axis."""
     domain = domain_of(name, schema)
     labels = tuple(pairwise(edges))
-    places = {place: place for place in range(len(labels))}
     return Axis(
-        ("edges", name, edges), (name,), labels, lambda table: place_of(table[name], edges, domain), places
+        ("edges", name, edges),
+        (name,),
+        labels,
+        lambda table: place_of(table[name], edges, domain),
+        places(edges),
     )

@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from farthing.data.aggregates.edges import labels_of, place_of
+from farthing.data.aggregates.edges import labels_of, place_of, places
 from farthing.data.expressions import Expression
 from farthing.data.schema import Categories, Dates, Domain, Integers, Reals, Schema
 from farthing.data.stability import Link
@@ -129,7 +129,7 @@ class Bin:
         """The name of the cell that a value lies in."""
         return table.mutate(
             **{
-                name: _named(place_of(table[name], edges, domain), labels_of(edges, domain))
+                name: _named(place_of(table[name], edges, domain), edges, domain)
                 for name, edges, domain in self.edges
                 if name in run.columns
             }
@@ -224,11 +224,12 @@ def _clipped(value: Any, domain: Domain) -> Any:
     return ibis.cases((value < lower, lower), (value > upper, upper), else_=value)
 
 
-def _named(place: Any, labels: tuple[str, ...]) -> Any:
+def _named(place: Any, edges: tuple[Any, ...], domain: Domain) -> Any:
     import ibis
 
+    labels = labels_of(edges, domain)
     return ibis.cases(
-        *((place == number, ibis.literal(label)) for number, label in enumerate(labels)),
+        *((place == number, ibis.literal(labels[cell])) for number, cell in places(edges).items()),
         else_=ibis.null("string"),
     )
 
