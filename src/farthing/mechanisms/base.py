@@ -98,10 +98,15 @@ def checked_integers(value: object, name: str = "value") -> NDArray[np.int64]:
 
 
 def checked_reals(value: object, name: str = "value") -> NDArray[np.float64]:
-    """Private real numbers as doubles, all finite; whole numbers are welcome and clamped to +-2^53."""
+    """Private real numbers as doubles, all finite; whole numbers are welcome and clamped to +-2^53.
+
+    Beyond 2^53 a double would round a whole number, by an amount no grid accounts for; clamping first moves nothing
+    apart.
+    """
     array = _array(value, name)
+    if isinstance(value, int | list | tuple) and _hides_whole_numbers(array):
+        array = _array(_clamped_items(value), name)
     if array.dtype.kind in "iu":
-        # Beyond 2^53 a double would round, by an amount no grid accounts for; clamping first moves nothing apart.
         return np.asarray(np.clip(array, _bound(array, -(2**53)), _bound(array, 2**53)), np.float64)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise InvalidData(name, f"must be real numbers, not {_kind(array)}", "pass floats or a float64 array")
@@ -119,10 +124,34 @@ def _array(value: object, name: str) -> NDArray[Any]:
         raise InvalidData(name, "must not be masked", "fill or drop masked entries by a public rule first")
     if isinstance(value, list | tuple) and any(isinstance(item, bool) for item in value):
         raise InvalidData(name, "must be numbers, not bool")
+    array = read_array(value)
+    if array is None:
+        raise InvalidData(name, f"must be numbers, not {type(value).__name__}")
+    return array
+
+
+def read_array(value: object) -> NDArray[Any] | None:
+    """`value` as an array, or None if it cannot be one.
+
+    What a foreign object raises may quote its content, and an error raised while handling it would carry it along as
+    its context, "from None" or not. So callers raise their own after this has returned.
+    """
     try:
         return np.asarray(value)
-    except Exception:  # whatever a foreign object raises may quote its content
-        raise InvalidData(name, f"must be numbers, not {type(value).__name__}") from None
+    except Exception:
+        return None
+
+
+def _hides_whole_numbers(array: NDArray[Any]) -> bool:
+    """Whether a list came out as objects or large doubles: NumPy reads [2**53 + 1, 0.5] as doubles and rounds."""
+    return array.dtype.kind == "O" or (array.dtype.kind == "f" and bool(np.any(np.abs(array) >= 2.0**53)))
+
+
+def _clamped_items(value: object) -> object:
+    items = np.asarray(value, dtype=object)
+    clamped = [min(max(int(item), -(2**53)), 2**53) if _is_whole(item) else item for item in items.flat]
+    whole = read_array(clamped)
+    return value if whole is None else whole.reshape(items.shape)
 
 
 def _bound(array: NDArray[Any], bound: int) -> Any:
@@ -136,4 +165,7 @@ def _is_whole(item: object) -> bool:
 
 
 def _kind(array: NDArray[Any]) -> str:
-    return "something else" if array.dtype.kind == "O" else str(array.dtype)
+    # The dtype of text says how long the longest of the values is.
+    return {"O": "something else", "U": "text", "S": "bytes", "V": "records"}.get(
+        array.dtype.kind, str(array.dtype)
+    )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.base import Mechanism, checked_mechanism_epsilon, rounded_up
+from farthing.mechanisms.base import Mechanism, checked_mechanism_epsilon, read_array, rounded_up
 from farthing.mechanisms.estimate import Estimate, estimated_share
 from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.numerics.balls import precision, up
@@ -220,10 +220,9 @@ def _column(values: object, name: str, rule: str) -> NDArray[Any]:
     """A column of another library, as an array; whatever it raises may quote its content."""
     if not hasattr(values, "__array__") or isinstance(values, np.generic):
         raise InvalidData(name, rule)
-    try:
-        array = np.asarray(values)
-    except Exception:
-        raise InvalidData(name, rule) from None
+    array = read_array(values)
+    if array is None:
+        raise InvalidData(name, rule)
     return np.array(array.tolist()) if array.dtype.kind == "O" and array.ndim == 1 else array
 
 

@@ -7,6 +7,7 @@ rows are whole steps before they are added, and added without overflow, so a row
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -16,7 +17,13 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
 from farthing.mechanisms.additive import DiscreteLaplace
-from farthing.mechanisms.base import SATURATION, Mechanism, checked_integers, checked_mechanism_epsilon
+from farthing.mechanisms.base import (
+    SATURATION,
+    Mechanism,
+    checked_integers,
+    checked_mechanism_epsilon,
+    read_array,
+)
 from farthing.mechanisms.grid import Grid
 from farthing.mechanisms.randomness import Source
 from farthing.privacy.events import Event, checked_real
@@ -27,7 +34,9 @@ class BoundedSum(Mechanism):
     """The sum of rows clamped to [lower, upper], epsilon-DP for one row added or removed (or replaced).
 
     Whole rows need no grid; real rows are rounded to multiples of `grid` one by one. Missing rows (NaN) add nothing:
-    refusing them would tell that one is there. Infinite rows are clamped like any other.
+    refusing them would tell that one is there. Where rows are replaced, a missing one counts as 0, clamped like any
+    other: adding nothing, it could be farther from a row that takes its place than upper - lower. Infinite rows are
+    clamped too.
 
     >>> total = BoundedSum(epsilon=1.0, lower=0, upper=100)
     >>> total.l1_sensitivity, total.error(0.95)
@@ -49,13 +58,17 @@ class BoundedSum(Mechanism):
         if self.neighbours not in ("add-remove", "replace"):
             raise InvalidValue("neighbours", self.neighbours, "must be 'add-remove' or 'replace'")
         for name in ("lower", "upper"):
-            number = checked_real(getattr(self, name), name)
+            given = getattr(self, name)
+            number = checked_real(given, name)
             if not math.isfinite(number):
-                raise InvalidValue(name, getattr(self, name), "must be finite")
+                raise InvalidValue(name, given, "must be finite")
             if self.grid is None and not number.is_integer():
                 raise InvalidValue(
                     name, number, "must be a whole number for whole rows", "use grid= for real rows"
                 )
+            # Plain numbers from here on: a fraction made of NumPy's integers wraps around like them.
+            whole = self.grid is None or isinstance(given, numbers.Integral)
+            object.__setattr__(self, name, int(given) if whole else number)
         if not self.lower <= self.upper:
             raise InvalidValue("lower", self.lower, f"must be at most upper={self.upper!r}")
         if self.grid is not None:
@@ -64,6 +77,7 @@ class BoundedSum(Mechanism):
             raise InvalidValue(
                 "grid", self.grid, "makes the sensitivity exceed 2^53 steps", "use a coarser grid"
             )
+        _ = self._noise  # noise that would be too wide is refused now, not at the release
 
     @property
     def l1_sensitivity(self) -> float:
@@ -119,10 +133,9 @@ class BoundedSum(Mechanism):
             doubles = _doubles(rows)
             steps = Grid(self.grid).steps(np.where(np.isnan(doubles), 0.0, doubles))
         steps = np.clip(steps, low, high)
-        if self.grid is not None:
-            steps = np.where(
-                np.isnan(doubles), 0, steps
-            )  # a missing row adds nothing, even when 0 is out of bounds
+        if self.grid is not None and self.neighbours == "add-remove":
+            # A missing row adds nothing, even when 0 is out of bounds: that is as far as removing a row goes.
+            steps = np.where(np.isnan(doubles), 0, steps)
         # Halves of 31 bits add up without overflow for 2^31 rows and more.
         top, rest = steps >> 31, steps & (2**31 - 1)
         total = (int(top.sum(dtype=np.int64)) << 31) + int(rest.sum(dtype=np.int64))
@@ -135,10 +148,9 @@ class BoundedSum(Mechanism):
 
 def _doubles(rows: Any) -> NDArray[np.float64]:
     """Rows as doubles, NaN and infinities allowed; nothing of them is ever shown."""
-    try:
-        array = np.asarray(rows)
-    except Exception:
-        raise InvalidData("rows", "must be numbers") from None
+    array = read_array(rows)
+    if array is None:
+        raise InvalidData("rows", "must be numbers")
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8 or isinstance(rows, np.ma.MaskedArray):
         raise InvalidData(
             "rows", "must be real numbers", "pass floats or a float64 array; NaN stands for missing"

@@ -93,3 +93,36 @@ def test_rows_of_the_wrong_kind_are_refused_without_being_shown(rows: Any) -> No
 def test_parameters_out_of_range_are_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
         BoundedSum(**({"epsilon": 1.0, "lower": 0, "upper": 10} | arguments))
+
+
+@given(st.lists(ANY, min_size=1, max_size=20), ANY | st.just(math.nan), BOUNDS, GRIDS)
+def test_a_replaced_row_moves_the_sum_by_at_most_the_sensitivity_also_if_it_was_missing(
+    rows: list[float], row: float, bounds: list[float], grid: float
+) -> None:
+    total = BoundedSum(1.0, *bounds, grid=grid, neighbours="replace")
+    assert abs(total._exact([row, *rows[1:]]) - total._exact(rows)) <= total._sensitivity_steps
+
+
+def test_a_missing_row_under_replace_is_a_clamped_zero() -> None:
+    total = BoundedSum(1.0, 100, 110, grid=1.0, neighbours="replace")
+    assert total._exact([math.nan]) == 100 and total._sensitivity_steps == 10
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.float32, np.float64, np.array])
+def test_bounds_of_any_number_type_are_plain_numbers_inside(kind: Any) -> None:
+    """A fraction made of int64 keeps int64: its size in steps would wrap around, and its size be negative."""
+    total = BoundedSum(1.0, kind(-100), kind(1), grid=2.0**-10)
+    assert all(type(bound) in (int, float) for bound in (total.lower, total.upper, *total._bounds))
+    assert total._sensitivity_steps == 102_400
+
+
+def test_bounds_in_int64_do_not_wrap_around_in_steps() -> None:
+    with pytest.raises(InvalidValue, match="2\\^53"):
+        BoundedSum(
+            1.0, np.int64(-(2**53)), np.int64(1), grid=2.0**-10
+        )  # -2^63 steps, whose absolute value wraps
+
+
+def test_noise_that_would_be_too_wide_is_refused_when_the_sum_is_made() -> None:
+    with pytest.raises(InvalidValue, match="2\\^56"):
+        BoundedSum(0.01, 0, 2**53)
