@@ -23,6 +23,7 @@ from farthing.privacy.events import checked_count, checked_real
 
 LEAST_SAMPLES = 100
 _MOST_TRAINING = 100_000  # a side, for each of the two steps of the choice
+_FAIR_TRAINING = 3_000  # below this a choice is blind, and an eighth is not enough
 _DIRECTIONS = ("first over second", "second over first")
 
 
@@ -68,7 +69,7 @@ def audit(
     pairs = _checked_pairs(neighbours)
     if workers is not None and not checked_count(workers, "workers") >= 1:
         raise InvalidValue("workers", workers, "must be at least 1")
-    training = min(total // 8, _MOST_TRAINING)
+    training = min(max(total // 8, min(total // 5, _FAIR_TRAINING)), _MOST_TRAINING)
     holdout = total - 2 * training
     with Sampler(drawing, pairs, workers) as sampler:
         sampler.pilot(2 * training * len(pairs) + holdout)

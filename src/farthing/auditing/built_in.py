@@ -9,8 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from farthing.mechanisms import BoundedSum, DiscreteGaussian, DiscreteLaplace, Mechanism
-from farthing.mechanisms.key_selection import KeySelection
+from farthing.mechanisms import (
+    AboveThreshold,
+    BoundedSum,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExponentialMechanism,
+    KeySelection,
+    Mechanism,
+    PermuteAndFlip,
+    Quantile,
+    Quantiles,
+    RandomizedResponse,
+    ReportNoisyMax,
+    SparseVector,
+    TopK,
+)
+from farthing.mechanisms.smooth_median import SmoothMedian
+from farthing.mechanisms.smooth_sensitivity import SmoothSensitivity, SmoothStatistic
 
 _QUICK, _EXACT = 400_000, 12_000  # samples a side: of whole vectors at once, and one release after the other
 
@@ -32,7 +48,7 @@ class BuiltIn:
 
 def built_in_mechanisms() -> list[BuiltIn]:
     """Every mechanism, in the variants whose code differs."""
-    return [*_additive(), *_sums(), *_keys()]
+    return [*_additive(), *_sums(), *_answers(), *_choices(), *_thresholds(), *_smooth(), *_keys()]
 
 
 def _cell_by_cell(mechanism: DiscreteLaplace | DiscreteGaussian) -> Callable[[Any, int], Any]:
@@ -90,6 +106,76 @@ def _sums() -> list[BuiltIn]:
             [([0.5], [0.5, 1.0]), ([0.5], [0.5, math.nan]), ([1e300] * 9, [1e300] * 10)],
             _EXACT,
         ),
+    ]
+
+
+def _answers() -> list[BuiltIn]:
+    three = RandomizedResponse(1.0, categories=("a", "b", "c"))
+    return [
+        BuiltIn("randomized response", RandomizedResponse(1.0), [(0, 1)], _EXACT),
+        BuiltIn("randomized response, three categories", three, [("a", "b")], _EXACT),
+        BuiltIn("randomized response, Warner", RandomizedResponse.warner("3/4"), [(0, 1)], _EXACT),
+    ]
+
+
+def _choices() -> list[BuiltIn]:
+    """Scores that move against each other, which is the worst case, and ties, which are another."""
+    apart = [([0, 0, 0, 0], [1, -1, -1, -1])]
+    rows = [0.2, 0.3, 0.5, 0.6]
+    moved = [(rows, [*rows, 1.0]), ([0.5], [])]
+    return [
+        BuiltIn("exponential mechanism", ExponentialMechanism(1.0), apart, _EXACT),
+        BuiltIn("report noisy max", ReportNoisyMax(1.0), apart, _EXACT),
+        BuiltIn("report noisy max, with gap", ReportNoisyMax(1.0, gap=True), apart, _EXACT),
+        BuiltIn("permute and flip", PermuteAndFlip(1.0), apart, _EXACT),
+        BuiltIn("top k", TopK(k=2, epsilon=1.0), apart, _EXACT),
+        BuiltIn("quantile", Quantile(0.5, 1.0, lower=0.0, upper=1.0, grid=2.0**-4), moved, _EXACT // 2),
+        BuiltIn(
+            "several quantiles",
+            Quantiles((0.25, 0.75), 1.0, lower=0.0, upper=1.0, grid=2.0**-4),
+            moved,
+            _EXACT // 2,
+        ),
+    ]
+
+
+def _thresholds() -> list[BuiltIn]:
+    """The neighbours that refute the broken variants (see `planted_sparse_vector`)."""
+    pairs = [([0, 0, 1, 1], [1, 1, 0, 0]), ([0, 0, 0], [1, 1, 1])]
+    return [
+        BuiltIn("above threshold", AboveThreshold(1.0), pairs, _EXACT),
+        BuiltIn("above threshold, with gap", AboveThreshold(1.0, with_gap=True), pairs, _EXACT),
+        BuiltIn("sparse vector", SparseVector(1.0, positives=2), pairs, _EXACT),
+        BuiltIn(
+            "sparse vector, fresh threshold, with gap",
+            SparseVector(1.0, positives=2, fresh_threshold=True, with_gap=True),
+            pairs,
+            _EXACT,
+        ),
+    ]
+
+
+def _doubling(t: int) -> int:
+    return min(100, 1 << t)
+
+
+def _doubling_early(t: int) -> int:
+    return _doubling(t + 1)
+
+
+def _smooth() -> list[BuiltIn]:
+    """Neighbours between which the local sensitivity itself jumps."""
+    calm, jumpy = [5, 5, 5, 5, 5], [5, 5, 5, 5, 5, 100]
+    steep = SmoothStatistic(0, _doubling), SmoothStatistic(1, _doubling_early)
+    return [
+        BuiltIn("smooth median", SmoothMedian(1.0, lower=0, upper=100), [(calm, jumpy)], _EXACT // 2),
+        BuiltIn(
+            "smooth median, with delta",
+            SmoothMedian(1.0, lower=0, upper=100, delta=0.01),
+            [([0, 0, 50, 100, 100], [0, 0, 50, 100])],
+            _EXACT // 2,
+        ),
+        BuiltIn("smooth sensitivity", SmoothSensitivity(1.0, global_sensitivity=100), [steep], _EXACT // 2),
     ]
 
 

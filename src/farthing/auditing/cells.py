@@ -108,6 +108,8 @@ def _as_array(answers: Any) -> NDArray[Any] | None:
     """The answers as a numeric array of one or two dimensions, when all of them are alike."""
     if not isinstance(answers, np.ndarray):
         kinds = {type(answer) for answer in answers}
+        if kinds == {np.ndarray} and len({(answer.shape, answer.dtype) for answer in answers}) == 1:
+            return _as_array(np.stack(answers)) if answers[0].ndim == 1 else None
         if not kinds or not all(issubclass(kind, float | int | np.floating | np.integer) for kind in kinds):
             return None
         if bool in kinds or len({issubclass(kind, float | np.floating) for kind in kinds}) > 1:
@@ -237,7 +239,7 @@ def _reading(value: object) -> float | str:
         try:
             return float(value)
         except (OverflowError, ValueError):
-            return "a number beyond doubles" if str(value)[:1] != "-" else "a negative number beyond doubles"
+            return hex(int(value)) if isinstance(value, numbers.Integral) else _text(value)
     return _text(value)
 
 

@@ -17,7 +17,7 @@ from farthing.auditing.cells import Outputs
 from farthing.auditing.scores import Array, Score
 
 # Standard errors allowed for when promise is measured. Among thousands of events, fewer would let luck choose.
-_CAUTION = 4.0
+_CAUTION = 3.5
 _HABIT = 0.01  # by so much an event has to promise more than a plainer one
 _EVEN = 48  # thresholds spread evenly, beside a few far out on both ends
 

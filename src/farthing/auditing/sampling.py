@@ -8,6 +8,7 @@ more processes a side the copies could repeat each other; they are compared, and
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 import os
 import random
@@ -48,7 +49,7 @@ def batch_of(mechanism: Any, batch: Batch | None = None) -> Batch:
             raise InvalidValue("batch", batch, "must be callable as batch(value, count)")
         return batch
     many = getattr(mechanism, "release_many", None)
-    if callable(many):
+    if callable(many) and _takes_a_count(many):
         return many  # type: ignore[no-any-return]
     one = getattr(mechanism, "release", mechanism)
     if not callable(one):
@@ -59,6 +60,14 @@ def batch_of(mechanism: Any, batch: Batch | None = None) -> Batch:
         return [_called(one, value) for _ in range(count)]
 
     return one_by_one
+
+
+def _takes_a_count(many: Callable[..., Any]) -> bool:
+    """Whether it is release_many(value, count): another's may release many values instead."""
+    try:
+        return "count" in inspect.signature(many).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def _called(one: Callable[[Any], Any], value: Any) -> Any:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any, Literal
 
 from farthing.auditing.audit import LEAST_SAMPLES, audit
@@ -15,7 +17,6 @@ from farthing.auditing.built_in import built_in_mechanisms
 from farthing.auditing.planted import planted_bugs
 from farthing.auditing.report import AuditReport
 from farthing.auditing.sampling import WorkerLost
-from farthing.errors import FarthingError
 
 Told = Callable[[int, int], None]
 
@@ -98,7 +99,7 @@ def examine(
     team = min(workers or os.cpu_count() or 1, len(checks))
     possible = "fork" in multiprocessing.get_all_start_methods()
     if team > 1 and possible and not multiprocessing.current_process().daemon:
-        _share_out(places, team, lambda place: _audited(checks[place], each, samples), note)
+        _share_out(checks, places, team, lambda place: _audited(checks[place], each, samples), note)
     else:
         for place in places:
             note(place, _audited(checks[place], each, samples))
@@ -120,6 +121,7 @@ def _audited(check: Check, confidence: float, samples: int | None) -> AuditRepor
 
 
 def _share_out(
+    checks: Sequence[Check],
     places: list[int],
     team: int,
     run: Callable[[int], AuditReport],
@@ -144,7 +146,7 @@ def _share_out(
             for ready in wait(list(waiting)):
                 assert isinstance(ready, Connection)
                 place = waiting.pop(ready)
-                note(place, _received(ready))
+                note(place, _received(ready, checks[place].name))
                 following = next(left, None)
                 if following is not None:
                     waiting[ready] = following
@@ -155,13 +157,13 @@ def _share_out(
             process.join()
 
 
-def _received(connection: Connection) -> AuditReport:
+def _received(connection: Connection, name: str) -> AuditReport:
     try:
         answer = connection.recv()
     except (EOFError, OSError):
-        raise WorkerLost("an auditing process ended without an answer") from None
+        raise WorkerLost(f"{name}: the auditing process ended without an answer") from None
     if isinstance(answer, str):
-        raise WorkerLost(answer)
+        raise WorkerLost(f"{name}: {answer}")
     assert isinstance(answer, AuditReport)
     return answer
 
@@ -172,7 +174,10 @@ def _work(connection: Connection, run: Callable[[int], AuditReport]) -> None:
             place = connection.recv()
             try:
                 connection.send(run(place))
-            except FarthingError as refusal:
-                connection.send(str(refusal))
+            except Exception as problem:  # told in the other process, with the name of the check
+                where = traceback.extract_tb(problem.__traceback__)[-1]
+                connection.send(
+                    f"{type(problem).__name__}: {problem} ({Path(where.filename).name}:{where.lineno})"
+                )
     except (EOFError, OSError, KeyboardInterrupt):
         return

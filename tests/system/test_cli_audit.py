@@ -1,0 +1,140 @@
+"""`farthing audit`: its table, its JSON, its exit codes, and other people's code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from farthing.cli import main
+
+SOURCE = """
+import random
+
+def fair(bit):
+    return bit if random.random() < 0.7310585 else 1 - bit
+
+def unfair(bit):
+    return bit if random.random() < 0.9 else 1 - bit
+
+class Teller:
+    def release(self, value):
+        return value
+
+teller = Teller()
+nothing = 3
+"""
+
+
+def run(*words: str) -> Result:
+    return CliRunner(env={"COLUMNS": "140"}).invoke(main, ["audit", *words])
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "audited_here.py").write_text(SOURCE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_planted_bugs_are_caught_and_the_code_is_0() -> None:
+    result = run("--only", "scale", "--only", "naive")
+    assert result.exit_code == 0, result.output
+    assert "3 planted bugs: all caught" in result.stdout
+    assert "private" not in result.stdout.lower()
+
+
+def test_a_missed_bug_ends_with_code_1() -> None:
+    result = run("--only", "scale x 0.9", "--samples", "200")
+    assert result.exit_code == 1
+    assert "MISSED" in result.stdout and "1 planted bug: 1 MISSED" in result.stdout
+
+
+def test_mechanisms_and_bugs_are_told_apart_in_json() -> None:
+    result = run("--only", "key", "--samples", "1500", "--json", "--no-progress")
+    data = json.loads(result.stdout)
+    kinds = {check["kind"] for check in data["checks"]}
+    assert kinds == {"mechanism", "planted bug"}
+    assert data["confidence"] == 0.999 and data["seconds"] > 0
+    assert {"epsilon_lower", "event", "neighbours", "samples", "detectable", "verdict"} <= set(
+        data["checks"][0]
+    )
+    assert data["good"] == (result.exit_code == 0)
+
+
+def test_a_claim_that_holds_passes_and_one_that_does_not_is_contradicted(place: Path) -> None:
+    options = ("--claim", "1.0", "--neighbours", "[[0, 1]]", "--samples", "20000")
+    fair = run("--target", "audited_here:fair", *options, "--confidence", "0.999999")
+    assert fair.exit_code == 0, fair.output
+    assert "No contradiction" in fair.stdout
+    unfair = run("--target", "audited_here:unfair", *options)
+    assert unfair.exit_code == 1
+    assert unfair.stdout.startswith("The claim (epsilon = 1, delta = 0) is contradicted")
+
+
+def test_an_object_with_release_is_a_target_and_json_has_its_report(place: Path) -> None:
+    result = run(
+        "--target", "audited_here:teller", "--claim", "1,1e-6", "--neighbours", "[[0, 1]]", "--samples", "2000",
+        "--json",
+    )  # fmt: skip
+    data = json.loads(result.stdout)
+    assert result.exit_code == 1 and data["violation"] is True
+    assert data["target"] == "audited_here:teller"
+
+
+def test_a_mechanism_of_farthing_is_audited_against_its_own_event(place: Path) -> None:
+    text = "from farthing.mechanisms import DiscreteLaplace\nmechanism = DiscreteLaplace(1.0)\n"
+    (place / "with_event.py").write_text(text)
+    result = run("--target", "with_event:mechanism", "--neighbours", "[[0, 1]]", "--samples", "1000")
+    assert result.exit_code == 0, result.output
+    assert "DiscreteLaplaceNoise" in result.stdout
+
+
+def test_the_picture_is_drawn(place: Path) -> None:
+    result = run(
+        "--target", "audited_here:teller", "--claim", "1", "--neighbours", "[[0, 1]]", "--samples", "1000",
+        "--plot", "region.svg",
+    )  # fmt: skip
+    assert (place / "region.svg").stat().st_size > 1000
+    assert "Picture: region.svg" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--samples", "0"), "samples='0': must be at least 100"),
+        (("--samples", "many"), "samples='many'"),
+        (("--confidence", "1"), "confidence='1': must be between 0 and 1"),
+        (("--only", "no such check"), "must be part of a check's name"),
+        (("--claim", "1"), "is for --target"),
+        (("--neighbours", "[[0, 1]]"), "is for --target"),
+        (("--plot", "x.svg"), "can show one audit"),
+        (("--plot", "x.pdf"), "must end in .svg"),
+        (("--target", "audited_here", "--neighbours", "[[0, 1]]", "--claim", "1"), "must be MODULE:NAME"),
+        (("--target", "no_such_module:x", "--neighbours", "[[0, 1]]", "--claim", "1"), "cannot be found"),
+        (("--target", "audited_here:missing", "--neighbours", "[[0, 1]]", "--claim", "1"), "cannot be found"),
+        (
+            ("--target", "audited_here:nothing", "--neighbours", "[[0, 1]]", "--claim", "1"),
+            "must be callable",
+        ),
+        (("--target", "audited_here:fair", "--claim", "1"), "must be given with --target"),
+        (
+            ("--target", "audited_here:fair", "--neighbours", "[[0, 1]]"),
+            "must be given for a mechanism without",
+        ),
+        (
+            ("--target", "audited_here:fair", "--neighbours", "[0, 1]", "--claim", "1"),
+            "must be a list of pairs",
+        ),
+        (("--target", "audited_here:fair", "--neighbours", "{", "--claim", "1"), "must be JSON"),
+        (("--target", "audited_here:fair", "--neighbours", "[[0, 1]]", "--claim", "x"), "plain number"),
+        (("--target", "audited_here:fair", "--only", "x"), "is not for --target"),
+    ],
+)
+def test_bad_input_is_refused_with_code_2(place: Path, words: tuple[str, ...], message: str) -> None:
+    result = run(*words)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert "Traceback" not in result.output

@@ -1,0 +1,248 @@
+"""The auditor itself: its bounds hold as often as they say, come close, and survive whatever a mechanism returns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from farthing import audit, compose
+from farthing.auditing import AuditReport
+from farthing.auditing.self_test import Outcome, all_checks, examine
+from farthing.errors import InvalidValue
+from farthing.privacy import ApproxDP, DiscreteLaplaceNoise, GaussianNoise
+
+
+def integer_laplace(seed: int, scale: float = 1.0) -> Any:
+    """A batch of discrete Laplace noise from an explicit seed."""
+    generator, stop = np.random.default_rng(seed), -math.expm1(-1 / scale)
+
+    def batch(value: int, count: int) -> NDArray[np.int64]:
+        return value + generator.geometric(stop, count) - generator.geometric(stop, count)
+
+    return batch
+
+
+def audited(batch: Any, claim: Any, neighbours: Any = (0, 1), **options: Any) -> AuditReport:
+    return audit(batch, claim, neighbours, batch=batch, workers=1, **options)
+
+
+def test_a_bound_exceeds_the_truth_no_more_often_than_its_confidence_allows() -> None:
+    """At confidence 0.9, 200 audits may exceed the truth 20 times; 43 or more has a chance below 1e-6."""
+    wrong = sum(
+        audited(integer_laplace(seed), 1.0, samples=1_000, confidence=0.9).epsilon_lower > 1.0
+        for seed in range(200)
+    )
+    assert wrong < 43
+
+
+def test_an_unfair_auditor_would_fail_the_same_check() -> None:
+    """Power: choosing the event on the samples that judge it exceeds the truth far more often."""
+    wrong = 0
+    for seed in range(200):
+        draw = integer_laplace(seed)
+        first, second = draw(0, 1000), draw(1, 1000)
+        ratios = [(np.mean(second >= t) + 1e-9) / (np.mean(first >= t) + 1e-9) for t in range(1, 6)]
+        wrong += math.log(max(ratios)) > 1.0
+    assert wrong > 43
+
+
+def test_a_million_samples_come_within_five_percent() -> None:
+    report = audited(integer_laplace(1), DiscreteLaplaceNoise(1.0), samples=1_000_000)
+    assert 0.95 < report.epsilon_lower <= 1.0
+    assert not report.violation
+    assert 1.0 < report.detectable < 1.05
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_a_tenth_too_small_is_caught_with_sixty_thousand_samples(seed: int) -> None:
+    report = audited(integer_laplace(seed, 0.9), 1.0, samples=60_000, confidence=0.99)
+    assert report.violation and report.epsilon_lower > 1.0
+    assert not audited(integer_laplace(seed, 1.0), 1.0, samples=60_000, confidence=0.9999999).violation
+
+
+def test_a_gaussian_claim_is_compared_as_a_curve() -> None:
+    generator = np.random.default_rng(7)
+
+    def gaussian(value: float, count: int) -> NDArray[np.float64]:
+        return np.round(value + generator.normal(0, 1, count), 2)
+
+    claim = GaussianNoise(1.0)
+    assert not audited(gaussian, claim, samples=100_000, confidence=0.999999).violation
+    worse = audited(gaussian, GaussianNoise(1.2), samples=100_000, confidence=0.999)
+    assert worse.violation and worse.epsilon_lower > worse.claimed_epsilon
+    assert not audited(gaussian, compose([claim, 0.1]), samples=20_000, confidence=0.999999).violation
+
+
+def test_a_leak_of_delta_is_seen() -> None:
+    """With probability 0.05 the table itself comes out; a delta of 0.01 was claimed."""
+    generator = np.random.default_rng(3)
+
+    def leaky(value: int, count: int) -> list[Any]:
+        leaks = generator.random(count) < 0.05
+        return [value if leak else None for leak in leaks]
+
+    assert audited(leaky, (0.5, 0.01), samples=20_000, confidence=0.999).violation
+    assert not audited(leaky, (0.5, 0.05), samples=20_000, confidence=0.999999).violation
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        (ValueError("no such row"), KeyError("no such row"), "exception"),
+        (ValueError("age 41"), ValueError("age 42"), "text of the exception"),
+        (math.nan, 1.0, ""),
+        ({"a": 1}, {"a": 1, "b": 1}, "key"),
+        ([1, 2], [1, 2, 3], ""),
+        ("yes", "no", "the output is one of"),
+        (b"0", None, ""),
+        ({1, 2}, {1}, ""),
+        (10**400, 10**401, ""),
+        (2**70, 2**70 + 1, ""),
+        (np.arange(1000), np.arange(1000)[::-1], ""),
+        ((1, [2, {"x": 3}]), (1, [2, {"x": 4}]), ""),
+    ],
+)
+def test_every_kind_of_output_gives_a_leak_away(first: object, second: object, said: str) -> None:
+    def tell(value: int) -> object:
+        answer = first if value == 0 else second
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    if isinstance(
+        first, Exception
+    ):  # an audit of nothing but exceptions is refused, so one call in ten answers
+        calls = iter(range(10**9))
+        report = audit(
+            lambda value: 0 if next(calls) % 10 == 0 else tell(value), 1.0, (0, 1), samples=2_000, workers=1
+        )
+    else:
+        report = audit(tell, 1.0, (0, 1), samples=2_000, workers=1)
+    assert report.violation, report
+    assert said in report.event
+
+
+def test_identical_neighbours_and_constant_outputs_show_nothing() -> None:
+    assert audited(integer_laplace(0), 0.0, (5, 5), samples=20_000, confidence=0.9999999).violation is False
+    report = audit(lambda _: object(), 0.0, (0, 1), samples=1_000, workers=1)
+    assert not report.violation and report.epsilon_lower == 0
+
+
+def test_the_pair_that_leaks_is_found_among_others_and_in_either_direction() -> None:
+    def first_only(value: int, count: int) -> NDArray[np.int64]:
+        return integer_laplace(value)(5 if value == 3 else 0, count)
+
+    for pair in ((0, 3), (3, 0)):
+        report = audited(first_only, 1.0, [(0, 1), pair, (1, 2)], samples=20_000, confidence=0.999)
+        assert report.violation and report.neighbours == pair
+
+
+def test_a_report_speaks_plainly_and_never_vouches() -> None:
+    good, bad = (
+        audited(integer_laplace(0), 1.0, samples=20_000),
+        audited(integer_laplace(0), 0.1, samples=20_000),
+    )
+    for report in (good, bad):
+        assert "private" not in str(report).lower()
+        assert report.samples == 20_000 and report.seconds > 0
+        data = report.to_dict()
+        assert data["violation"] == report.violation and data["event"] == report.event
+    assert str(good).startswith("No contradiction") and "no proof" in str(good)
+    assert str(bad).startswith("The claim (epsilon = 0.1) is contradicted")
+    with pytest.raises(AttributeError):
+        good.violation = True  # type: ignore[misc]
+
+
+def test_the_region_holds_error_rates_and_the_bound_is_among_the_worse() -> None:
+    report = audited(integer_laplace(0), 1.0, samples=100_000)
+    assert all(0 <= rate <= 1 for point in report.region for rate in point)
+    alarms, missed = report.bound
+    assert any(a <= alarms and m <= missed for a, m in report.region)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"samples": 0}, "samples"),
+        ({"samples": 99}, "samples"),
+        ({"samples": True}, "samples"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"confidence": 0.0}, "confidence"),
+        ({"confidence": math.nan}, "confidence"),
+        ({"workers": 0}, "workers"),
+        ({"batch": 3}, "batch"),
+        ({"batch": lambda value, count: [value]}, "batch"),
+        ({"claim": -1.0}, "charges[0]"),
+        ({"claim": "epsilon"}, "claim"),
+        ({"claim": None}, "claim"),
+        ({"neighbours": 3}, "neighbours"),
+        ({"neighbours": []}, "neighbours"),
+        ({"neighbours": [0, 1]}, "neighbours"),
+        ({"mechanism": 3}, "mechanism"),
+        ({"mechanism": lambda value: value.no_such_thing}, "mechanism"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused(options: dict[str, Any], name: str) -> None:
+    arguments: dict[str, Any] = {"mechanism": lambda v: v, "claim": 1.0, "neighbours": (0, 1), **options}
+    with pytest.raises(InvalidValue) as refusal:
+        audit(**arguments)
+    assert refusal.value.name == name
+
+
+def test_progress_is_told_up_to_the_end() -> None:
+    shares: list[float] = []
+    audited(integer_laplace(0), 1.0, samples=10_000, progress=shares.append)
+    assert shares == sorted(shares) and shares[-1] == 1.0
+
+
+def test_a_claim_of_nothing_is_contradicted_by_anything() -> None:
+    assert audited(integer_laplace(0), ApproxDP(0.0), samples=20_000, confidence=0.999).violation
+    assert audited(integer_laplace(0), [], samples=20_000, confidence=0.999).violation
+
+
+def test_every_planted_bug_is_caught() -> None:
+    outcomes = examine([check for check in all_checks() if check.kind == "planted bug"])
+    assert [outcome.check.name for outcome in outcomes if not outcome.good] == []
+    assert len(outcomes) >= 12
+
+
+def test_an_auditor_that_sees_nothing_would_miss_the_planted_bugs() -> None:
+    """A self-test that cannot fail is worthless: without samples to speak of, the subtle bugs are missed."""
+    outcomes = examine([check for check in all_checks() if "x 0.9" in check.name], samples=200)
+    assert [(outcome.good, outcome.verdict) for outcome in outcomes] == [(False, "MISSED")]
+
+
+def test_a_mechanism_that_breaks_its_event_is_called_out() -> None:
+    [check] = [check for check in all_checks() if check.name == "discrete Laplace"]
+    from dataclasses import replace
+
+    [outcome] = examine([replace(check, batch=integer_laplace(0, 0.5), samples=40_000)])
+    assert isinstance(outcome, Outcome)
+    assert (outcome.good, outcome.verdict) == (False, "CONTRADICTED")
+
+
+def test_every_mechanism_of_farthing_is_examined() -> None:
+    from farthing import mechanisms
+    from farthing.mechanisms import Mechanism
+
+    examined = {type(check.mechanism) for check in all_checks() if check.kind == "mechanism"}
+    public = {
+        value
+        for name in mechanisms.__all__
+        if isinstance(value := getattr(mechanisms, name), type)
+        and issubclass(value, Mechanism)
+        and value is not Mechanism
+    }
+    assert public <= examined
+
+
+@pytest.mark.slow
+def test_no_mechanism_of_farthing_is_contradicted() -> None:
+    """At a confidence that is wrong once in a million runs."""
+    checks = [check for check in all_checks() if check.kind == "mechanism"]
+    outcomes = examine(checks, confidence=1 - 1e-6, samples=2_000)
+    assert [outcome.check.name for outcome in outcomes if not outcome.good] == []
