@@ -7,6 +7,7 @@ into an answer. Parameters may be shown in errors; private values never are, not
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Any, final
@@ -79,6 +80,14 @@ def rounded_up(value: Fraction) -> float:
     """The smallest double at or above `value` (a larger epsilon is charged more)."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def nearest_double(value: Fraction) -> float:
+    """The nearest double to a noisy answer; beyond the largest double, that one: no answer ends in an error."""
+    try:
+        return float(value)
+    except OverflowError:
+        return sys.float_info.max if value > 0 else -sys.float_info.max
 
 
 def checked_integers(value: object, name: str = "value") -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from farthing.errors import InvalidValue
+from farthing.mechanisms.base import nearest_double
 from farthing.mechanisms.exact import Bits, geometric
 from farthing.mechanisms.permute_and_flip import steps_lost
 from farthing.mechanisms.randomness import Source
@@ -104,4 +105,4 @@ class ReportNoisyMax(Selection):
             return index
         rivals = [score + 1 for score in noisy[:index]] + noisy[index + 1 :]
         margin = noisy[index] - max(rivals)
-        return Winner(index, margin if self.grid is None else float(margin * Fraction(self.grid)))
+        return Winner(index, margin if self.grid is None else nearest_double(margin * Fraction(self.grid)))

@@ -22,6 +22,7 @@ from farthing.mechanisms.base import (
     checked_integers,
     checked_mechanism_epsilon,
     checked_reals,
+    nearest_double,
     rounded_up,
 )
 from farthing.mechanisms.randomness import SYSTEM, Source
@@ -29,6 +30,7 @@ from farthing.mechanisms.threshold_session import Above, Below, ThresholdSession
 from farthing.privacy.events import ApproxDP, Composed, Event, checked_count, checked_real
 
 _PARTS = 2**16  # the budget is divided into so many parts, so that rates stay short fractions
+_LEAST_RATE = 2.0**-200  # noise wider than that is of no use, and its mean might not be a double
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,17 @@ class AboveThreshold(Mechanism):
             reach = checked_real(self.l1_sensitivity, "l1_sensitivity")
             if not 0 < reach < math.inf:
                 raise InvalidValue("l1_sensitivity", self.l1_sensitivity, "must be a finite number > 0")
+            # Plain numbers from here on: a fraction made of NumPy's integers wraps around like them.
+            object.__setattr__(self, "grid", grid)
+            object.__setattr__(self, "l1_sensitivity", reach)
         self._steps_of_threshold(self.threshold)
+        if not all(float(rate) >= _LEAST_RATE for rate in self._rates):
+            raise InvalidValue(
+                "epsilon",
+                self.epsilon,
+                "makes the noise wider than 2^200 steps",
+                "raise epsilon or use a coarser grid",
+            )
 
     @property
     def positives(self) -> int:
@@ -185,7 +197,9 @@ class AboveThreshold(Mechanism):
         if not self.with_gap:
             return None
         grid = self.grid
-        return (lambda steps: steps) if grid is None else (lambda steps: steps * grid)
+        return (
+            (lambda steps: steps) if grid is None else (lambda steps: nearest_double(steps * Fraction(grid)))
+        )
 
     def _values(self, value: object) -> NDArray[Any]:
         """Private values in whole steps, as Python integers."""

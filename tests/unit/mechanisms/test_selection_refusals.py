@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from typing import Any
@@ -174,3 +175,8 @@ def test_mechanisms_are_frozen_and_their_repr_makes_them_again(mechanism: Mechan
     }
     assert eval(repr(mechanism), names) == mechanism
     assert hash(mechanism) == hash(eval(repr(mechanism), names))
+
+
+def test_a_margin_beyond_the_doubles_is_the_largest_double_and_no_error() -> None:
+    mechanism = ReportNoisyMax(1.0, 2.0**1000, grid=2.0**1000, gap=True)
+    assert mechanism.release([1.7e308, -1.7e308]) == (0, sys.float_info.max)

@@ -8,6 +8,7 @@ import math
 import os
 import pickle
 import random
+import sys
 import threading
 from collections import Counter
 
@@ -188,7 +189,9 @@ def test_a_grid_measures_everything_in_the_units_of_the_data() -> None:
         ({"grid": math.inf}, "grid"), ({"threshold": math.nan}, "threshold"), ({"threshold": 0.5}, "threshold"),
         ({"threshold": None}, "threshold"), ({"monotone": 1}, "monotone"), ({"with_gap": "yes"}, "with_gap"),
         ({"positives": 0}, "positives"), ({"positives": True}, "positives"), ({"positives": 2**21}, "positives"),
-        ({"fresh_threshold": None}, "fresh_threshold"),
+        ({"fresh_threshold": None}, "fresh_threshold"), ({"epsilon": 1e-310}, "epsilon"),
+        ({"epsilon": 5e-324}, "epsilon"),
+        ({"l1_sensitivity": 1.0, "grid": 2.0**-1074}, "epsilon"),
     ],
 )  # fmt: skip
 def test_parameters_out_of_range_are_refused(parameters: dict[str, object], name: str) -> None:
@@ -210,3 +213,16 @@ def test_mechanisms_are_frozen_and_no_signature_takes_randomness() -> None:
         mechanism.epsilon = 9.0  # type: ignore[misc]
     for public in (SparseVector, AboveThreshold, mechanism.start, mechanism.release):
         assert not {"seed", "source", "random_state", "rng"} & set(inspect.signature(public).parameters)
+
+
+@pytest.mark.parametrize("kind", [int, float, np.int32, np.int64, np.uint16, np.float32, np.array])
+def test_a_sensitivity_of_any_number_type_is_a_plain_number_inside(kind: type) -> None:
+    """A fraction made of int64 keeps int64: 2^14 in steps of 2^-60 would wrap around to 0."""
+    mechanism = AboveThreshold(1.0, l1_sensitivity=kind(2**14), grid=2.0**-60)
+    assert mechanism._steps == 2**74 and type(mechanism.l1_sensitivity) is float
+    assert mechanism._rates == AboveThreshold(1.0, l1_sensitivity=2**14, grid=2.0**-60)._rates
+
+
+def test_a_gap_beyond_the_doubles_is_the_largest_double_and_no_error() -> None:
+    mechanism = AboveThreshold(1.0, 2.0**1000, threshold=-1e308, with_gap=True, grid=2.0**990)
+    assert mechanism.release([1.7e308]) == [Above(gap=sys.float_info.max)]
