@@ -91,7 +91,8 @@ class _Parser:
 
     def unexpected(self, wanted: str) -> InvalidExpression:
         token = self.here
-        for near in self.tokens[max(0, self.at - 1) : self.at + 1]:  # `attach 'x'` is at fault at its first word
+        # The word before counts too: `attach 'x'` is at fault at its first word.
+        for near in self.tokens[max(0, self.at - 1) : self.at + 1]:
             if near.kind == "word" and near.text.lower() in REASONS:
                 return self.fault(near, *REASONS[near.text.lower()])
         if token.kind == "end":
