@@ -98,6 +98,8 @@ PUBLIC: dict[str, list[str]] = {
         "Sum",
         "connection",
         "dataset",
+        "postgres_table",
+        "spark_table",
     ],
     "farthing.mechanisms": [
         "Above",

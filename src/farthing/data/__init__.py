@@ -18,6 +18,8 @@ from farthing.data.aggregates import (
 )
 from farthing.data.dataset import Dataset, Parts, dataset
 from farthing.data.engines.duckdb import connection
+from farthing.data.engines.postgres import postgres_table
+from farthing.data.engines.spark import spark_table
 from farthing.data.schema import Categories, Dates, Flags, Integers, Reals, Schema
 from farthing.data.sensitivity import Sensitivity
 from farthing.data.stability import Link, Stability
@@ -43,4 +45,6 @@ __all__ = [
     "Sum",
     "connection",
     "dataset",
+    "postgres_table",
+    "spark_table",
 ]

@@ -78,7 +78,11 @@ def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
     found: list[str] = []
     for part in (os.fspath(given) for given in parts):
         if "://" in part:
-            raise InvalidValue("source", part, "must be a file on this machine", "download it first")
+            # An address may hold a password, so it is not shown whole.
+            scheme = part.partition("://")[0]
+            opener = {"postgresql": "postgres_table", "postgres": "postgres_table", "sc": "spark_table"}.get(scheme)
+            way_out = f"open it with farthing.data.{opener}(...)" if opener else "download it first"
+            raise InvalidValue("source", f"{scheme}://...", "must be a file on this machine", way_out)
         matches = [part] if os.path.exists(part) else sorted(glob.glob(part, recursive=True))
         if not matches:
             raise InvalidValue("source", part, "does not exist", "check the path or the pattern")
