@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from farthing.privacy import (
     ApproxDP,
+    BoundedRange,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     Event,
@@ -76,6 +77,7 @@ def _plain_events() -> st.SearchStrategy[Event]:
     return st.one_of(
         st.builds(ApproxDP, epsilons(), leaks()),
         st.builds(RandomizedResponse, epsilons()),
+        st.builds(BoundedRange, epsilons()),
         st.builds(LaplaceNoise, multipliers),
         st.builds(GaussianNoise, multipliers),
         st.builds(DiscreteLaplaceNoise, multipliers, st.integers(1, 3)),

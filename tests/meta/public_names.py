@@ -20,6 +20,7 @@ PUBLIC: dict[str, list[str]] = {
     ],
     "farthing.privacy": [
         "ApproxDP",
+        "BoundedRange",
         "Composed",
         "DiscreteGaussianNoise",
         "DiscreteLaplaceNoise",

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from farthing import compose
 from farthing.cli import main
 from farthing.privacy import (
+    BoundedRange,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     GaussianNoise,
@@ -71,6 +72,7 @@ def test_every_kind_of_word_is_the_event_it_names() -> None:
         "0.3": ([0.3], 1),
         "0.05,1e-7x20": ([(0.05, 1e-7)], 20),
         "rr:0.5x4": ([RandomizedResponse(0.5)], 4),
+        "bounded-range:0.5x4": ([BoundedRange(0.5)], 4),
         "laplace:2": ([LaplaceNoise(2.0)], 1),
         "gaussian:4x10": ([GaussianNoise(4.0)], 10),
         "discrete-laplace:2x3": ([DiscreteLaplaceNoise(2.0)], 3),
@@ -201,7 +203,7 @@ def test_known_laplace_noise_costs_less_than_its_class() -> None:
         (["0.1,"], "0.1,", "delta '' must be a plain number"),
         (["0.1,0.1,3"], "0.1,0.1,3", "must be a plain number"),
         (["1_0"], "1_0", "must be a plain number"),
-        (["poisson:2"], "poisson", "must be one of discrete-gaussian"),
+        (["poisson:2"], "poisson", "must be one of bounded-range"),
         (["gaussian:0"], "gaussian:0", "noise_multiplier must be a finite number > 0"),
         (["gaussian:-1"], "gaussian:-1", "noise_multiplier must be a finite number > 0"),
         (["gaussian:"], "gaussian:", "must be a plain number"),

@@ -20,6 +20,7 @@ from farthing.accounting.filters.prices import Charge, amplified, as_event, pric
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,
+    BoundedRange,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     Event,
@@ -62,6 +63,8 @@ def group_privacy(charge: Charge, size: int) -> Event:
     match event:
         case GaussianNoise(noise_multiplier=multiplier):
             return GaussianNoise(float_down(exact(multiplier) / group))
+        case BoundedRange(epsilon=epsilon):  # the ranges of a chain of neighbours add up
+            return BoundedRange(float_up(exact(epsilon) * group))
         case LaplaceNoise(noise_multiplier=multiplier):
             return LaplaceNoise(float_down(exact(multiplier) / group))
         case DiscreteGaussianNoise(noise_multiplier=multiplier, l2_sensitivity=moved):

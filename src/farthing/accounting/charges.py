@@ -19,6 +19,7 @@ from farthing.accounting.transforms import Array
 from farthing.errors import InvalidValue
 from farthing.privacy.events import (
     ApproxDP,
+    BoundedRange,
     Composed,
     DiscreteLaplaceNoise,
     Event,
@@ -35,6 +36,10 @@ _FORMS = "use a list of epsilons, of (epsilon, delta) pairs, or of events from f
 _NONE = np.zeros(0)
 _MOST = 2.0**53  # counts, one by one and in total: beyond, doubles skip whole numbers
 _LARGEST_EPSILON = 1e6
+_SMALLEST_RANGE, _LARGEST_RANGE = (
+    1e-9,
+    500.0,
+)  # bounded ranges outside are priced on the grid, as randomized responses
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +87,8 @@ def check_range(charges: Charges) -> None:
         _check(chunk.epsilons, chunk.epsilons <= _LARGEST_EPSILON, "charges", "must be at most 1e6", way_out)
     for event in charges.events:
         bare = event.event if isinstance(event, Sampled) else event
+        if isinstance(bare, BoundedRange) and not bare.epsilon <= _LARGEST_EPSILON:
+            raise InvalidValue("epsilon", bare.epsilon, "must be at most 1e6", way_out)
         multiplier = getattr(bare, "noise_multiplier", 1.0)
         if not multiplier >= 1 / _LARGEST_EPSILON:
             raise InvalidValue("noise_multiplier", multiplier, "must be at least 1e-6", way_out)
@@ -244,6 +251,8 @@ def _as_pair(charge: Any, name: str) -> tuple[float, float] | None:
         return charge.epsilon, charge.delta
     if isinstance(charge, RandomizedResponse):
         return charge.epsilon, 0.0
+    if isinstance(charge, BoundedRange) and charge.epsilon == 0:
+        return 0.0, 0.0
     if isinstance(charge, Sampled) and charge.probability == 0:
         return 0.0, 0.0
     if isinstance(charge, Sampled) and charge.probability == 1:
@@ -270,15 +279,21 @@ class Kinds:
     )
     laplace: Array
     laplace_counts: Array
+    ranges: Array
+    range_counts: Array
     gaussian: tuple[tuple[float, int], ...]
     grid: tuple[tuple[Event, int], ...]
 
 
-def sort_events(events: Mapping[Event, int]) -> Kinds:
-    """Laplace epsilons, Gaussian multipliers, and what only the grid can price."""
+def sort_events(events: Mapping[Event, int], alone: bool = False) -> Kinds:
+    """Laplace epsilons, Gaussian multipliers, bounded ranges, and what only the grid can price.
+
+    An event that is `alone` and of bounded range goes to the grid engine, which knows its curve in closed form.
+    """
     geometric: dict[float, int] = {}
     laplace: dict[float, int] = {}
     gaussian: dict[float, int] = {}
+    ranges: dict[float, int] = {}
     grid: list[tuple[Event, int]] = []
     for event, count in events.items():
         bare = event.event if isinstance(event, Sampled) and event.probability == 1 else event
@@ -286,6 +301,10 @@ def sort_events(events: Mapping[Event, int]) -> Kinds:
             geometric[bare.noise_multiplier] = geometric.get(bare.noise_multiplier, 0) + count
         elif isinstance(bare, LaplaceNoise):
             laplace[bare.noise_multiplier] = laplace.get(bare.noise_multiplier, 0) + count
+        elif (
+            not alone and isinstance(bare, BoundedRange) and _SMALLEST_RANGE <= bare.epsilon <= _LARGEST_RANGE
+        ):
+            ranges[bare.epsilon] = ranges.get(bare.epsilon, 0) + count
         elif isinstance(bare, GaussianNoise):
             gaussian[bare.noise_multiplier] = gaussian.get(bare.noise_multiplier, 0) + count
         else:
@@ -298,6 +317,8 @@ def sort_events(events: Mapping[Event, int]) -> Kinds:
         ),
         np.array([1 / m for m in laplace]),
         np.array([float(n) for n in laplace.values()]),
+        np.array(list(ranges)),
+        np.array([float(n) for n in ranges.values()]),
         tuple(gaussian.items()),
         tuple(grid),
     )

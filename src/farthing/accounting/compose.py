@@ -175,6 +175,8 @@ class Composition:
             parts.append(f"{pairs:,} x {name} ({distinct:,} distinct epsilon{'' if distinct == 1 else 's'})")
         if len(kinds.laplace):
             parts.append(f"{int(kinds.laplace_counts.sum()):,} x Laplace noise")
+        if len(kinds.ranges):
+            parts.append(f"{int(kinds.range_counts.sum()):,} x choice of bounded range")
         if kinds.gaussian:
             parts.append(f"{sum(n for _, n in kinds.gaussian):,} x Gaussian noise")
         parts += [f"{count:,} x {event}" for event, count in kinds.grid]

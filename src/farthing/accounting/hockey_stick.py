@@ -22,7 +22,15 @@ from farthing.accounting.transforms import Array
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.balls import down, precision, up
-from farthing.privacy import ApproxDP, Event, GaussianNoise, LaplaceNoise, RandomizedResponse, Sampled
+from farthing.privacy import (
+    ApproxDP,
+    BoundedRange,
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    RandomizedResponse,
+    Sampled,
+)
 from farthing.privacy.events import checked_real
 
 _BITS = (96, 256, 1024, 4096, 16384, 65536)
@@ -104,6 +112,8 @@ def _base(event: Event, x: float) -> Bounds:
             return _ball(lambda: _response(epsilon, 0.0, x))
         case ApproxDP(epsilon=epsilon, delta=delta):
             return _ball(lambda: _response(epsilon, delta, x))
+        case BoundedRange(epsilon=epsilon):
+            return _flat(x) if epsilon == 0 else _ball(lambda: _bounded_range(flint.arb(epsilon), x))
         case LaplaceNoise(noise_multiplier=multiplier):
             return _ball(lambda: _laplace(1 / flint.arb(multiplier), x))
         case GaussianNoise(noise_multiplier=multiplier):
@@ -130,6 +140,15 @@ def _response(epsilon: float, delta: float, x: float) -> Any:
         return 1 - (1 - leak) * e_x
     # (e^e - e^x) / (1 + e^e), with nothing that overflows or cancels.
     return leak + (1 - leak) * -(flint.arb(x) - epsilon).expm1() / (1 + (-flint.arb(epsilon)).exp())
+
+
+def _bounded_range(epsilon: Any, x: float) -> Any:
+    if epsilon <= x:
+        return flint.arb(0)
+    if epsilon <= -x:
+        return -flint.arb(x).expm1()
+    # (e^(e/2) - e^(x/2))^2 / (e^e - 1), with nothing that overflows or cancels.
+    return ((x - epsilon) / 2).expm1() ** 2 / -(-epsilon).expm1()
 
 
 def _laplace(epsilon: Any, x: float) -> Any:

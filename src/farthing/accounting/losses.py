@@ -35,7 +35,7 @@ class ComposedLoss:
     @cached_property
     def kinds(self) -> Kinds:
         """Events other than (epsilon, delta) pairs."""
-        return sort_events(self.charges.events)
+        return sort_events(self.charges.events, alone=self.charges.k == 1)
 
     @property
     def chunks(self) -> tuple[Chunk, ...]:
@@ -84,7 +84,9 @@ class ComposedLoss:
     def _transform(self, epsilons: Array, weights: Array) -> Transform:
         kinds = self.kinds
         gaussian = math.fsum(n / m / m for m, n in kinds.gaussian)
-        return Transform(epsilons, weights, kinds.laplace, kinds.laplace_counts, gaussian)
+        return Transform(
+            epsilons, weights, kinds.laplace, kinds.laplace_counts, gaussian, kinds.ranges, kinds.range_counts
+        )
 
     @property
     def distinct(self) -> int:
@@ -94,7 +96,8 @@ class ComposedLoss:
     @cached_property
     def lattice(self) -> Lattice | None:
         """The lattice shared by all epsilons, if there is one and nothing else takes part."""
-        if self._off_lattice or self.kinds.grid or len(self.kinds.laplace) or self.kinds.gaussian:
+        kinds = self.kinds
+        if self._off_lattice or kinds.grid or len(kinds.laplace) or len(kinds.ranges) or kinds.gaussian:
             return None
         return recognise(self.transform.epsilons)
 
@@ -117,11 +120,13 @@ class ComposedLoss:
     @property
     def sketched(self) -> bool:
         """Whether estimates go through the sketch."""
-        return self.charges.k > 4096 and self.quick_lattice is None
+        return self.charges.k > 4096 and bool(self.chunks) and self.quick_lattice is None
 
     @cached_property
     def witnesses(self) -> Array:
         """Some hundreds of the epsilons, evenly picked."""
+        if not self.chunks:
+            return np.zeros(0)
         largest = max(self.chunks, key=len)
         few = largest.epsilons[:: max(1, len(largest) // 400)]
         return few[few > 0]
@@ -134,7 +139,7 @@ class ComposedLoss:
     def losses(self, most: int) -> list[float] | None:
         """All losses >= 0 that can occur, when there are at most `most`; None otherwise."""
         transform = self.transform
-        if self.kinds.grid or len(transform.laplace) or transform.gaussian:
+        if self.kinds.grid or len(transform.laplace) or len(transform.ranges) or transform.gaussian:
             return None
         top = self.top
         if self.lattice is not None and top / self.lattice.span < most:

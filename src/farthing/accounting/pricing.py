@@ -375,7 +375,12 @@ def _above_second_loss(transform: Transform, slack: float) -> float:
 
     Above the second largest loss D(x) = mass * (1 - exp(x - top)) exactly, and a ratio below this is reached there.
     """
-    if transform.gaussian or len(transform.laplace) or not transform.weights.min() >= 1:
+    if (
+        transform.gaussian
+        or len(transform.laplace)
+        or len(transform.ranges)
+        or not transform.weights.min() >= 1
+    ):
         return 0.0
     gap = 2 * float(transform.epsilons.min()) - 4 * slack
     return min(-math.expm1(-gap) * (1 - 2.0**-40), 1 - 1e-6) if gap > 0 else 0.0

@@ -9,7 +9,8 @@ Losses add, so logarithms of transforms add, and a composition is a weighted sum
 Randomized response of epsilon e (the worst of all e-DP mechanisms) has M(z) = cosh((z + 1/2) e) / cosh(e / 2), hence
 with a = (c + 1/2) e and b = t e
     Phi = cosh(a + i b) / cosh(a) = cos b + i tanh(a) sin b.
-Laplace noise of multiplier 1/e has M(z) = ((z+1) exp(z e) + z exp(-(z+1) e)) / (2z + 1); Gaussian noise with
+Laplace noise of multiplier 1/e has M(z) = ((z+1) exp(z e) + z exp(-(z+1) e)) / (2z + 1); a choice of bounded range
+has M(z) = sinh((z + 1/2) e) / ((2z + 1) sinh(e / 2)); Gaussian noise with
 mu = 1 / noise_multiplier has M(z) = exp(z (z + 1) mu^2 / 2).
 
 Floating-point model. Every elementary function of NumPy is taken to be right to a relative `FUNCTION_ERROR`, which
@@ -20,7 +21,7 @@ an answer is charged, the resulting error bounds are added on the safe side.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -57,11 +58,11 @@ class Phase(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """The composed transform: randomized responses, Laplace noises and one Gaussian.
+    """The composed transform: randomized responses, Laplace noises, choices of bounded range and one Gaussian.
 
     `epsilons` and `weights` are the randomized responses (weights are multiplicities, or real numbers when they come
-    from a sketch), `laplace` and `laplace_counts` the Laplace epsilons (1 / noise_multiplier), and `gaussian` the sum
-    of mu^2 over Gaussian noises.
+    from a sketch), `laplace` and `laplace_counts` the Laplace epsilons (1 / noise_multiplier), `ranges` and
+    `range_counts` the epsilons of bounded ranges, and `gaussian` the sum of mu^2 over Gaussian noises.
     """
 
     epsilons: Array
@@ -69,11 +70,13 @@ class Transform:
     laplace: Array
     laplace_counts: Array
     gaussian: float = 0.0
+    ranges: Array = field(default_factory=lambda: np.zeros(0))
+    range_counts: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def terms(self) -> int:
         """How many factors one evaluation of Phi touches."""
-        return len(self.epsilons) + len(self.laplace)
+        return len(self.epsilons) + len(self.laplace) + len(self.ranges)
 
     def cumulants(self, c: float) -> Cumulants:
         """K, K' and K'' at c >= 0."""
@@ -82,6 +85,9 @@ class Transform:
             value, first, second, error = _response_cumulants(self.epsilons, self.weights, c)
         if len(self.laplace):
             more = _laplace_cumulants(self.laplace, self.laplace_counts, c)
+            value, first, second, error = value + more[0], first + more[1], second + more[2], error + more[3]
+        if len(self.ranges):
+            more = _range_cumulants(self.ranges, self.range_counts, c)
             value, first, second, error = value + more[0], first + more[1], second + more[2], error + more[3]
         if self.gaussian:
             term = c * (c + 1) * self.gaussian / 2
@@ -102,16 +108,18 @@ class Transform:
                 np.sum(np.abs(self.weights) * self.epsilons)
             )
         elif len(self.epsilons):
-            only = replace(self, laplace=np.zeros(0), laplace_counts=np.zeros(0), gaussian=0.0)
+            only = Transform(self.epsilons, self.weights, np.zeros(0), np.zeros(0))
             each = [only.cumulants(point) for point in c.tolist()]
             value += np.array([k.value for k in each])
             error += np.array([k.error for k in each])
-        if len(self.laplace):
-            each_laplace = [
-                _laplace_cumulants(self.laplace, self.laplace_counts, point) for point in c.tolist()
-            ]
-            value += np.array([k[0] for k in each_laplace])
-            error += np.array([k[3] for k in each_laplace])
+        for e, n, cumulants in (
+            (self.laplace, self.laplace_counts, _laplace_cumulants),
+            (self.ranges, self.range_counts, _range_cumulants),
+        ):
+            if len(e):
+                at_each = [cumulants(e, n, point) for point in c.tolist()]
+                value += np.array([k[0] for k in at_each])
+                error += np.array([k[3] for k in at_each])
         value += c * (c + 1) * self.gaussian / 2
         return value + (error + 2.0**-47 * np.abs(value))
 
@@ -122,6 +130,8 @@ class Transform:
             _add_responses(out, self.epsilons, self.weights, c, t)
         if len(self.laplace):
             _add_laplace(out, self.laplace, self.laplace_counts, c, t)
+        if len(self.ranges):
+            _add_ranges(out, self.ranges, self.range_counts, c, t)
         if self.gaussian:
             modulus, argument = -t * t * self.gaussian / 2, t * (c + 0.5) * self.gaussian
             out.log_modulus[:] += modulus
@@ -134,14 +144,14 @@ class Transform:
         return out
 
     def run(self, c: float, step: float, first: int, last: int) -> Phase:
-        """`phase` at first * step ... (last - 1) * step, many times faster when there are no Laplace noises.
+        """`phase` at first * step ... (last - 1) * step, many times faster when all are randomized responses.
 
         A long run needs no sines: exp(i t e) at n = p q0 + q is a product of two table entries, and
         Phi = prod(cos b + i tanh(a) sin b) is multiplied up directly. Its error is absolute, not relative, which is
         what counts where Phi is small: every factor has modulus <= 1, so the errors of the factors add.
         """
         t = np.arange(first, last, dtype=np.float64) * step
-        if len(self.laplace) or last - first < 256 or len(self.epsilons) > 20_000:
+        if len(self.laplace) or len(self.ranges) or last - first < 256 or len(self.epsilons) > 20_000:
             return self.phase(c, t)
         value = _product(self.epsilons, self.weights, c, step, first, last)
         growth, number = float(np.dot(self.weights, self.epsilons)), float(np.sum(self.weights))
@@ -167,6 +177,9 @@ class Transform:
         if self.gaussian:
             return np.inf, -np.inf
         loss = _total(self.weights * self.epsilons) + _total(self.laplace_counts * self.laplace)
+        loss += _total(self.range_counts * self.ranges)
+        if len(self.ranges):  # a bounded range has a density up to its end, and no mass there
+            return loss, -np.inf
         log_mass = -float(np.sum(self.weights * np.log1p(np.exp(-self.epsilons))))
         return loss, log_mass - float(np.log(2.0) * np.sum(self.laplace_counts))
 
@@ -219,6 +232,18 @@ def _laplace_cumulants(e: Array, n: Array, c: float) -> tuple[float, float, floa
     )
 
 
+def _range_cumulants(e: Array, n: Array, c: float) -> tuple[float, float, float, float]:
+    s = 2 * c + 1
+    log_f = c * e + np.log(np.expm1(-s * e) / np.expm1(-e)) - np.log(s)
+    x = s * e / 2
+    # K' = e (coth x - 1/x) and K'' = e^2 (1/x^2 - 1/sinh(x)^2); both only guide the search.
+    small, y = x < 1e-2, np.maximum(x, 1e-2)
+    first = np.where(small, x / 3, 1 / np.tanh(y) - 1 / y)
+    second = np.where(small, 1 / 3 - x * x / 15, 1 / y**2 - 1 / np.sinh(np.minimum(y, 350.0)) ** 2)
+    error = 2.0**-45 * float(np.sum(n * (1 + c * e)))
+    return float(np.sum(n * log_f)), float(np.sum(n * e * first)), float(np.sum(n * e * e * second)), error
+
+
 def _add_responses(out: Phase, e: Array, w: Array, c: float, t: Array) -> None:
     a = (c + 0.5) * e
     tanh, sech2 = np.tanh(a), 1 / np.cosh(np.minimum(a, 350.0)) ** 2
@@ -256,6 +281,24 @@ def _add_laplace(out: Phase, e: Array, n: Array, c: float, t: Array) -> None:
         out.argument[part] += (n * argument).sum(axis=1)
         # value is at least (1 - exp(-e)) / 2 away from 0 relative to its parts, so errors are divided by that.
         spread = 1 + 2 * (1 + c * e + np.abs(t[part, None]) * e) / np.abs(value)
+        out.error[part] += 8 * FUNCTION_ERROR * (n * spread).sum(axis=1)
+
+
+def _add_ranges(out: Phase, e: Array, n: Array, c: float, t: Array) -> None:
+    rows = max(1, _CHUNK // len(e))
+    s = 2 * c + 1
+    level = np.log(-np.expm1(-s * e) / s)
+    for start in range(0, len(t), rows):
+        part = slice(start, start + rows)
+        z = c + 1j * t[part, None]
+        turned = -(2 * z + 1) * e
+        rest = -np.expm1(turned)
+        log_value = np.log(rest / (2 * z + 1)) - level
+        argument = log_value.imag + t[part, None] * e
+        out.log_modulus[part] += (n * log_value.real).sum(axis=1)
+        out.argument[part] += (n * argument).sum(axis=1)
+        # 1 - exp(-w) is off by a few units of |w| at most, w being off by a few units of itself.
+        spread = 2 + 2 * np.abs(turned) / np.abs(rest) + np.abs(argument)
         out.error[part] += 8 * FUNCTION_ERROR * (n * spread).sum(axis=1)
 
 

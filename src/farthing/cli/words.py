@@ -3,6 +3,7 @@
     word    = charge [ "x" count ]
     charge  = epsilon [ "," delta ]
             | "rr:" epsilon
+            | "bounded-range:" epsilon
             | "laplace:" noise_multiplier
             | "gaussian:" noise_multiplier
             | "discrete-laplace:" noise_multiplier [ ":" l1_sensitivity ]
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,
+    BoundedRange,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     Event,
@@ -34,6 +36,7 @@ GRAMMAR = """\
 A charge word is CHARGE or CHARGExCOUNT, where CHARGE is one of
   EPSILON[,DELTA]            any (epsilon, delta)-DP mechanism   0.1x100  0.05,1e-7x20
   rr:EPSILON                 randomized response                 rr:0.5x4
+  bounded-range:EPSILON      a choice by exponential weights     bounded-range:0.1x20
   laplace:B                  Laplace noise                       laplace:2
   gaussian:B                 Gaussian noise                      gaussian:4x10
   discrete-laplace:B[:S]     integer Laplace noise               discrete-laplace:2x3
@@ -138,6 +141,7 @@ def _rule_of(refusal: InvalidValue) -> str:
 
 _KINDS: dict[str, Callable[[str], Event]] = {
     "rr": lambda text: RandomizedResponse(decimal_number(text, "epsilon")),
+    "bounded-range": lambda text: BoundedRange(decimal_number(text, "epsilon")),
     "laplace": lambda text: LaplaceNoise(decimal_number(text, "noise_multiplier")),
     "gaussian": lambda text: GaussianNoise(decimal_number(text, "noise_multiplier")),
     "discrete-laplace": _integer_noise(DiscreteLaplaceNoise),

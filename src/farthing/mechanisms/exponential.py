@@ -36,7 +36,7 @@ class ExponentialMechanism(Selection):
     >>> mechanism.release([3, 900, 7])
     1
     >>> mechanism.event
-    LaplaceNoise(noise_multiplier=1.0)
+    BoundedRange(epsilon=1.0)
     >>> mechanism.error(0.95, candidates=100)
     7
     """

@@ -61,7 +61,7 @@ class Quantiles(GridQuantiles):
     >>> [abs(a - b) <= 1 for a, b in zip(quartiles.release(rows), [25, 50, 75])]
     [True, True, True]
     >>> quartiles.event
-    Composed(parts=((LaplaceNoise(noise_multiplier=1.0), 2),))
+    Composed(parts=((BoundedRange(epsilon=1.0), 2),))
     """
 
     probabilities: Sequence[float]

@@ -105,7 +105,7 @@ class Quantile(GridQuantiles):
     >>> abs(median.release(np.repeat([30, 40, 50], 1000)) - 40) <= 1
     True
     >>> median.event
-    LaplaceNoise(noise_multiplier=1.0)
+    BoundedRange(epsilon=1.0)
     >>> round(median.error(0.95), 2)
     7.73
     """

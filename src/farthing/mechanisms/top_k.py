@@ -39,7 +39,7 @@ class TopK(Selection):
     >>> mechanism.release([3, 900, 7, 2000])
     [3, 1]
     >>> mechanism.event
-    Composed(parts=((LaplaceNoise(noise_multiplier=2.0), 2),))
+    Composed(parts=((BoundedRange(epsilon=0.5), 2),))
     """
 
     k: int

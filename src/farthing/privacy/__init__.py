@@ -2,6 +2,7 @@
 
 from farthing.privacy.events import (
     ApproxDP,
+    BoundedRange,
     Composed,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
@@ -14,6 +15,7 @@ from farthing.privacy.events import (
 
 __all__ = [
     "ApproxDP",
+    "BoundedRange",
     "Composed",
     "DiscreteGaussianNoise",
     "DiscreteLaplaceNoise",

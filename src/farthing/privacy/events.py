@@ -142,6 +142,23 @@ class RandomizedResponse(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class BoundedRange(Event):
+    """A choice by exponential weights: the losses of all outcomes lie within some interval of length epsilon.
+
+    It is epsilon-DP, and cheaper in composition than an epsilon-DP mechanism may be.
+
+    >>> BoundedRange(0.5)
+    BoundedRange(epsilon=0.5)
+    """
+
+    epsilon: float
+    tag: ClassVar[str] = "bounded_range"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+
+
+@dataclass(frozen=True, slots=True)
 class LaplaceNoise(Event):
     """Real Laplace noise of scale noise_multiplier * l1_sensitivity; alone it is (1 / noise_multiplier)-DP.
 
@@ -294,6 +311,6 @@ _REGISTRY: dict[str, type[Any]] = {
     cls.tag: cls
     for cls in (
         ApproxDP, RandomizedResponse, LaplaceNoise, GaussianNoise, DiscreteLaplaceNoise, DiscreteGaussianNoise, Sampled,
-        Composed,
+        Composed, BoundedRange,
     )
 }  # fmt: skip

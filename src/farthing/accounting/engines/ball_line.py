@@ -52,6 +52,7 @@ class BallProof:
             samples = [_relative_transform(proof.transform, epsilons, z) for z in points]
             top = sum((n * e for e, n in epsilons), flint.arb(0))
             top += sum((_inexact(e) * int(n) for e, n in _laplace(proof.transform)), flint.arb(0))
+            top += sum((flint.arb(e) * int(n) for e, n in _ranges(proof.transform)), flint.arb(0))
         return cls(proof, lattice, points, samples, top, span)
 
     def log_delta(self, x: float) -> Curve:
@@ -110,6 +111,10 @@ def _laplace(transform: Transform) -> list[tuple[float, float]]:
     return list(zip(transform.laplace.tolist(), transform.laplace_counts.tolist(), strict=True))
 
 
+def _ranges(transform: Transform) -> list[tuple[float, float]]:
+    return list(zip(transform.ranges.tolist(), transform.range_counts.tolist(), strict=True))
+
+
 def _relative_transform(transform: Transform, epsilons: list[tuple[Any, int]], z: Any) -> Any:
     """M(z) exp(-z S), S being the largest loss: prod over e of ((1 + exp(-(2z+1) e)) / (1 + exp(-e)))^n, and so on.
 
@@ -122,6 +127,10 @@ def _relative_transform(transform: Transform, epsilons: list[tuple[Any, int]], z
     for e_, n_ in _laplace(transform):
         grown = (1 + z / (z + 1) * (-(2 * z + 1) * _inexact(e_)).exp()).log()
         total += int(n_) * (grown + (z + 1).log() - (2 * z + 1).log())
+    for e_, n_ in _ranges(transform):
+        e = flint.arb(e_)
+        grown = (1 - (-(2 * z + 1) * e).exp()).log() - (-(-e).expm1()).log()
+        total += int(n_) * (grown - (2 * z + 1).log())
     if transform.gaussian:
         total += z * (z + 1) * flint.arb(transform.gaussian, transform.gaussian * 2.0**-48) / 2
     return total.exp()

@@ -69,6 +69,7 @@ class BoxBounds:
                 else:
                     out[part] += 0.5 * (w * np.log(square)).sum(axis=1)
         out += self._laplace(low)
+        out += self._ranges(low)
         return out * (1 - _ROUNDING)
 
     def typical(self) -> float:
@@ -91,6 +92,16 @@ class BoxBounds:
         if last - first <= factors:
             return np.arange(first, last)
         return np.linspace(first, last - 1, factors).astype(np.intp)
+
+    def _ranges(self, low: Array) -> Array | float:
+        """A bounded range has a density only: its transform decays like s / (2 t)."""
+        e, n = self.transform.ranges, self.transform.range_counts
+        if not len(e):
+            return 0.0
+        s = 2 * self.c + 1
+        ratio = (1 + np.exp(-s * e)) / -np.expm1(-s * e) * s / (2 * low[:, None])
+        bound: Array = (n * np.minimum(np.log(ratio), 0.0)).sum(axis=1)
+        return bound
 
     def _laplace(self, low: Array) -> Array | float:
         """Half of a Laplace loss is two atoms; the rest has a density whose transform decays like 1 / t."""

@@ -22,7 +22,7 @@ from farthing.accounting.engines.grid_sides import Items, Side, closed_form, eps
 from farthing.accounting.hockey_stick import hockey_stick_divergence
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
-from farthing.privacy import ApproxDP, Event, GaussianNoise, RandomizedResponse, Sampled
+from farthing.privacy import ApproxDP, BoundedRange, Event, GaussianNoise, RandomizedResponse, Sampled
 from farthing.privacy.events import checked_count, checked_delta, checked_real
 
 _CUT = 32.0  # log of delta over the mass that may be cut off at high losses
@@ -82,7 +82,7 @@ def _plain(event: Event) -> Event | None:
         return inner if event.probability == 1.0 else Sampled(inner, event.probability)
     if isinstance(event, ApproxDP) and event.delta == 0.0:
         event = RandomizedResponse(event.epsilon)
-    if isinstance(event, RandomizedResponse) and event.epsilon == 0.0:
+    if isinstance(event, RandomizedResponse | BoundedRange) and event.epsilon == 0.0:
         return None
     return event
 

@@ -2,6 +2,7 @@
 
     randomized response, leaky or not    two atoms, and the leak as an atom of infinite loss
     Laplace noise                        two atoms and a density between them
+    a choice of bounded range            the same density without the atoms
     Gaussian noise                       a density
     discrete Laplace and Gaussian        atoms (`grid_discrete`)
     a sampled event                      the pair of the event, through `grid_pairs.sampled_loss`
@@ -32,6 +33,7 @@ from farthing.accounting.engines.grid_tails import gaussian_range, gaussian_tail
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,
+    BoundedRange,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     Event,
@@ -43,6 +45,9 @@ from farthing.privacy import (
 
 LARGEST_LAPLACE = 500.0
 """Laplace noise with more epsilon than this is bounded by randomized response from above, by its atoms from below."""
+
+SMALLEST_RANGE = 1e-9
+"""A bounded range below this is priced as randomized response: the difference is less than anyone can see."""
 
 LARGEST_MU = 400.0
 LARGEST_SAMPLED_MU = 100.0
@@ -76,6 +81,8 @@ def loss_pair(event: Event, direction: Direction, cut: float) -> LossPair:
             return _leaky(epsilon, 0.0, q, direction)
         case ApproxDP(epsilon=epsilon, delta=delta):
             return _leaky(epsilon, delta, q, direction)
+        case BoundedRange(epsilon=epsilon):
+            return _bounded_range(epsilon, q, direction)
         case LaplaceNoise(noise_multiplier=multiplier):
             return _laplace(_inverse(multiplier), q, direction)
         case GaussianNoise(noise_multiplier=multiplier):
@@ -104,7 +111,7 @@ def negligible_loss(event: Event) -> float:
     match event:
         case ApproxDP(epsilon=epsilon, delta=delta):
             loss = epsilon if delta == 0 else math.inf
-        case RandomizedResponse(epsilon=epsilon):
+        case RandomizedResponse(epsilon=epsilon) | BoundedRange(epsilon=epsilon):
             loss = epsilon
         case LaplaceNoise(noise_multiplier=multiplier) | DiscreteLaplaceNoise(noise_multiplier=multiplier):
             loss = _inverse(multiplier)
@@ -216,6 +223,32 @@ def _laplace(epsilon: float, q: float, direction: Direction) -> LossPair:
         )
     density = Density("laplace", epsilon, -epsilon, epsilon, direction, q)
     return LossPair(atoms, density, largest_loss=largest)
+
+
+def _bounded_range(epsilon: float, q: float, direction: Direction) -> LossPair:
+    """The pair that dominates every choice whose losses lie within an interval of length epsilon.
+
+    Statement:
+        Among all pairs with losses in [t - epsilon, t] for some t, the largest hockey-stick divergence at x is
+            delta(x) = (exp(epsilon/2) - exp(x/2))^2 / (exp(epsilon) - 1)   for |x| <= epsilon.
+        It is the curve of the pair with P-density exp(u/2) / (4 sinh(epsilon/2)) of the loss u in [-epsilon, epsilon],
+        which therefore dominates all of them.
+    Source: Dong, Durfee & Rogers, arXiv:1909.13830 (the curve of one such mechanism); the proof is at
+        `farthing.mechanisms.bounded_range`. The density follows from Q[loss > x] = -exp(-x) delta'(x).
+    Assumes: 0 < epsilon; in composition, epsilons fixed in advance (the interval may depend on earlier answers).
+    Direction: exact for one choice, an upper bound for several.
+    Checked by: tests/theorems/test_bounded_range.py
+    """
+    if epsilon == 0.0:
+        return nothing()
+    if epsilon > LARGEST_EPSILON:
+        return _hopeless(epsilon, 0.0, q, direction)
+    largest = float(sampled_loss(np.array([epsilon]), q, direction)[0]) * (1 + 4 * ARGUMENT_ERROR)
+    if epsilon > LARGEST_LAPLACE or epsilon < SMALLEST_RANGE:
+        return replace(nothing(), largest_loss=largest, dominating=_leaky(epsilon, 0.0, q, direction))
+    return LossPair(
+        no_atoms(), Density("range", epsilon, -epsilon, epsilon, direction, q), largest_loss=largest
+    )
 
 
 def _gaussian(mu: float, q: float, direction: Direction, cut: float) -> LossPair:

@@ -117,11 +117,12 @@ class Density:
     """The part of a pair that has densities along y, cut to low <= y <= high.
 
     `kind` is "gaussian" (Q = N(0, 1), P = N(scale, 1), u = scale y - scale^2 / 2) or "laplace" (y = u in
-    [-scale, scale], P-density exp((u - scale) / 2) / 4); then it is sampled with `probability` in `direction`.
+    [-scale, scale], P-density exp((u - scale) / 2) / 4) or "range" (the same, divided by its total, so that nothing is
+    left for atoms); then it is sampled with `probability` in `direction`.
     `lattice` > 0 makes a "gaussian" stand for a discrete one with atoms that far apart in y: see `sandwich`.
     """
 
-    kind: Literal["gaussian", "laplace"]
+    kind: Literal["gaussian", "laplace", "range"]
     scale: float
     low: float
     high: float
@@ -153,6 +154,8 @@ class Density:
             known = -((y if remove else y - self.scale) ** 2) / 2 - math.log(2 * math.pi) / 2
         else:
             known = ((-y if remove else y) - self.scale) / 2 - math.log(4.0)
+            if self.kind == "range":  # 4 sinh(scale / 2) for 4 exp(scale / 2)
+                known += math.log(2.0) - math.log(-math.expm1(-self.scale))
         return (known + loss, known) if remove else (known, known - loss)
 
     def steepness(self, y: Array) -> Array:
@@ -161,14 +164,16 @@ class Density:
         Both are mixtures of exp(-(y - m)^2 / 2) with m in {0, scale}, and |exp(-v z - z^2 / 2)| <= exp(|v| r + r^2 / 2)
         for |z| <= r; or of exp(y / 2) and exp(-y / 2).
         """
-        if self.kind == "laplace":
+        if self.kind != "gaussian":
             return np.ones_like(y)
         return 1 + np.maximum(np.abs(y), np.abs(y - self.scale))
 
     def error(self, y: Array) -> Array:
         """Relative error of the densities computed at y: that of the known one, and that of the loss."""
-        if self.kind == "laplace":
-            return ARGUMENT_ERROR * (2 + self.scale) + self.loss_error(y)
+        if self.kind != "gaussian":
+            # The total of a "range" is computed to a few units of its last place, its logarithm may be as large as 21.
+            size = 2 + self.scale + (0.0 if self.kind == "laplace" else 25.0)
+            return ARGUMENT_ERROR * size + self.loss_error(y)
         known = y if self.direction == "remove" else y - self.scale
         return ARGUMENT_ERROR * (2 + known * known) + self.loss_error(y)
 

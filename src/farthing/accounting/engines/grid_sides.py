@@ -12,7 +12,15 @@ from farthing.accounting.engines.grid_saddle import nodes_of
 from farthing.accounting.engines.grid_search import first_below, last_above
 from farthing.accounting.hockey_stick import hockey_stick_divergence
 from farthing.numerics import Bounds
-from farthing.privacy import ApproxDP, Event, GaussianNoise, LaplaceNoise, RandomizedResponse, Sampled
+from farthing.privacy import (
+    ApproxDP,
+    BoundedRange,
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    RandomizedResponse,
+    Sampled,
+)
 
 Items = tuple[tuple[Event, int], ...]
 
@@ -52,7 +60,11 @@ def closed_form(items: Items) -> Event | None:
         return None
     event = items[0][0]
     inner = event.event if isinstance(event, Sampled) else event
-    return event if isinstance(inner, ApproxDP | RandomizedResponse | LaplaceNoise | GaussianNoise) else None
+    return (
+        event
+        if isinstance(inner, ApproxDP | RandomizedResponse | BoundedRange | LaplaceNoise | GaussianNoise)
+        else None
+    )
 
 
 def epsilon_in_closed_form(event: Event, side: Side, log_delta: float) -> Bounds:

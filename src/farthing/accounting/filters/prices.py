@@ -16,6 +16,7 @@ from farthing.accounting.filters.exact_amounts import ball, exact, precise_balls
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,
+    BoundedRange,
     Composed,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
@@ -68,7 +69,10 @@ def price_of(event: Event) -> Price:
     epsilon, leak = _pure_epsilon(inner), _own_delta(inner) * exact(probability)
     if epsilon is not None:
         epsilon = amplified(epsilon, exact(probability))
-        return Price(epsilon, leak, epsilon**2)
+        # A loss within an interval of length epsilon has at most epsilon^2 / 4 of variance under every tilt, a loss
+        # within +-epsilon at most epsilon^2 (Cesar & Rogers, arXiv:2004.07223, Lemma 3.2).
+        within = probability == 1 and isinstance(inner, BoundedRange)
+        return Price(epsilon, leak, epsilon**2 / 4 if within else epsilon**2)
     if probability == 1 and isinstance(inner, GaussianNoise | DiscreteGaussianNoise):
         return Price(None, leak, 1 / exact(inner.noise_multiplier) ** 2)
     return Price(None, leak, None)  # sampled Gaussian noise: zCDP does not shrink with sampling
@@ -97,7 +101,7 @@ def amplified(epsilon: Fraction, probability: Fraction) -> Fraction:
 
 def _pure_epsilon(event: Event) -> Fraction | None:
     match event:
-        case ApproxDP(epsilon=epsilon) | RandomizedResponse(epsilon=epsilon):
+        case ApproxDP(epsilon=epsilon) | RandomizedResponse(epsilon=epsilon) | BoundedRange(epsilon=epsilon):
             return exact(epsilon)
         case LaplaceNoise(noise_multiplier=multiplier) | DiscreteLaplaceNoise(noise_multiplier=multiplier):
             return 1 / exact(multiplier)

@@ -19,6 +19,7 @@ from farthing.accounting.filters.prices import price_of
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,
+    BoundedRange,
     Composed,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
@@ -46,6 +47,8 @@ def renyi_divergence_upper(event: Event, alpha: float) -> Fraction:
         D_alpha(Q || P) are at most log M(alpha - 1) / (alpha - 1), with
             randomized response, or any epsilon-DP:  M(z) = cosh((z + 1/2) epsilon) / cosh(epsilon / 2);
             Laplace, e = 1/noise_multiplier:         M(z) = ((z+1) exp(z e) + z exp(-(z+1) e)) / (2z + 1);
+            bounded range, the dominating pair:      M(z) = sinh((z + 1/2) epsilon) / ((2z+1) sinh(epsilon / 2)),
+                and without sampling exp(z (z+1) epsilon^2 / 8), by Hoeffding's lemma, which is smaller;
             Gaussian, also discrete:                 M(z) = exp(z (z+1) / (2 noise_multiplier^2));
             discrete Laplace:                        a finite sum with a closed form.
         For `event` on a Poisson sample of probability p and an integer order alpha it is at most
@@ -63,6 +66,8 @@ def renyi_divergence_upper(event: Event, alpha: float) -> Fraction:
         raise InvalidValue("alpha", alpha, "must be a finite number > 1")
     if isinstance(event, Composed):  # divergences of one order add (Mironov, Proposition 1)
         return sum((count * renyi_divergence_upper(part, alpha) for part, count in event.parts), Fraction(0))
+    if isinstance(event, BoundedRange):
+        return min(exact(event.epsilon), exact(alpha) * exact(event.epsilon) ** 2 / 8)
     with precise_balls():
         if isinstance(event, Sampled) and 0 < event.probability < 1:
             moment = _sampled_log_moment(event, alpha)
@@ -85,6 +90,9 @@ def _log_moment(event: Event, z: Any) -> Any:
         case ApproxDP(epsilon=epsilon) | RandomizedResponse(epsilon=epsilon):
             e = ball(exact(epsilon))
             return ((z + arb(0.5)) * e).cosh().log() - (e / 2).cosh().log()
+        case BoundedRange(epsilon=epsilon):
+            e = ball(exact(epsilon))
+            return (((z + arb(0.5)) * e).sinh() / ((2 * z + 1) * (e / 2).sinh())).log() if epsilon else arb(0)
         case LaplaceNoise(noise_multiplier=multiplier):
             e = 1 / ball(exact(multiplier))
             return (((z + 1) * (z * e).exp() + z * (-(z + 1) * e).exp()) / (2 * z + 1)).log()
