@@ -27,9 +27,9 @@ from farthing.mechanisms.base import (
 from farthing.mechanisms.gaussian_domination import vector_event
 from farthing.mechanisms.grid import Grid
 from farthing.mechanisms.laws import DiscreteGaussianLaw, DiscreteLaplaceLaw, NoiseLaw
-from farthing.mechanisms.noise import gaussian_noise, laplace_noise
+from farthing.mechanisms.noise import with_noise
 from farthing.mechanisms.randomness import Source
-from farthing.mechanisms.samplers import LARGEST_SCALE
+from farthing.mechanisms.samplers import LARGEST_SCALE, discrete_gaussian_noise, discrete_laplace_noise
 from farthing.privacy.events import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
@@ -87,7 +87,7 @@ class _Additive(Mechanism):
 
     def _with_noise(self, value: Any, draw: Any) -> Any:
         steps = self._steps(value)
-        noisy = steps + draw(steps.size).reshape(steps.shape)
+        noisy = with_noise(steps, draw(steps.size).reshape(steps.shape))
         if self.grid is None:
             return int(noisy) if noisy.ndim == 0 else noisy
         real = Grid(self.grid).values(noisy)
@@ -188,7 +188,7 @@ class DiscreteLaplace(_Additive):
         return Grid(self.grid).l1_steps(self.l1_sensitivity, self.cells)
 
     def _answer(self, value: Any, source: Source) -> Any:
-        return self._with_noise(value, lambda size: laplace_noise(self._scale, size, source))
+        return self._with_noise(value, lambda size: discrete_laplace_noise(self._scale, size, source))
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,9 @@ class DiscreteGaussian(_Additive):
         return float(math.floor(self.l2_sensitivity)) if self.cells == 1 else self.l2_sensitivity
 
     def _answer(self, value: Any, source: Source) -> Any:
-        return self._with_noise(value, lambda size: gaussian_noise(self._sigma_squared, size, source))
+        return self._with_noise(
+            value, lambda size: discrete_gaussian_noise(self._sigma_squared, size, source)
+        )
 
 
 def _check_shape(mechanism: DiscreteLaplace | DiscreteGaussian, name: str) -> None:

@@ -1,4 +1,7 @@
-"""One vector of integer noise, clamped so that its sum with a clamped value always fits into int64.
+"""A clamped private value plus noise, so that only the sum is ever clamped, never the noise by itself.
+
+Noise that stopped at a bound of its own would end at another place for each value, and an answer there would tell the
+value: privacy with a small delta that no event counts. A sum that stops at a bound is post-processing.
 
 Single numbers go through the table sampler too: a draw there takes the same time whatever comes out, while the time of
 a draw made coin by coin tells something about its size.
@@ -6,22 +9,18 @@ a draw made coin by coin tells something about its size.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.mechanisms.randomness import Source
-from farthing.mechanisms.samplers import discrete_gaussian_noise, discrete_laplace_noise
-
-_MOST = 2**62 - 1  # draws lie within +-2^62, values are clamped to +-2^62, and int64 ends one below 2^63
+_MOST = 2**62 - 1
 
 
-def laplace_noise(scale: Fraction, size: int, source: Source) -> NDArray[np.int64]:
-    """`size` independent draws with mass proportional to exp(-|n| / scale)."""
-    return np.minimum(discrete_laplace_noise(scale, size, source), _MOST)
+def with_noise(steps: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The exact sum of values within +-2^62 and noise, clamped to +-(2^62 - 1); it fits into int64 on the way.
 
+    The noise may have been cut at +-(2^63 - 1): that much of it passes the bound whatever it is added to.
 
-def gaussian_noise(sigma_squared: Fraction, size: int, source: Source) -> NDArray[np.int64]:
-    """`size` independent draws with mass proportional to exp(-n^2 / (2 sigma_squared))."""
-    return np.minimum(discrete_gaussian_noise(sigma_squared, size, source), _MOST)
+    >>> with_noise(np.array([2**62, -3]), np.array([5, 2**63 - 1])).tolist() == [2**62 - 1] * 2
+    True
+    """
+    return steps + np.clip(noise, -_MOST - steps, _MOST - steps)

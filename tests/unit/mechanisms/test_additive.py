@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from farthing.accounting import calibrate, compose
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
+from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace, additive
 from farthing.mechanisms.base import rounded_down, rounded_up
+from farthing.mechanisms.noise import with_noise
 from farthing.privacy import DiscreteLaplaceNoise
 
 BOTH = [DiscreteLaplace(1.0), DiscreteGaussian(1.0)]
@@ -46,6 +49,26 @@ def test_every_release_is_a_fresh_draw(mechanism: Any) -> None:
 def test_huge_values_saturate_and_never_wrap(mechanism: Any, value: int) -> None:
     answer = mechanism.release(value)
     assert abs(abs(answer) - 2**62) < 2000 and (answer > 0) == (value > 0)
+
+
+@given(
+    st.integers(-(2**62), 2**62) | st.sampled_from([2**62, -(2**62), 0, 1]),
+    st.integers(-(2**70), 2**70)
+    | st.integers(-3, 3).flatmap(lambda n: st.sampled_from([2**62 + n, n - 2**62])),
+)
+def test_only_the_sum_is_clamped_never_the_noise(value: int, noise: int) -> None:
+    """Clamped noise ends at another place for each value, and an answer there would tell the value."""
+    cut = np.array([min(max(noise, 1 - 2**63), 2**63 - 1)])  # as the sampler gives it
+    most = 2**62 - 1
+    assert with_noise(np.array([value]), cut).tolist() == [min(max(value + noise, -most), most)]
+
+
+def test_noise_too_large_to_draw_ends_at_one_place_for_every_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    for sign in (1, -1):
+        huge = np.array([sign * (2**63 - 1)])
+        monkeypatch.setattr(additive, "discrete_laplace_noise", lambda scale, size, source, huge=huge: huge)
+        answers = {DiscreteLaplace(2.0**-56).release(value) for value in (-(2**62), -1, 0, 1, 2**62)}
+        assert answers == {sign * (2**62 - 1)}
 
 
 @pytest.mark.parametrize("mechanism", BOTH_REAL, ids=repr)

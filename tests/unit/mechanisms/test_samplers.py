@@ -191,8 +191,8 @@ def test_noise_too_large_for_the_array_is_the_largest(monkeypatch: pytest.Monkey
     monkeypatch.setattr(staircase, "geometric", lambda rate, bits: 1 << 80)
     short = Staircase.of(Law.laplace(Fraction(10)), selection_bits=12, tail_bits=1)
     drawn = short.draw(2_000, TestSource(5))
-    assert set(np.abs(drawn[np.abs(drawn) >= short.table.tail_start]).tolist()) == {1 << 62}
-    assert drawn.min() == -(1 << 62) and drawn.max() == 1 << 62
+    assert set(np.abs(drawn[np.abs(drawn) >= short.table.tail_start]).tolist()) == {2**63 - 1}
+    assert drawn.min() == 1 - 2**63 and drawn.max() == 2**63 - 1
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, CHUNK - 1, CHUNK, 2 * CHUNK + 5])
