@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [--case NAME ...] [--samplers] [--cap SECONDS]`: what `make bench` runs."""
+"""`python -m benchmarks [--quick] [--case NAME ...] [--samplers] [--audits] [--cap SECONDS]`: `make bench` runs it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.audits import audit_targets
 from benchmarks.cases import CASES
 from benchmarks.race import QUICK_CASES, Result, race
 from benchmarks.report import save, show, show_targets
@@ -25,11 +26,15 @@ def main() -> None:
         "--case", action="append", choices=list(CASES), help="only this case (may be repeated)"
     )
     parser.add_argument("--samplers", action="store_true", help="only noise for vectors")
+    parser.add_argument(
+        "--audits", action="store_true", help="only audits of Laplace noise, ours and others'"
+    )
     parser.add_argument("--cap", type=float, help="seconds a peer may take for one answer")
     options = parser.parse_args()
     cap = options.cap or (25.0 if options.quick else 60.0)
-    everything = not options.case and not options.samplers
-    names = options.case or ([] if options.samplers else list(QUICK_CASES) if options.quick else list(CASES))
+    some = options.samplers or options.audits
+    everything = not options.case and not some
+    names = options.case or ([] if some else list(QUICK_CASES) if options.quick else list(CASES))
 
     console, start = Console(), time.monotonic()
     if not console.is_terminal:  # a file or a pipe has no width of its own
@@ -47,6 +52,8 @@ def main() -> None:
             measured = list(speeds(options.quick, cap, status.update))
             show_speeds(console, measured)
             rows += sampler_targets(measured)
+        if everything or options.audits:
+            rows += audit_targets(status.update)
         if rows:
             show_targets(console, rows)
     path = save(RESULTS, results, rows, measured)
