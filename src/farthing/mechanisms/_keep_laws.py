@@ -60,6 +60,10 @@ def delta_per_key(delta: float, keys: int) -> Fraction:
     with precision(width + 64):
         exact = -((1 - flint.arb(delta)).log() / keys).expm1()
         found = Fraction(_floor_scaled(exact, width), 1 << width)
+        if (
+            keys * width > _LONGEST
+        ):  # an exact power of so many digits would take minutes; the ball is good enough
+            return found
         # A root that is a short fraction itself must not be lost to the ball around it.
         above = found + Fraction(1, 1 << width)
         return above if 1 - (1 - above) ** keys <= Fraction(delta) else found

@@ -17,6 +17,8 @@ from bisect import bisect_left
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -215,15 +217,18 @@ def _in_public_order(keys: list[Hashable], bits: Bits) -> list[Hashable]:
 
     A mapping remembers which row came first. Strings, numbers, dates and tuples of them are sorted; keys of any other
     kind have no order that is surely public (a repr may hold an address, subsets are ordered in part), so one such
-    key makes the whole order random.
+    key makes the whole order random. So do two different keys of the same rank, which sorting would leave as they came.
     """
     try:
-        return sorted(keys, key=_rank)
+        ranked = sorted(((_rank(key), key) for key in keys), key=itemgetter(0))
+        if all(before < after for (before, _), (after, _) in pairwise(ranked)):
+            return [key for _, key in ranked]
     except TypeError:
-        for last in range(len(keys) - 1, 0, -1):
-            other = bits.below(last + 1)
-            keys[last], keys[other] = keys[other], keys[last]
-        return keys
+        pass
+    for last in range(len(keys) - 1, 0, -1):
+        other = bits.below(last + 1)
+        keys[last], keys[other] = keys[other], keys[last]
+    return keys
 
 
 def _rank(key: Any) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from scipy import stats
 
 from farthing.accounting import compose
 from farthing.errors import InvalidData, InvalidValue
+from farthing.mechanisms._keep_laws import delta_per_key
 from farthing.mechanisms.key_selection import KeySelection
 
 
@@ -122,6 +123,21 @@ def test_keys_without_a_public_order_come_shuffled() -> None:
     assert len(counts) == 6
     assert stats.chisquare(counts).pvalue > 1e-6
     assert len(selection.release({math.nan: 10**6, "x": 10**6})) == 2
+
+
+def test_different_keys_of_the_same_rank_come_shuffled() -> None:
+    """Sorting is stable: a nanosecond, which NumPy hands over as a bare integer, would keep its place beside it."""
+    selection, source = KeySelection(1.0, 1e-6), Scripted(5)
+    keys = [5, np.datetime64(5, "ns")]
+    orders = [selection._answer(dict.fromkeys(keys, 10**6), source)[0] is keys[0] for _ in range(3000)]
+    assert stats.binomtest(sum(orders), 3000).pvalue > 1e-6
+
+
+def test_very_many_keys_per_unit_do_not_need_an_exact_power() -> None:
+    selection = KeySelection(1.0, 1e-6, max_keys_per_unit=2**20, rule="laplace")
+    share = Fraction(selection.keep_probability(1))
+    assert share == 0 or share <= Fraction(1e-6) / 2**20
+    assert delta_per_key(1e-300, 2**20) * 2**20 == pytest.approx(1e-300, rel=1e-15)
 
 
 @pytest.mark.parametrize(
