@@ -318,9 +318,10 @@ class Dataset:
         wanted = [set(run.columns)]
         for step in reversed(self._steps):
             wanted.append(step.needs(wanted[-1]))
-        table = self._base.table(wanted.pop(), self._probability, run.key)
+        # The sample is that of the query, not of this dataset: a union or join opens other tables for the same units.
+        table = self._base.table(wanted.pop(), run.probability, run.key)
         for step in self._steps:
-            table = step.apply(table, Run(run.key, frozenset(wanted.pop())))
+            table = step.apply(table, run.wanting(wanted.pop()))
         return table
 
     def __repr__(self) -> str:
@@ -334,9 +335,8 @@ class Dataset:
         return gatherings(aggregates, self.schema, apart=self._probability < 1)
 
     def _sql(self, gathering: Gathering, key: str) -> str:
-        return self._base.source.engine.sql(
-            gathering.query(self.table(Run(key, frozenset(gathering.columns))))
-        )
+        run = Run(key, self._probability, frozenset(gathering.columns))
+        return self._base.source.engine.sql(gathering.query(self.table(run)))
 
     def _then(self, step: Step) -> Dataset:
         after = step.schema(self.schema)

@@ -6,8 +6,9 @@ number.
 
 from __future__ import annotations
 
-from collections.abc import Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
 from farthing.data.schema import Schema
@@ -16,10 +17,15 @@ from farthing.data.stability import Link
 
 @dataclass(frozen=True)
 class Run:
-    """What holds for one query: the secret key of its sample, and the columns that are still wanted after a step."""
+    """What holds for one query, in every table it opens: the sample, its secret key, and the columns still wanted."""
 
     key: str
-    columns: frozenset[str] = frozenset()
+    probability: Fraction
+    columns: frozenset[str]
+
+    def wanting(self, columns: Iterable[str]) -> Run:
+        """The same query, of which other columns are wanted."""
+        return replace(self, columns=frozenset(columns))
 
 
 class Step(Protocol):

@@ -48,7 +48,7 @@ class Explode:
 
 @dataclass(frozen=True)
 class Sample:
-    """A secret sample of units; it is drawn where the table is opened, so that a unit comes or stays away whole."""
+    """A secret sample of units; it is drawn where tables are opened, so that a unit comes or stays away whole."""
 
     probability: Fraction
     drops: ClassVar[bool] = True
@@ -134,7 +134,7 @@ class JoinOnUnit:
         """An inner or left join on the columns of the unit."""
         units = unit_columns(len(self.other.unit))
         wanted = [name for name in self.other.schema if name in run.columns]
-        other = self.other.table(Run(run.key, frozenset(wanted)))
+        other = self.other.table(run.wanting(wanted))
         renamed = other.select(
             **{f"__farthing_right_{name}": other[name] for name in units},
             **{name: other[name] for name in wanted},
