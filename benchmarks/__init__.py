@@ -6,6 +6,7 @@
     worker       one measurement in a fresh process: answer, seconds, peak memory
     race         which contender runs on which case, within a cap
     samplers     cells of noise per second, beside OpenDP's sampler
+    tables       plans on big tables beside the same answers by SQL written by hand
     audits       Laplace noise of peers and ours, audited
     targets      the promises about speed, with target and measured value
     report       tables on the screen, Markdown and JSON in benchmarks/results/

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [--case NAME ...] [--samplers] [--audits] [--cap SECONDS]`: `make bench` runs it."""
+"""`python -m benchmarks [--quick] [--case NAME ...] [--samplers] [--audits] [--tables] [--cap S]`: `make bench`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from benchmarks.cases import CASES
 from benchmarks.race import QUICK_CASES, Result, race
 from benchmarks.report import save, show, show_targets
 from benchmarks.samplers import Speed, sampler_targets, show_speeds, speeds
+from benchmarks.tables import runs, show_runs, table_targets
 from benchmarks.targets import targets
 
 RESULTS = Path(__file__).parent / "results"
@@ -29,10 +30,11 @@ def main() -> None:
     parser.add_argument(
         "--audits", action="store_true", help="only audits of Laplace noise, ours and others'"
     )
+    parser.add_argument("--tables", action="store_true", help="only plans on big tables, beside SQL by hand")
     parser.add_argument("--cap", type=float, help="seconds a peer may take for one answer")
     options = parser.parse_args()
     cap = options.cap or (25.0 if options.quick else 60.0)
-    some = options.samplers or options.audits
+    some = options.samplers or options.audits or options.tables
     everything = not options.case and not some
     names = options.case or ([] if some else list(QUICK_CASES) if options.quick else list(CASES))
 
@@ -54,6 +56,11 @@ def main() -> None:
             rows += sampler_targets(measured)
         if everything or options.audits:
             rows += audit_targets(status.update)
+        if everything or options.tables:
+            size = 1_000_000 if options.quick else 10_000_000
+            found = runs(size, size // 20, 10 * cap, 1 if options.quick else 3, status.update)
+            show_runs(console, found, size)
+            rows += table_targets(found, size)
         if rows:
             show_targets(console, rows)
     path = save(RESULTS, results, rows, measured)

@@ -27,6 +27,7 @@ TOP = Path(__file__).parents[1]
 KEPT = 3
 MOST_MEGABYTES = 1024
 MOST_RATIO = 1.3
+PROMISED_FROM = 10_000_000  # rows; on small tables the milliseconds of making the SQL are what is measured
 NAMES = {"farthing": "farthing", "by hand": "by hand", "window": "by hand, plain window"}
 COLUMNS = ("unit", "who", "seconds", "cpu seconds", "peak MB")
 
@@ -133,25 +134,24 @@ def runs(rows: int, units: int, cap: float, times: int, say: Callable[[str], Non
 
 
 def table_targets(found: list[dict[str, Any]], rows: int) -> list[Target]:
-    """The promises: at most 1.3 times the query written by hand, and below 1 GiB."""
+    """The promises, made for ten million rows: at most 1.3 times the query written by hand, and below 1 GiB."""
     judged = []
     for unit in (True, False):
         mine = next((f for f in found if f["unit"] is unit and f["who"] == "farthing"), {})
         hands = [f["cpu"] for f in found if f["unit"] is unit and f["who"] != "farthing" and "cpu" in f]
-        what = f"{rows:,} rows, {'bounded units' if unit else 'one row a unit'}"
         ratio = mine["cpu"] / min(hands) if hands and "cpu" in mine else None
-        text = "did not finish" if ratio is None else f"{ratio:.2f}×"
-        judged.append(
-            Target(
-                f"{what}: over the query by hand",
-                f"at most {MOST_RATIO}×",
-                text,
-                ratio and ratio <= MOST_RATIO,
-            )
-        )
         peak = mine.get("megabytes")
-        text = "did not finish" if peak is None else f"{peak:,.0f} MB"
-        judged.append(Target(f"{what}: peak memory", "below 1 GiB", text, peak and peak < MOST_MEGABYTES))
+        what = f"{rows:,} rows, {'bounded units' if unit else 'one row a unit'}"
+        for name, value, most, shown, promise in (
+            ("over the query by hand", ratio, MOST_RATIO, f"{ratio or 0:.2f}×", f"at most {MOST_RATIO}×"),
+            ("peak memory", peak, MOST_MEGABYTES, f"{peak or 0:,.0f} MB", "below 1 GiB"),
+        ):
+            if rows < PROMISED_FROM:
+                promise = "(for the record)"
+            met = None if value is None or rows < PROMISED_FROM else value <= most
+            judged.append(
+                Target(f"{what}: {name}", promise, "did not finish" if value is None else shown, met)
+            )
     return judged
 
 
