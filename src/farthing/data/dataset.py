@@ -369,7 +369,9 @@ class Dataset:
         plain = (
             isinstance(aggregate, Count) and not aggregate.by and aggregate.where is aggregate.column is None
         )
-        return plain and self.neighbours == REPLACE and not self.unit and self.rows is not None
+        # A malformed line of a text file is dropped, so there the number of rows may move after all.
+        fixed = self.rows is not None and not self._base.source.text_file
+        return plain and self.neighbours == REPLACE and not self.unit and fixed
 
     def _refuse_unlike(self, other: Dataset, what: str) -> None:
         if not isinstance(other, Dataset):

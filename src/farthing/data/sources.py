@@ -11,6 +11,7 @@ import glob
 import gzip
 import itertools
 import os
+import weakref
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from farthing.data.engines import Engine, engine_of
-from farthing.data.engines.duckdb import default_engine, quiet
+from farthing.data.engines.duckdb import default_engine
 from farthing.errors import InvalidData, InvalidValue
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -80,7 +81,9 @@ def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
         if "://" in part:
             # An address may hold a password, so it is not shown whole.
             scheme = part.partition("://")[0]
-            opener = {"postgresql": "postgres_table", "postgres": "postgres_table", "sc": "spark_table"}.get(scheme)
+            opener = {"postgresql": "postgres_table", "postgres": "postgres_table", "sc": "spark_table"}.get(
+                scheme
+            )
             way_out = f"open it with farthing.data.{opener}(...)" if opener else "download it first"
             raise InvalidValue("source", f"{scheme}://...", "must be a file on this machine", way_out)
         matches = [part] if os.path.exists(part) else sorted(glob.glob(part, recursive=True))
@@ -109,8 +112,8 @@ def _files(source: Any) -> Source:
             "source", source, "must be all CSV or all Parquet", "make two datasets and union them"
         )
     engine, parquet = default_engine(), endings == {True}
-    with quiet():
-        table = _parquet(engine.backend, paths) if parquet else _csv(engine.backend, paths)
+    opening = _parquet if parquet else _csv
+    table = engine.open(lambda backend: opening(backend, paths))
     return Source(name, table, engine, text_file=not parquet)
 
 
@@ -168,9 +171,14 @@ def _frame(source: Any) -> Source:
             "for a lazy frame, collect() it",
         )  # fmt: skip
     engine, name = default_engine(), _fresh_name()
-    engine.backend.con.register(name, table)
-    with quiet():
-        return Source(kind, engine.backend.table(name), engine)
+
+    def registered(backend: Any) -> Any:
+        backend.con.register(name, table)
+        return backend.table(name)
+
+    opened_frame = Source(kind, engine.open(registered), engine)
+    weakref.finalize(opened_frame, engine.forget, name)  # DuckDB would keep the rows for as long as it runs
+    return opened_frame
 
 
 def _ibis_table(table: Any) -> Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import traceback
 from pathlib import Path
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from farthing.data import CellCounts, Count, Sum, connection, dataset
-from farthing.data.engines.duckdb import quiet
+from farthing.data.engines.duckdb import default_engine, quiet
 from farthing.errors import EngineError, FarthingError, InvalidData, InvalidValue
 
 SCHEMA = {"sex": ["F", "M"], "age": (0, 110), "bmi": (10.0, 60.0)}
@@ -198,6 +199,37 @@ def test_a_mixed_column_is_refused_without_its_cells() -> None:
         dataset(pd.DataFrame({"age": [1, secret, 2.5]}), schema={"age": (0, 9)})
     shown = "".join(traceback.format_exception(refusal.value))
     assert secret not in shown and refusal.value.__context__ is None
+
+
+def test_the_rows_of_a_frame_are_let_go_with_its_datasets() -> None:
+    engine = default_engine()
+
+    def frames() -> set[str]:
+        return {
+            row[0]
+            for row in engine.rows("SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal")
+        }
+
+    people = dataset(pa.table(COLUMNS), schema=SCHEMA)
+    name = people._base.source.table.get_name()
+    derived = people.where("age > 3")
+    del people
+    gc.collect()
+    dataset(pa.table(COLUMNS), schema=SCHEMA)
+    assert name in frames()  # the derived dataset still needs it
+    assert int(derived.exact({"n": Count()})["n"]) == 3
+    del derived
+    gc.collect()
+    dataset(pa.table(COLUMNS), schema=SCHEMA)
+    assert name not in frames()
+
+
+def test_a_malformed_line_may_move_a_public_count(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
+    assert (
+        dataset(tmp_path / "people.csv", schema=SCHEMA, neighbours="replace", rows=3).sensitivity(Count()).l1
+        == 1
+    )
 
 
 def test_a_file_that_disappears_is_a_clear_error(tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 MEMORY_LIMIT = "512MiB"  # with what Python and Arrow need beside it, a process stays below 1 GiB
 
@@ -26,6 +28,7 @@ class DuckDBEngine:
     def __init__(self, backend: Any) -> None:
         self.backend = backend
         self._turn = threading.Lock()
+        self._forgotten: list[str] = []
         connection = backend.con
         # The progress must be counted to be asked for, and must not be printed by the engine itself.
         connection.execute("SET enable_progress_bar = true")
@@ -50,6 +53,17 @@ class DuckDBEngine:
         """Run and fetch; a HUGEINT comes back as a Python integer."""
         with self._turn:
             return list(self.backend.con.execute(sql).fetchall())
+
+    def open(self, opening: Callable[[Any], T]) -> T:
+        """What `opening` makes of the backend, between two queries."""
+        with self._turn, quiet():
+            while self._forgotten:
+                self.backend.con.unregister(self._forgotten.pop())
+            return opening(self.backend)
+
+    def forget(self, name: str) -> None:
+        """Let go of a registered frame, at the next opening: who calls this may be in the middle of a query."""
+        self._forgotten.append(name)
 
     def cancel(self) -> None:
         """Interrupt the running query; DuckDB reacts within about 10 ms."""
