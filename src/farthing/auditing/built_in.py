@@ -28,7 +28,7 @@ from farthing.mechanisms import (
 from farthing.mechanisms.smooth_median import SmoothMedian
 from farthing.mechanisms.smooth_sensitivity import SmoothSensitivity, SmoothStatistic
 
-_QUICK, _EXACT = 400_000, 12_000  # samples a side: of whole vectors at once, and one release after the other
+_QUICK, _EXACT = 400_000, 8_000  # samples a side: of whole vectors at once, and one release after the other
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _answers() -> list[BuiltIn]:
     three = RandomizedResponse(1.0, categories=("a", "b", "c"))
     return [
         BuiltIn("randomized response", RandomizedResponse(1.0), [(0, 1)], _EXACT),
-        BuiltIn("randomized response, three categories", three, [("a", "b")], _EXACT),
+        BuiltIn("randomized response, k = 3", three, [("a", "b")], _EXACT),
         BuiltIn("randomized response, Warner", RandomizedResponse.warner("3/4"), [(0, 1)], _EXACT),
     ]
 
@@ -147,7 +147,7 @@ def _thresholds() -> list[BuiltIn]:
         BuiltIn("above threshold, with gap", AboveThreshold(1.0, with_gap=True), pairs, _EXACT),
         BuiltIn("sparse vector", SparseVector(1.0, positives=2), pairs, _EXACT),
         BuiltIn(
-            "sparse vector, fresh threshold, with gap",
+            "sparse vector, fresh, with gap",
             SparseVector(1.0, positives=2, fresh_threshold=True, with_gap=True),
             pairs,
             _EXACT,

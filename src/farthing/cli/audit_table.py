@@ -89,7 +89,7 @@ def _table(outcomes: Sequence[Outcome], kind: str, *, wide: bool) -> Any:
     table.add_column("at least", justify="right", no_wrap=True)
     table.add_column("verdict" if planted else "claim", no_wrap=True)
     if not planted:
-        table.add_column("would notice", justify="right", no_wrap=True)
+        table.add_column("notices", justify="right", no_wrap=True)
     if wide:
         table.add_column("samples", justify="right", no_wrap=True)
         table.add_column("s", justify="right", no_wrap=True)
