@@ -7,6 +7,7 @@ and the name of the engine go on, in an exception that does not even remember th
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -18,11 +19,23 @@ PATIENCE = 0.05  # seconds between two looks at the progress
 Progress = Callable[[float], None]
 
 
+_turns: weakref.WeakKeyDictionary[Engine, threading.Lock] = weakref.WeakKeyDictionary()
+_making = threading.Lock()
+
+
 def rows_of(engine: Engine, sql: str, progress: Progress | None = None) -> list[tuple[Any, ...]]:
     """The rows of a query; `progress` hears a share between 0 and 1 now and then.
 
-    An interruption of this thread stops the query in the engine before it goes on.
+    An interruption of this thread stops the query in the engine before it goes on. Queries on one engine take turns,
+    and the turn is waited for here, so that whoever is interrupted while waiting does not stop the query of another.
     """
+    with _making:
+        turn = _turns.setdefault(engine, threading.Lock())
+    with turn:
+        return _rows_in_turn(engine, sql, progress)
+
+
+def _rows_in_turn(engine: Engine, sql: str, progress: Progress | None) -> list[tuple[Any, ...]]:
     answer: list[list[tuple[Any, ...]]] = []
     failure: list[EngineError] = []
     done = threading.Event()

@@ -112,6 +112,39 @@ def test_two_queries_on_one_connection_take_turns() -> None:
     assert sorted(found) == list(range(8))
 
 
+def test_a_query_waits_for_its_turn_and_runs_after_an_interrupted_one() -> None:
+    """A long query has the turn and a second one waits; the interruption stops the first and not the second."""
+    engine = DuckDBEngine.around(connection())
+    found: list[Any] = []
+    first_is_running, stop = threading.Event(), threading.Event()
+
+    class Enough(Exception):
+        pass
+
+    def listen(share: float) -> None:
+        first_is_running.set()
+        if stop.is_set():
+            raise Enough
+
+    def long() -> None:
+        try:
+            rows_of(engine, LONG, listen)
+        except BaseException as problem:
+            found.append(type(problem).__name__)
+
+    worker = threading.Thread(target=long)
+    worker.start()
+    assert first_is_running.wait(60)
+    waiting = threading.Thread(target=lambda: found.append(rows_of(engine, "SELECT 7")[0][0]))
+    waiting.start()
+    waiting.join(0.3)
+    assert waiting.is_alive() and found == []
+    stop.set()
+    worker.join()
+    waiting.join()
+    assert found == ["Enough", 7]
+
+
 def test_ctrl_c_stops_the_engine_and_not_only_python() -> None:
     """A process that would run for minutes is sent SIGINT; it ends with KeyboardInterrupt and no words of DuckDB."""
     code = f"""

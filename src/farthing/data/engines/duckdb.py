@@ -21,7 +21,7 @@ _making = threading.Lock()
 
 
 class DuckDBEngine:
-    """One DuckDB connection; queries take turns on it, so that stopping one cannot stop another."""
+    """One DuckDB connection; queries take turns on it."""
 
     name = "duckdb"
 
