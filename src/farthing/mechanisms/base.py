@@ -112,6 +112,19 @@ def checked_reals(value: object, name: str = "value") -> NDArray[np.float64]:
     Beyond 2^53 a double would round a whole number, by an amount no grid accounts for; clamping first moves nothing
     apart.
     """
+    reals = checked_rows(value, name)
+    if not bool(np.all(np.isfinite(reals))):
+        raise InvalidData(
+            name, "must be finite", "drop or replace missing and infinite values by a public rule first"
+        )
+    return reals
+
+
+def checked_rows(value: object, name: str = "rows") -> NDArray[np.float64]:
+    """Private rows as doubles, where NaN stands for a missing one and infinities wait to be clamped.
+
+    A refusal of either would tell that such a row is there, which no event covers.
+    """
     array = _array(value, name)
     if isinstance(value, int | list | tuple) and _hides_whole_numbers(array):
         array = _array(_clamped_items(value), name)
@@ -119,10 +132,6 @@ def checked_reals(value: object, name: str = "value") -> NDArray[np.float64]:
         return np.asarray(np.clip(array, _bound(array, -(2**53)), _bound(array, 2**53)), np.float64)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise InvalidData(name, f"must be real numbers, not {_kind(array)}", "pass floats or a float64 array")
-    if not bool(np.all(np.isfinite(array))):
-        raise InvalidData(
-            name, "must be finite", "drop or replace missing and infinite values by a public rule first"
-        )
     return array.astype(np.float64)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.base import Mechanism, checked_mechanism_epsilon, checked_reals, rounded_up
+from farthing.mechanisms.base import Mechanism, checked_mechanism_epsilon, checked_rows, rounded_up
 from farthing.mechanisms.bounded_range import event_of_bounded_range
 from farthing.mechanisms.exact import Bits
 from farthing.mechanisms.randomness import Source
@@ -67,10 +67,15 @@ class GridQuantiles(Mechanism):
         return math.ceil(decimal(self.lower) / step), math.floor(decimal(self.upper) / step)
 
     def _points(self, value: Any) -> NDArray[np.int64]:
-        """Each row on its nearest point. Any rule that looks at one row alone is private; this one clamps."""
-        reals = checked_reals(value, "values")
+        """Each row on its nearest point. Any rule that looks at one row alone is private; this one clamps.
+
+        A missing row (NaN) is left out: refusing it would tell that it is there. Where rows are replaced, one that
+        turns missing only leaves, which moves no loss farther than a replaced one may.
+        """
+        reals = checked_rows(value, "values")
         if reals.ndim != 1:
             raise InvalidData("values", "must be a list with one number for each row")
+        reals = reals[~np.isnan(reals)]
         first, last = self._ends
         with np.errstate(over="ignore", under="ignore"):
             nearest = np.rint(np.clip(reals, self.lower, self.upper) / self.grid)

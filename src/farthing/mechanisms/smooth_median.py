@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from farthing.mechanisms.base import (
     Mechanism,
     checked_integers,
     checked_mechanism_epsilon,
-    checked_reals,
+    checked_rows,
 )
 from farthing.mechanisms.exact import Bits
 from farthing.mechanisms.randomness import Source
@@ -76,6 +76,7 @@ class SmoothMedian(Mechanism):
     """The median of values in [lower, upper], by smooth sensitivity.
 
     Values are clipped to the bounds; whole numbers by default, real ones rounded down to a `grid` (a power of two).
+    A missing real value (NaN) is left out; under "replace", where their number is public, it counts as 0, clipped.
     The answer is moved into the bounds, which only brings it closer. Without a delta the noise has a Cauchy law.
     `neighboring_relation` is "add_remove" (the number of values is private) or "replace" (it is public).
 
@@ -105,8 +106,10 @@ class SmoothMedian(Mechanism):
             grid = checked_real(self.grid, "grid")
             if not (0 < grid < math.inf and math.frexp(grid)[0] == 0.5):
                 raise InvalidValue("grid", self.grid, "must be a power of two", "for example 2**-10")
+            object.__setattr__(self, "grid", grid)
         for name in ("lower", "upper"):
-            steps = checked_real(getattr(self, name), name) / (1 if self.grid is None else self.grid)
+            bound = checked_real(getattr(self, name), name)
+            steps = bound / (1 if self.grid is None else self.grid)
             if not (abs(steps) <= 2**53 and steps == math.floor(steps)):
                 raise InvalidValue(
                     name,
@@ -114,6 +117,7 @@ class SmoothMedian(Mechanism):
                     "must be a whole number of grid steps, at most 2^53 from 0",
                     "without a grid, bounds are whole numbers",
                 )
+            object.__setattr__(self, name, int(bound) if bound.is_integer() else bound)
         if not self.lower < self.upper:
             raise InvalidValue("upper", self.upper, f"must be above lower={self.lower!r}")
         _ = self._noise.rungs_per_step  # an epsilon out of reach is refused here, not at the first release
@@ -154,12 +158,13 @@ class SmoothMedian(Mechanism):
         """The private values as sorted whole steps within the bounds; each by itself, so rounding moves nobody else."""
         lower, upper = self._bounds
         if self.grid is None:
-            steps = checked_integers(value)
+            steps = _one_list(checked_integers(value))
         else:
-            reals = np.clip(checked_reals(value), self.lower, self.upper)
-            steps = np.floor(reals / self.grid).astype(np.int64)
-        if steps.ndim != 1:
-            raise InvalidData("value", "must be a list of numbers")
+            rows = _one_list(checked_rows(value, "value"))
+            missing = np.isnan(rows)
+            # Under replace the number of values is public, so none may be left out.
+            rows = np.where(missing, 0.0, rows) if self.neighboring_relation == "replace" else rows[~missing]
+            steps = np.floor(np.clip(rows, self.lower, self.upper) / self.grid).astype(np.int64)
         return np.sort(np.clip(steps, lower, upper))
 
     def _answer(self, value: object, source: Source) -> float:
@@ -172,3 +177,9 @@ class SmoothMedian(Mechanism):
         median = int(ordered[(len(ordered) + 1) // 2 - 1]) if len(ordered) else lower
         answer = min(max(median + noise.draw(level, Bits(source)), lower), upper)
         return answer if self.grid is None else answer * self.grid
+
+
+def _one_list(values: NDArray[Any]) -> NDArray[Any]:
+    if values.ndim != 1:
+        raise InvalidData("value", "must be a list of numbers")
+    return values

@@ -117,10 +117,6 @@ HOSTILE: list[Any] = [
     str(SECRET),
     [None, SECRET, SECRET],
     [str(SECRET)] * 3,
-    np.array([SECRET, math.nan, 1.0]),
-    np.array([SECRET, math.inf, 1.0]),
-    [SECRET, -math.inf, 1],
-    [SECRET, math.nan, 1],
     np.array([[SECRET, 1], [2, 3]]),
     np.array([True, False, True]),
     np.array([SECRET + 0.5j, 1, 2]),
@@ -131,13 +127,34 @@ HOSTILE: list[Any] = [
 ]
 
 
+NOT_FINITE: list[Any] = [
+    np.array([SECRET, math.nan, 1.0]),
+    np.array([SECRET, math.inf, 1.0]),
+    [SECRET, -math.inf, 1],
+    [SECRET, math.nan, 1],
+]
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_bad_data_is_refused_and_never_shown(mechanism: Mechanism) -> None:
-    for value in HOSTILE:
+    rows = isinstance(mechanism, Quantile | Quantiles)
+    for value in HOSTILE if rows else HOSTILE + NOT_FINITE:
         with pytest.raises(InvalidData) as refused:
             mechanism.release(value)
         assert str(SECRET) not in str(refused.value)
         assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+def test_missing_rows_are_left_out_and_infinite_ones_clamped(relation: Any) -> None:
+    """A refusal of a single row would tell that it is there."""
+    for mechanism in (
+        Quantile(0.5, 1.0, 0, 10, 0.5, neighboring_relation=relation),
+        Quantiles((0.1, 0.5), 1.0, 0, 10, 0.5, neighboring_relation=relation),
+    ):
+        assert mechanism._points([math.nan, -math.inf, 3.2, math.inf, math.nan]).tolist() == [0, 6, 20]
+        for value in NOT_FINITE:
+            mechanism.release(value)
 
 
 def test_scores_are_whole_without_a_grid_and_there_are_enough_of_them() -> None:

@@ -122,10 +122,28 @@ def test_hostile_rows_are_refused_unseen(hostile: object) -> None:
     assert "12345" not in str(caught.value)
 
 
-@pytest.mark.parametrize("hostile", [[math.nan, 1.0], [math.inf], None, ["a"], 1.0])
+@pytest.mark.parametrize("hostile", [math.nan, [[math.nan]], None, ["a"], 1.0])
 def test_hostile_reals_are_refused(hostile: object) -> None:
     with pytest.raises(InvalidData):
         SmoothMedian(1.0, 0.0, 9.0, grid=0.5).release(hostile)
+
+
+def test_missing_and_infinite_reals_are_not_refused_which_would_tell_of_them() -> None:
+    rows = [math.inf, 1.0, math.nan, -math.inf, 2.6]
+    left_out = SmoothMedian(1.0, 1.0, 9.0, grid=0.5)
+    assert left_out._steps(rows).tolist() == [2, 2, 5, 18]
+    kept = SmoothMedian(1.0, 1.0, 9.0, grid=0.5, neighboring_relation="replace")
+    assert kept._steps(rows).tolist() == [2, 2, 2, 5, 18]  # their number is public: 0, clipped
+    assert 1.0 <= left_out.release([math.nan]) <= 9.0 and 1.0 <= kept.release([math.nan]) <= 9.0
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32, np.array])
+def test_bounds_of_any_number_type_are_plain_numbers_inside(kind: type) -> None:
+    mechanism = SmoothMedian(1.0, kind(0), kind(8), grid=kind(2))
+    assert mechanism == SmoothMedian(1.0, 0, 8, grid=2.0) and hash(mechanism) == hash(
+        SmoothMedian(1.0, 0, 8, grid=2)
+    )
+    assert all(type(bound) is int for bound in (mechanism.lower, mechanism.upper))
 
 
 def _raises(t: int) -> int:
