@@ -145,6 +145,24 @@ def test_a_public_table_of_two_keys_and_missing_values() -> None:
     assert found["n"] == 3 and found["x"].tolist() == [2, 10]
 
 
+def test_public_values_are_read_by_the_domain_that_was_declared_for_them() -> None:
+    """Otherwise a value outside would move a sum by more than its bounds allow."""
+    public = [{"sex": "F", "rate": 9.0, "kind": "x"}, {"sex": "M", "rate": -9.0, "kind": "y"}]
+    joined = PEOPLE.join(public, on="sex", rate=(0.0, 0.5), kind=["y"])
+    assert joined.schema["rate"] == ft.data.Reals(0.0, 0.5)
+    assert joined.exact({"s": Sum("rate", grid=0.5)})["s"] == 2  # two rows of F at 0.5, one of M at 0
+    assert cells(joined, "kind") == {"y": 1}
+
+
+def test_a_public_key_that_is_no_value_of_its_column_meets_no_row() -> None:
+    """Clipped to the bounds like a cell, 500 would be taken for 110."""
+    old = dataset(pa.table({"age": [300, 30]}), schema={"age": (0, 110)})
+    joined = old.join(
+        [{"age": 500, "x": 1}, {"age": 30, "x": 2}, {"age": None, "x": 3}], on="age", how="left"
+    )
+    assert joined.exact({"x": Moments("x", powers=(0, 1))})["x"].tolist() == [1, 2]
+
+
 def test_union_adds_reach() -> None:
     both = PEOPLE.union(PEOPLE.where("age > 40"))
     assert count(both) == 6
@@ -239,6 +257,13 @@ def test_a_dataset_is_frozen_and_its_parents_do_not_change() -> None:
         (lambda: PEOPLE.join([{"sex": "F", "age": 1}], on="sex"), "must not repeat age"),
         (lambda: PEOPLE.join([{"weight": 60.0, "x": 1}], on="weight"), "must not be a real number"),
         (lambda: PEOPLE.join([{"sex": "F", "x": 1}, {"sex": "M", "x": "y"}], on="sex"), "of one kind"),
+        (
+            lambda: PEOPLE.join([{"sex": "Q", "x": 1}], on="sex"),
+            "must have values in common with the public table",
+        ),
+        (lambda: PEOPLE.join([{"sex": 3, "x": 1}], on="sex"), "must be of the kind Categories"),
+        (lambda: PEOPLE.join([{"age": True, "x": 1}], on="age"), "must be of the kind Integers"),
+        (lambda: PEOPLE.join([{"sex": "F", "x": "a"}], on="sex", x=(0, 1)), "must be of the kind Integers"),
         (lambda: PEOPLE.join([], on="sex"), "must be a dataset or a public table"),
         (lambda: PEOPLE.derive(__farthing_unit_0="age"), "must not start with __farthing"),
         (lambda: PEOPLE.derive(codes="age"), "is the name of a column of lists"),

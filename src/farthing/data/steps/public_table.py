@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from farthing.data.aggregates.shape import domain_of, names_of
+from farthing.data.expressions import read_cell
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema, read_domain
 from farthing.data.steps.rowwise import Lookup
 from farthing.errors import InvalidValue
@@ -41,11 +43,43 @@ def lookup(
                 "on", values, "must stand once in the public table", "aggregate it by its key first"
             )
         entries[values] = tuple(record[name] for name in columns)
-    domains = tuple(
+    domains = [
         (name, _domain(name, [entry[place] for entry in entries.values()], declared))
         for place, name in enumerate(columns)
-    )
-    return Lookup(keys, tuple(entries.items()), domains, keep)
+    ]
+    read = {
+        values: tuple(
+            _read(name, value, domain) for value, (name, domain) in zip(entry, domains, strict=True)
+        )
+        for values, entry in entries.items()
+        # A key that is no value of its column can meet no row; clipped, it would meet the wrong ones.
+        if all(
+            value is not None and _read(key, value, schema[key]) == value
+            for key, value in zip(keys, values, strict=True)
+        )
+    }
+    if not read:
+        raise InvalidValue(
+            "on", list(keys), "must have values in common with the public table", "check its spelling"
+        )
+    return Lookup(keys, tuple(read.items()), tuple(domains), keep)
+
+
+def _read(name: str, value: Any, domain: Domain) -> Any:
+    """A public value as its domain reads it: in the domain or missing, like every cell."""
+    kinds: tuple[type, ...]
+    if isinstance(domain, Integers | Reals):
+        kinds = (int, float)
+    elif isinstance(domain, Dates):
+        kinds = (date,)
+    else:
+        kinds = (bool,) if isinstance(domain, Flags) else (type(domain.values[0]),)
+    number_or_flag = isinstance(value, bool) == (bool in kinds)
+    if value is not None and not (isinstance(value, kinds) and number_or_flag):
+        raise InvalidValue(
+            name, value, f"must be of the kind {type(domain).__name__}", "convert the public table"
+        )
+    return read_cell(value, domain)
 
 
 def _records(table: Any) -> list[dict[str, Any]]:
