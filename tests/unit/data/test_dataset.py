@@ -123,6 +123,19 @@ def test_join_on_the_unit_multiplies_reach_and_touches_nobody_else() -> None:
     assert inner.where("sex = 'F'").exact({"s": Sum("cost")})["s"] == 2 * (5 + 6)
 
 
+def test_a_forgotten_column_does_not_stand_in_for_one_of_the_other_table() -> None:
+    other = (
+        dataset(TABLE, unit="person", max_rows=1, schema={"age": (0, 110)})
+        .derive(years="age")
+        .select("years")
+    )
+    joined = (
+        PEOPLE.where("weight < 80").select("sex").join(other.derive(weight=("years * 1.0", (0.0, 110.0))))
+    )
+    found = joined.exact({"w": Sum("weight", grid=1), "y": Sum("years"), "n": Count()})
+    assert found["w"] == found["y"] and found["n"] == 3
+
+
 @pytest.mark.parametrize("kind", [list, pa.Table.from_pylist, pd.DataFrame, pl.DataFrame])
 def test_join_with_a_public_table_looks_values_up(kind: Any) -> None:
     public = kind([{"sex": "F", "rate": 0.5, "kind": "x"}, {"sex": "Q", "rate": 9.0, "kind": "y"}])
@@ -168,6 +181,10 @@ def test_union_adds_reach() -> None:
     assert count(both) == 6
     assert both.rows_per_unit == 6
     assert both.where("age > 40").rows_per_unit == 6
+    lopsided = PEOPLE.where("age > 40").union(PEOPLE)  # only one side looks at ages
+    assert count(lopsided) == 6 and cells(lopsided, "sex") == {"F": 2, "M": 2}
+    assert cells(PEOPLE.union(PEOPLE.where("age > 40")), "sex") == {"F": 2, "M": 2}
+    assert count(ROWS.where("age > 40").union(ROWS)) == 6
 
 
 def test_group_privacy_multiplies_everything() -> None:

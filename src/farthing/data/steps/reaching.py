@@ -100,8 +100,9 @@ class Union:
 
     def apply(self, table: Any, run: Run) -> Any:
         """UNION ALL."""
-        other = self.other.table(run)
-        return table.union(other.select(*table.columns), distinct=False)
+        # Each side may carry columns that only its own filters looked at: both are cut down to what is still wanted.
+        wanted = [name for name in table.columns if name.startswith("__farthing") or name in run.columns]
+        return table.select(*wanted).union(self.other.table(run).select(*wanted), distinct=False)
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,9 @@ class JoinOnUnit:
             **{f"__farthing_right_{name}": other[name] for name in units},
             **{name: other[name] for name in wanted},
         )
-        matches = [table[name] == renamed[f"__farthing_right_{name}"] for name in units]
-        joined = table.join(renamed, matches, how="left" if self.keep else "inner")
-        return joined.select(*table.columns, *wanted)
+        # Cut down first: a column that was only filtered by, and then forgotten, may have the name of one over there.
+        own = [name for name in table.columns if name in run.columns and name not in wanted]
+        left = table.select(*units, *own)
+        matches = [left[name] == renamed[f"__farthing_right_{name}"] for name in units]
+        joined = left.join(renamed, matches, how="left" if self.keep else "inner")
+        return joined.select(*units, *own, *wanted)
