@@ -80,6 +80,14 @@ def test_bin_turns_numbers_into_named_cells() -> None:
     assert count(binned.where("age = '31 to 45'")) == 2
 
 
+def test_every_cell_of_a_bin_has_its_own_rows() -> None:
+    ages = dataset(pa.table({"age": [*range(111), None]}), schema={"age": (0, 110)})
+    for cut in (1, 7, 22, 110):
+        widths = list(cells(ages.bin(age=cut), "age").values())
+        assert sum(widths) == 111 and len(widths) == cut and min(widths) >= 1
+    assert list(cells(ages.bin(age=22), "age").values()) == [5] * 21 + [6]
+
+
 def test_select_keeps_the_unit_and_forgets_the_rest() -> None:
     narrow = PEOPLE.select("age")
     assert list(narrow.schema) == ["age"]

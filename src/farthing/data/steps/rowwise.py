@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from farthing.data.aggregates.edges import labels_of, place_of, places
+from farthing.data.aggregates.edges import labels_of, place_of
 from farthing.data.expressions import Expression
 from farthing.data.schema import Categories, Dates, Domain, Integers, Reals, Schema
 from farthing.data.stability import Link
@@ -225,13 +225,18 @@ def _clipped(value: Any, domain: Domain) -> Any:
 
 
 def _named(place: Any, edges: tuple[Any, ...], domain: Domain) -> Any:
+    """The label of a cell by its number, in a balanced tree of CASE; a number after the last is the last."""
     import ibis
 
     labels = labels_of(edges, domain)
-    return ibis.cases(
-        *((place == number, ibis.literal(labels[cell])) for number, cell in places(edges).items()),
-        else_=ibis.null("string"),
-    )
+
+    def between(first: int, last: int) -> Any:
+        if first == last:
+            return ibis.literal(labels[first])
+        middle = (first + last + 1) // 2
+        return (place < middle).ifelse(between(first, middle - 1), between(middle, last))
+
+    return place.notnull().ifelse(between(0, len(labels) - 1), ibis.null("string"))
 
 
 def _matches(table: Any, keys: tuple[str, ...], values: tuple[Any, ...]) -> Any:
