@@ -235,7 +235,8 @@ class DiscreteGaussian(_Additive):
         if not 0 < number < math.inf:
             raise InvalidValue("rho", rho, "must be a finite number > 0")
         multiplier = 1 / math.sqrt(2 * number)
-        while Fraction(multiplier) ** 2 * 2 * Fraction(number) < 1:
+        # A multiplier below 0.01 is refused anyway; from a root that underflowed to 0 the way up would be endless.
+        while multiplier >= 0.01 and Fraction(multiplier) ** 2 * 2 * Fraction(number) < 1:
             multiplier = math.nextafter(multiplier, math.inf)
         return cls(multiplier, l2_sensitivity, grid, cells)
 

@@ -139,6 +139,12 @@ def test_scales_are_finite_and_above_zero(scale: Any) -> None:
         DiscreteGaussian.of_rho(scale)
 
 
+@pytest.mark.parametrize("rho", [1e4, 1e308, 1.7e308, 5e-324])
+def test_a_rho_out_of_reach_is_refused_at_once(rho: float) -> None:
+    with pytest.raises(InvalidValue, match="noise_multiplier"):
+        DiscreteGaussian.of_rho(rho)
+
+
 @pytest.mark.parametrize(
     ("make", "arguments"),
     [
