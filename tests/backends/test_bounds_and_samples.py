@@ -1,0 +1,99 @@
+"""What is random in an engine: whose rows are kept, and who is in a sample. Checked by what must hold every time."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from backends.engine_under_test import EngineUnderTest, SparkUnderTest
+from backends.expression_cases import HOSTILE, table
+from backends.expression_faults import faults
+from backends.tables import CITIES, SCHEMAS, TABLES
+from farthing.data import Count, Histogram, Sum, dataset
+
+UNITS, EACH = 400, 10
+# Person p has the rows 0 to 9; which of them is kept is all that can vary.
+ROWS = pa.table({
+    "person": [person for person in range(UNITS) for _ in range(EACH)],
+    "place": [place for _ in range(UNITS) for place in range(EACH)],
+})  # fmt: skip
+CHI_SQUARE_AT_1E_7 = 50.8  # 9 degrees of freedom
+
+
+@pytest.fixture(scope="session")
+def rows(engine: EngineUnderTest) -> Any:
+    """400 people with 10 rows each."""
+    return engine.load(ROWS)
+
+
+@pytest.mark.parametrize("most", [1, 3, 9, 10, 11])
+def test_every_unit_keeps_as_many_rows_as_it_may(rows: Any, most: int) -> None:
+    kept = dataset(
+        rows, unit="person", max_rows=most, schema={"person": (0, UNITS - 1), "place": (0, EACH - 1)}
+    )
+    found = kept.exact({"each": Count(by="person"), "places": Sum("place")})
+    assert set(found["each"].tolist()) == {min(most, EACH)}
+    if most >= EACH:
+        assert found["places"].tolist() == UNITS * sum(range(EACH))
+
+
+def test_a_giant_unit_counts_no_more_than_its_bound(engine: EngineUnderTest) -> None:
+    giant = dataset(engine.load(TABLES["giant"]), unit="person", max_rows=5, schema=SCHEMAS["giant"])
+    assert giant.exact({"rows": Count()})["rows"].tolist() == 5 + 3
+
+
+def test_the_row_that_is_kept_is_any_of_them_alike(rows: Any) -> None:
+    one = dataset(rows, unit="person", max_rows=1, schema={"place": (0, EACH - 1)})
+    counts = one.exact({"places": Histogram("place")})["places"].tolist()
+    assert sum(counts) == UNITS
+    assert _chi_square(counts) < CHI_SQUARE_AT_1E_7
+    # The same test refuses a choice that never takes two of the ten rows.
+    assert _chi_square([UNITS / (EACH - 2)] * (EACH - 2) + [0, 0]) > CHI_SQUARE_AT_1E_7
+
+
+def test_a_sample_takes_units_whole(rows: Any) -> None:
+    half = dataset(rows, unit="person", max_rows=EACH, schema={"person": (0, UNITS - 1)}).sample(0.5)
+    first, second = (half.exact({"each": Count(by="person")})["each"].tolist() for _ in range(2))
+    assert {*first, *second} == {0, EACH}
+    assert first != second  # drawn anew: equal once in 2^400 runs
+
+
+def test_a_sample_of_rows_takes_some_of_each_persons(rows: Any) -> None:
+    half = dataset(rows, schema={"person": (0, UNITS - 1)}).sample(0.5)
+    each = half.exact({"each": Count(by="person")})["each"].tolist()
+    assert 0 < sum(each) < UNITS * EACH
+    assert len(set(each)) > 2
+
+
+def test_a_sample_is_as_large_as_its_probability(rows: Any) -> None:
+    """Binomial(4000, 0.2): 800, and ten standard deviations are 253."""
+    fifth = dataset(rows, schema={"place": (0, EACH - 1)}).sample(0.2)
+    assert 547 < fifth.exact({"rows": Count()})["rows"].tolist() < 1053
+
+
+def test_the_digest_is_sha_256_of_utf_8(engine: EngineUnderTest) -> None:
+    table = engine.load(pa.table({"city": CITIES}))
+    found = engine.engine.rows(
+        engine.engine.sql(table.select("city", digest=engine.engine.digest(table.city)))
+    )
+    assert dict(found) == {city: hashlib.sha256(city.encode()).hexdigest() for city in CITIES}
+
+
+@pytest.mark.slow
+def test_spark_gives_the_same_integers_without_ansi_mode(spark_engine: SparkUnderTest) -> None:
+    """A user's own session may have it off: wrong numbers in place of errors must not come from that."""
+    session = spark_engine.engine.backend._session
+    rows = spark_engine.load(table())
+    session.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        assert faults(spark_engine, rows, [case for case in HOSTILE if not case.refused]) == []
+    finally:
+        session.conf.set("spark.sql.ansi.enabled", "true")
+
+
+def _chi_square(counts: list[float]) -> float:
+    expected = sum(counts) / len(counts)
+    return sum((count - expected) ** 2 / expected for count in counts)
