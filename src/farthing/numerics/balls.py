@@ -7,6 +7,7 @@ python-flint is global to the process, threads included, so it is only ever chan
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,16 @@ from typing import Any
 import flint
 
 _LOCK = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """A forked process has one thread; a lock that another thread held at the fork would never be given back there."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 @contextmanager

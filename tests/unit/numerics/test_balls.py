@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 import threading
 from fractions import Fraction
 
@@ -68,3 +70,26 @@ def test_threads_never_see_each_others_precision() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_does_not_wait_for_a_thread_it_does_not_have() -> None:
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with precision(300):
+            held.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(60)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # a child that waits for ever is ended by the system
+        with precision(100):
+            os._exit(0 if flint.ctx.prec == 100 else 1)
+    _, status = os.waitpid(child, 0)
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(status) == 0
