@@ -149,6 +149,9 @@ class BoundedSum(Mechanism):
 def _doubles(rows: Any) -> NDArray[np.float64]:
     """Rows as doubles, NaN and infinities allowed; nothing of them is ever shown."""
     array = read_array(rows)
+    if array is not None and array.dtype.kind == "O" and isinstance(rows, list | tuple):
+        # A row of 2^64 makes NumPy give up on the whole list; refusing it would tell that it is there.
+        array = read_array([_within_doubles(row) for row in rows])
     if array is None:
         raise InvalidData("rows", "must be numbers")
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8 or isinstance(rows, np.ma.MaskedArray):
@@ -156,3 +159,10 @@ def _doubles(rows: Any) -> NDArray[np.float64]:
             "rows", "must be real numbers", "pass floats or a float64 array; NaN stands for missing"
         )
     return array.astype(np.float64)
+
+
+def _within_doubles(row: object) -> object:
+    """A whole number of any size as a double, clamped; anything else as it is."""
+    if isinstance(row, int) and not isinstance(row, bool):
+        return float(min(max(row, -(2**1000)), 2**1000))
+    return row

@@ -126,3 +126,10 @@ def test_bounds_in_int64_do_not_wrap_around_in_steps() -> None:
 def test_noise_that_would_be_too_wide_is_refused_when_the_sum_is_made() -> None:
     with pytest.raises(InvalidValue, match="2\\^56"):
         BoundedSum(0.01, 0, 2**53)
+
+
+def test_a_real_row_of_any_size_is_clamped_not_refused() -> None:
+    total = BoundedSum(1.0, -3.0, 10.0, grid=0.5)
+    assert total._exact([1, 2**64, -(10**400)]) == total._exact([1.0, math.inf, -math.inf]) == 16
+    with pytest.raises(InvalidData):
+        total.release([2**64, None])
