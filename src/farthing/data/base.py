@@ -90,8 +90,6 @@ def based(
     opened_source = opened(source)
     kinds = dict(opened_source.table.schema().items())
     for name in declared:
-        if name.startswith("__farthing"):
-            raise InvalidValue("column", name, "must not start with __farthing", "rename it in the source")
         _refuse_absent(f"schema[{name!r}]", name, kinds)
         refuse_wrong_type(name, kinds[name], declared[name], text_file=opened_source.text_file)
     for name in units:

@@ -16,7 +16,17 @@ from farthing.data.bounding import fresh_key
 from farthing.data.expressions import read
 from farthing.data.gathering import Gathering, features_of, gatherings
 from farthing.data.running import Progress, rows_of
-from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema, read_domain
+from farthing.data.schema import (
+    Categories,
+    Dates,
+    Domain,
+    Flags,
+    Integers,
+    Reals,
+    Schema,
+    read_domain,
+    refuse_alike,
+)
 from farthing.data.sensitivity import REPLACE, Sensitivity
 from farthing.data.stability import Link, Stability
 from farthing.data.steps import Run, Step
@@ -340,12 +350,20 @@ class Dataset:
 
     def _then(self, step: Step) -> Dataset:
         after = step.schema(self.schema)
+        # A column that was filtered by and then left out is still there, where its other spelling would find it.
+        refuse_alike([*self._names(), *after])
         for name in after:
-            if name.startswith("__farthing"):
-                raise InvalidValue("column", name, "must not start with __farthing", "choose another name")
             if name in self._lists() and not isinstance(step, Explode):
                 raise InvalidValue("column", name, "is the name of a column of lists", "choose another name")
         return replace(self, _steps=(*self._steps, step), schema=after)
+
+    def _names(self) -> Iterator[str]:
+        """Every name that a column had on the way here."""
+        yield from self._base.declared
+        schema = self._base.schema
+        for step in self._steps:
+            schema = step.schema(schema)
+            yield from schema
 
     def _lists(self) -> list[str]:
         exploded = {step.column for step in self._steps if isinstance(step, Explode)}

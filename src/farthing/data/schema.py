@@ -15,7 +15,7 @@ import datetime
 import math
 import numbers
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
@@ -34,6 +34,7 @@ SMALLEST_REAL = 2.0**-60
 MOST_CATEGORIES = 10_000
 LONGEST_CATEGORY = 1_000
 LONGEST_NAME = 255
+OURS = "__farthing"  # names that the queries use themselves
 
 _EXAMPLE = "for example {'age': (0, 110)}"
 
@@ -188,6 +189,7 @@ class Schema:
                 raise InvalidValue(
                     f"schema[{name!r}]", domain, "must be a domain", "use Schema.read for literals"
                 )
+        refuse_alike(self.columns)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
 
     @staticmethod
@@ -292,11 +294,36 @@ def _category(value: object) -> str | int | bool:
     )  # fmt: skip
 
 
+def refuse_alike(names: Iterable[str], argument: str = "column") -> None:
+    """Refuse two names that some engine takes for one.
+
+    DuckDB and Spark ask for neither case: a query for "AGE" is answered with "age", in the bounds of the other.
+
+    >>> refuse_alike(["age", "AGE"])
+    Traceback (most recent call last):
+    farthing.errors.InvalidValue: column='AGE': must differ from 'age' by more than case; choose another name.
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(folded(name), name)
+        if other != name:
+            raise InvalidValue(
+                argument, name, f"must differ from {other!r} by more than case", "choose another name"
+            )
+
+
+def folded(name: str) -> str:
+    """A name without its case; by way of capitals, as Java compares them (a dotless i is an i there)."""
+    return name.upper().casefold()
+
+
 def _refuse_bad_name(name: object) -> str:
     if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
         raise InvalidValue("column", name, f"must be text of 1 to {LONGEST_NAME} characters")
     if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
         raise InvalidValue("column", name, "must not hold control characters", "rename the column")
+    if folded(name).startswith(OURS):
+        raise InvalidValue("column", name, f"must not start with {OURS}", "choose another name")
     return name
 
 

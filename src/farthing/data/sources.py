@@ -20,6 +20,7 @@ from typing import Any
 
 from farthing.data.engines import Engine, engine_of
 from farthing.data.engines.duckdb import default_engine
+from farthing.data.schema import folded
 from farthing.errors import InvalidData, InvalidValue
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -61,7 +62,7 @@ def header(path: str) -> tuple[list[str], str]:
         raise _unreadable(path, problem) from None
     separator = delimiter(line)
     names = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
-    if not names or not all(names) or len(set(names)) != len(names):
+    if not names or not all(names) or len(set(map(folded, names))) != len(names):
         raise InvalidValue(
             "source", path, "must start with a line of column names, each once", "add a header line"
         )
