@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import datetime
 import math
 from itertools import combinations_with_replacement, pairwise
@@ -21,8 +22,9 @@ from farthing.data import (
     Sum,
     dataset,
 )
-from farthing.data.aggregates.edges import checked_edges, equal_edges, labels_of
+from farthing.data.aggregates.edges import are_equal_reals, checked_edges, equal_edges, labels_of
 from farthing.data.aggregates.shape import MOST_CELLS
+from farthing.data.expressions import read_cell
 from farthing.data.gathering import gatherings
 from farthing.data.schema import Dates, Integers, Reals, Schema
 from farthing.errors import InvalidValue
@@ -147,6 +149,27 @@ def test_histograms_and_ranks_are_those_of_plain_python() -> None:
         sum(row["age"] is not None and row["age"] < p for row in ROWS) for p in (0, 3)
     ]
     assert found["sex"].sum() == total(lambda row: row["sex"] is not None)
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.3, 2.6), (0.1, 0.7), (1e6, 1e6 + 1.0), (-3.0, 9e15)])
+@pytest.mark.parametrize("count", [9, 10, 49, 1000])
+def test_reals_on_and_beside_equal_edges_fall_into_the_right_cell(
+    bounds: tuple[float, float], count: int
+) -> None:
+    """A division alone would be wrong within rounding of an edge; values there are what the test is made of."""
+    edges = equal_edges("x", Reals(*bounds), count)
+    values = sorted(
+        {v for e in edges for v in (e, math.nextafter(e, -math.inf), math.nextafter(e, math.inf))}
+    )
+    people = dataset(pa.table({"x": [*values, None, math.nan]}), schema={"x": bounds})
+    inside: list[Any] = [read_cell(value, Reals(*bounds)) for value in values]
+    expected = [0] * count
+    for value in inside:
+        expected[min(bisect.bisect_right(edges, value), count) - 1] += 1
+    found = people.exact({"h": Histogram("x", cells=count), "r": OrderCounts("x", grid=count)})
+    assert found["h"].tolist() == expected
+    assert found["r"].tolist() == np.cumsum(expected)[:-1].tolist()
+    assert are_equal_reals(edges, Reals(*bounds))
 
 
 def test_an_empty_table_gives_zeros_of_the_right_shape() -> None:

@@ -7,10 +7,12 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
+from farthing.data.expressions.literals import literal
 from farthing.data.schema import Dates, Domain, Integers, Reals
 from farthing.errors import InvalidValue
 
 MOST_EDGES = 10_001
+FEW_CELLS = 8  # up to here comparisons alone are as fast
 
 
 def equal_edges(name: str, domain: Domain, count: int) -> tuple[Any, ...]:
@@ -28,7 +30,7 @@ def equal_edges(name: str, domain: Domain, count: int) -> tuple[Any, ...]:
     elif isinstance(domain, Integers):
         inner = [lower + (upper - lower) * part // count for part in range(1, count)]
     else:
-        inner = [lower + (upper - lower) * (part / count) for part in range(1, count)]
+        inner = [_real_edge(lower, upper - lower, part, count) for part in range(1, count)]
     return checked_edges(name, domain, (lower, *inner, upper))
 
 
@@ -60,7 +62,8 @@ def checked_edges(name: str, domain: Domain, edges: Sequence[Any]) -> tuple[Any,
 def place_of(value: Any, edges: Sequence[Any], domain: Domain) -> Any:
     """The number of the cell of an Ibis value: exact, and the same on every engine; missing stays missing.
 
-    Whole numbers in cells of equal width are divided: exact below 2^53, and the upper bound itself may get the number
+    Whole numbers in cells of equal width are divided: exact below 2^53. Reals in cells of equal width are divided for a
+    first guess, then compared with the two edges beside it. In both cases the upper bound itself may get the number
     after the last, which `places` folds back. Otherwise comparisons decide, in a balanced tree of CASE whose depth is
     the logarithm of the number of cells.
     """
@@ -68,17 +71,44 @@ def place_of(value: Any, edges: Sequence[Any], domain: Domain) -> Any:
 
     width = equal_width(edges, domain)
     if width:
-        return ((value - edges[0]).cast("float64") / float(width)).floor().cast("int64")
-    kind = "float64" if isinstance(domain, Reals) else "date" if isinstance(domain, Dates) else "int64"
+        return ((value - edges[0]).cast("float64") / literal(float(width))).floor().cast("int64")
+    if isinstance(domain, Reals) and are_equal_reals(edges, domain):
+        return _place_among_equal_reals(value, len(edges) - 1, domain)
 
     def between(first: int, last: int) -> Any:
         if first == last:
             return ibis.literal(first, "int64")
         middle = (first + last + 1) // 2
-        below = value < ibis.literal(edges[middle], kind)
+        below = value < literal(edges[middle])
         return below.ifelse(between(first, middle - 1), between(middle, last))
 
     return value.notnull().ifelse(between(0, len(edges) - 2), ibis.null("int64"))
+
+
+def _real_edge(lower: Any, span: Any, part: Any, count: Any) -> Any:
+    """Where a cell begins; for numbers here and for columns in an engine, by the same correctly rounded operations."""
+    return lower + span * (part / count)
+
+
+def are_equal_reals(edges: Sequence[Any], domain: Reals) -> bool:
+    """Whether edges are those of `equal_edges`, with cells so wide that rounding cannot miss by more than one cell."""
+    span, count = domain.upper - domain.lower, len(edges) - 1
+    wide = span / count >= max(abs(domain.lower), abs(domain.upper)) * 2.0**-40
+    inner = (_real_edge(domain.lower, span, part, count) for part in range(1, count))
+    return count > FEW_CELLS and wide and (domain.lower, *inner, domain.upper) == tuple(edges)
+
+
+def _place_among_equal_reals(value: Any, count: int, domain: Reals) -> Any:
+    import ibis
+
+    span = domain.upper - domain.lower
+    lower, width, one = literal(domain.lower), literal(span / count), literal(1.0)
+    guess = ((value - lower) / width).floor()
+    begin, end = (
+        _real_edge(lower, literal(span), place, literal(float(count))) for place in (guess, guess + one)
+    )
+    exact = ibis.cases((value < begin, guess - one), (value >= end, guess + one), else_=guess)
+    return exact.cast("int64")
 
 
 def places(edges: Sequence[Any]) -> dict[int, int]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from farthing.data.aggregates.shape import LARGEST_TERM, domain_of
+from farthing.data.expressions.literals import literal
 from farthing.data.schema import Categories, Dates, Flags, Integers, Reals, Schema
 from farthing.errors import InvalidValue
 
@@ -48,7 +49,7 @@ def on_grid(name: str, grid: float, schema: Schema) -> tuple[int, int, Callable[
             raise InvalidValue("grid", grid, f"must be 1 for the large whole numbers of {name!r}")
     if not max(abs(lower), abs(upper)) <= LARGEST_TERM:
         raise InvalidValue("grid", grid, f"is too fine for the bounds of {name!r}", "use a coarser one")
-    return lower, upper, lambda table: (table[name].cast("float64") / grid).floor().cast("int64")
+    return lower, upper, lambda table: (table[name].cast("float64") / literal(grid)).floor().cast("int64")
 
 
 def _zero_or_one(flag: Any) -> Any:

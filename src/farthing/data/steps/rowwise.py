@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from farthing.data.aggregates.edges import labels_of, place_of
 from farthing.data.expressions import Expression
+from farthing.data.expressions.literals import literal
 from farthing.data.schema import Categories, Dates, Domain, Integers, Reals, Schema
 from farthing.data.stability import Link
 from farthing.data.steps import Run
@@ -196,7 +197,7 @@ class Lookup:
                 continue
             kind = _kind(domain)
             branches = [
-                (match, ibis.null(kind) if entry[place] is None else ibis.literal(entry[place], kind))
+                (match, ibis.null(kind) if entry[place] is None else literal(entry[place]))
                 for match, (_, entry) in zip(matches, self.entries, strict=True)
             ]
             found[name] = ibis.cases(*branches, else_=ibis.null(kind))
@@ -219,8 +220,7 @@ def narrowed(domain: Domain, wanted: Domain) -> Domain:
 def _clipped(value: Any, domain: Domain) -> Any:
     import ibis
 
-    kind = _kind(domain)
-    lower, upper = ibis.literal(domain.lower, kind), ibis.literal(domain.upper, kind)  # type: ignore[union-attr]
+    lower, upper = literal(domain.lower), literal(domain.upper)  # type: ignore[union-attr]
     return ibis.cases((value < lower, lower), (value > upper, upper), else_=value)
 
 
