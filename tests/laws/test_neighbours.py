@@ -36,7 +36,7 @@ from farthing.data.engines.duckdb import quiet
 from farthing.data.gathering import gatherings
 from farthing.data.sensitivity import Sensitivity, sensitivity_of_rows
 
-CHAINS = int(os.environ.get("FARTHING_CHAINS", "100"))
+CHAINS = int(os.environ.get("FARTHING_CHAINS", "60"))
 PAIRS = 10
 DAYS = (datetime.date(2020, 1, 1), datetime.date(2020, 3, 1))
 SCHEMA = {
