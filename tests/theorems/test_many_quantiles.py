@@ -33,14 +33,14 @@ def pair_law(rows: tuple[int, ...], mechanism: Quantiles, last: int) -> dict[tup
     return law
 
 
-@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_no_neighbours_exceed_epsilon(relation: str) -> None:
-    mechanism = Quantiles(THIRDS, 0.8, 0, 2, 1, neighboring_relation=relation)  # type: ignore[arg-type]
+    mechanism = Quantiles(THIRDS, 0.8, 0, 2, 1, neighbours=relation)  # type: ignore[arg-type]
     points, most = range(3), 0
     for n in range(5):
         for rows in combinations_with_replacement(points, n):
             law = pair_law(rows, mechanism, 2)
-            if relation == "add_remove":
+            if relation == "add-remove":
                 around = [(*rows, x) for x in points]
             else:
                 around = [(*rows[:i], x, *rows[i + 1 :]) for i in range(n) for x in points]
@@ -81,10 +81,10 @@ def test_the_tree_has_so_many_levels_and_every_choice_comes_after_its_ends(many:
     assert max(depths) + 1 == mechanism.levels == int(np.log2(many)) + 1
 
 
-@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_every_level_spends_its_share(relation: str) -> None:
     """A row that joins or leaves moves the losses of one choice; a replaced one those of two, below the first."""
-    mechanism = Quantiles((0.1, 0.2, 0.5, 0.9), 1.2, 0, 9, 1, max_rows=3, neighboring_relation=relation)  # type: ignore[arg-type]
+    mechanism = Quantiles((0.1, 0.2, 0.5, 0.9), 1.2, 0, 9, 1, max_rows=3, neighbours=relation)  # type: ignore[arg-type]
     for node in mechanism._nodes():
         place = mechanism._place(node)
         moved = max(place, 1 - place)

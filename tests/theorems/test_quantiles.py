@@ -56,7 +56,7 @@ def test_no_neighbours_exceed_epsilon_and_the_range_is_epsilon(probability: floa
 @pytest.mark.parametrize("probability", [0.1, 0.5])
 def test_no_replaced_row_exceeds_epsilon(probability: float) -> None:
     q = decimal(probability)
-    mechanism = Quantile(probability, 0.8, 0, 3, 1, neighboring_relation="replace")
+    mechanism = Quantile(probability, 0.8, 0, 3, 1, neighbours="replace")
     widest = 0
     for rows in columns(4):
         law = quantile_law(rows, q, mechanism.rate, POINTS)

@@ -45,9 +45,9 @@ def bound(values: Data, t: int, relation: Relation) -> int:
     return median_sensitivity_at(np.array(values, dtype=np.int64), 0, TOP, relation)(t)
 
 
-@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
 def test_median_sensitivity_at_covers_the_definition(relation: Relation) -> None:
-    """Equal under replace; under add_remove never below, and equal where there are values left to remove."""
+    """Equal under replace; under add-remove never below, and equal where there are values left to remove."""
     for values in data_sets(range(1, 6) if relation == "replace" else range(6)):
         for t in range(4):
             exact = largest_local_sensitivity(values, t, relation)
@@ -57,7 +57,7 @@ def test_median_sensitivity_at_covers_the_definition(relation: Relation) -> None
                 assert found == exact, (values, t)
 
 
-@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
 def test_a_neighbour_is_never_further_than_one_step(relation: Relation) -> None:
     for values in data_sets(range(1, 6) if relation == "replace" else range(6)):
         for other in neighbours(values, relation):
@@ -65,7 +65,7 @@ def test_a_neighbour_is_never_further_than_one_step(relation: Relation) -> None:
                 assert bound(values, t, relation) <= bound(other, t + 1, relation)
 
 
-@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
 def test_the_bound_rises_to_the_whole_range(relation: Relation) -> None:
     values = tuple(sorted([1, 1, 2, 2, 3]))
     rises = [bound(values, t, relation) for t in range(12)]

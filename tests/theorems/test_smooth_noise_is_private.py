@@ -144,7 +144,7 @@ def test_the_bound_is_the_smooth_sensitivity_or_a_little_more(delta: float) -> N
         assert wanted * (1 - 1e-12) <= bound <= min(5000.0, wanted * math.exp(beta / 8) * (1 + 1e-12))
 
 
-@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (2.0, 0.0), (1.0, 0.01), (3.0, 1e-4)])
 def test_no_neighbours_on_a_small_domain_tell_more_than_claimed(
     relation: str, epsilon: float, delta: float
@@ -160,9 +160,7 @@ def test_no_neighbours_on_a_small_domain_tell_more_than_claimed(
         for values in itertools.combinations_with_replacement(range(top + 1), size):
             if relation == "replace" and size != 3:
                 continue
-            at = median_sensitivity_at(
-                np.array(values, dtype=np.int64), 0, top, mechanism.neighboring_relation
-            )
+            at = median_sensitivity_at(np.array(values, dtype=np.int64), 0, top, mechanism.neighbours)
             scale = float(noise.scale_of(noise.bound_at(noise.level(at))))
             centre = values[(size + 1) // 2 - 1] if size else 0
             laws[values] = law_of(centre, scale)[cut]
@@ -171,7 +169,7 @@ def test_no_neighbours_on_a_small_domain_tell_more_than_claimed(
         for place in range(len(values)):
             rest = values[:place] + values[place + 1 :]
             others = (
-                [rest] if relation == "add_remove" else [tuple(sorted((*rest, v))) for v in range(top + 1)]
+                [rest] if relation == "add-remove" else [tuple(sorted((*rest, v))) for v in range(top + 1)]
             )
             for other in others:
                 q = laws[other]

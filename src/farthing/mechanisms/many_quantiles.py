@@ -70,7 +70,7 @@ class Quantiles(GridQuantiles):
     upper: float
     grid: float
     max_rows: int = 1
-    neighboring_relation: NeighboringRelation = "add_remove"
+    neighbours: NeighboringRelation = "add-remove"
 
     def __post_init__(self) -> None:
         given = self.probabilities
@@ -130,7 +130,7 @@ class Quantiles(GridQuantiles):
         epsilon = Fraction(self.epsilon) / self.levels / self.max_rows
         place = self._place(node)
         moved = max(place, 1 - place)
-        if self.neighboring_relation == "replace":
+        if self.neighbours == "replace":
             # The first choice sees all rows, so a replaced one moves its losses by at most 1; further down it may
             # leave one choice and join another.
             moved = Fraction(1) if node.depth == 0 else 2 * moved

@@ -20,7 +20,7 @@ from farthing.mechanisms.scores import checked_confidence, least_gap
 from farthing.privacy import Event
 from farthing.privacy.events import checked_count, checked_real
 
-NeighboringRelation = Literal["add_remove", "replace"]
+NeighboringRelation = Literal["add-remove", "replace"]
 
 _MOST_POINTS = 2**62
 
@@ -34,7 +34,7 @@ class GridQuantiles(Mechanism):
     upper: float
     grid: float
     max_rows: int
-    neighboring_relation: NeighboringRelation
+    neighbours: NeighboringRelation
 
     def _check(self, most_points: int) -> None:
         object.__setattr__(self, "epsilon", checked_mechanism_epsilon(self.epsilon))
@@ -55,10 +55,8 @@ class GridQuantiles(Mechanism):
                 "grid", self.grid, f"must leave at most {most_points:.3g} points", "use a coarser grid"
             )
         object.__setattr__(self, "max_rows", positive_count(self.max_rows, "max_rows"))
-        if self.neighboring_relation not in ("add_remove", "replace"):
-            raise InvalidValue(
-                "neighboring_relation", self.neighboring_relation, "must be 'add_remove' or 'replace'"
-            )
+        if self.neighbours not in ("add-remove", "replace"):
+            raise InvalidValue("neighbours", self.neighbours, "must be 'add-remove' or 'replace'")
 
     @property
     def _ends(self) -> tuple[int, int]:
@@ -121,7 +119,7 @@ class Quantile(GridQuantiles):
     upper: float
     grid: float
     max_rows: int = 1
-    neighboring_relation: NeighboringRelation = "add_remove"
+    neighbours: NeighboringRelation = "add-remove"
 
     def __post_init__(self) -> None:
         checked_share(self.probability, "probability")
@@ -136,7 +134,7 @@ class Quantile(GridQuantiles):
     def rate(self) -> Fraction:
         """What one row of distance in rank costs a point, in the exponent."""
         q = decimal(self.probability)
-        moved = Fraction(1) if self.neighboring_relation == "replace" else max(q, 1 - q)
+        moved = Fraction(1) if self.neighbours == "replace" else max(q, 1 - q)
         return Fraction(self.epsilon) / (2 * self.max_rows * moved)
 
     def error(self, confidence: float) -> float:

@@ -22,7 +22,7 @@ from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.smooth_noise import SmoothNoise
 from farthing.privacy.events import ApproxDP, checked_delta, checked_real
 
-Relation = Literal["add_remove", "replace"]
+Relation = Literal["add-remove", "replace"]
 Integers = NDArray[np.int64]
 
 
@@ -35,15 +35,15 @@ def median_sensitivity_at(
         Let x_1 <= ... <= x_n lie in [lower, upper], x_i = lower for i < 1 and upper for i > n, m = ceil(n / 2), and
         let the median be x_m (so that of no data is `lower`). Then
             replace:    A_t = max over 0 <= i <= t + 1 of x_{m+i} - x_{m+i-t-1},
-            add_remove: A_t = x_{u+t+1} - x_u, u = floor((n - t) / 2),
+            add-remove: A_t = x_{u+t+1} - x_u, u = floor((n - t) / 2),
         satisfy A_0 >= the local sensitivity and A_t(x) <= A_{t+1}(x') for neighbours.
         Proof for replace: x'_{i-1} <= x_i <= x'_{i+1}, so a gap x_v - x_w is at most x'_{v+1} - x'_{w-1}, one of those
         in A_{t+1}(x') (i + 1 for i); and the new median lies in [x_{m-1}, x_{m+1}].
-        Proof for add_remove: if x' has one value more, x'_i <= x_i <= x'_{i+1} and u' = floor((n + 1 - t - 1) / 2) = u,
+        Proof for add-remove: if x' has one value more, x'_i <= x_i <= x'_{i+1} and u' = floor((n + 1 - t - 1) / 2) = u,
         so A_t(x) <= x'_{u+t+2} - x'_u = A_{t+1}(x'). If x' has one value less, x'_{i-1} <= x_i <= x'_i and u' = u - 1,
         so A_t(x) <= x'_{u+t+1} - x'_{u-1} = A_{t+1}(x'). For t = 0: if n is even, u = m and a value more or less puts
         the median into [x_m, x_{m+1}]; if n is odd, u = m - 1 and it puts the median into [x_{m-1}, x_m].
-    Source: Nissim, Raskhodnikova & Smith, STOC 2007, section 3.1, for replace; add_remove is ours.
+    Source: Nissim, Raskhodnikova & Smith, STOC 2007, section 3.1, for replace; add-remove is ours.
     Assumes: sorted values within the bounds.
     Direction: an upper bound; equal to the largest local sensitivity within distance t if n > t.
     Checked by: tests/theorems/test_smooth_median.py
@@ -78,7 +78,7 @@ class SmoothMedian(Mechanism):
     Values are clipped to the bounds; whole numbers by default, real ones rounded down to a `grid` (a power of two).
     A missing real value (NaN) is left out; under "replace", where their number is public, it counts as 0, clipped.
     The answer is moved into the bounds, which only brings it closer. Without a delta the noise has a Cauchy law.
-    `neighboring_relation` is "add_remove" (the number of values is private) or "replace" (it is public).
+    `neighbours` is "add-remove" (the number of values is private) or "replace" (it is public).
 
     >>> mechanism = SmoothMedian(epsilon=1.0, lower=0, upper=100_000, delta=1e-9)
     >>> incomes = list(range(20_000, 60_000, 4))
@@ -92,16 +92,14 @@ class SmoothMedian(Mechanism):
     lower: float
     upper: float
     delta: float = 0.0
-    neighboring_relation: Relation = "add_remove"
+    neighbours: Relation = "add-remove"
     grid: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checked_mechanism_epsilon(self.epsilon))
         object.__setattr__(self, "delta", checked_delta(self.delta))
-        if self.neighboring_relation not in ("add_remove", "replace"):
-            raise InvalidValue(
-                "neighboring_relation", self.neighboring_relation, "must be add_remove or replace"
-            )
+        if self.neighbours not in ("add-remove", "replace"):
+            raise InvalidValue("neighbours", self.neighbours, "must be 'add-remove' or 'replace'")
         if self.grid is not None:
             grid = checked_real(self.grid, "grid")
             if not (0 < grid < math.inf and math.frexp(grid)[0] == 0.5):
@@ -163,17 +161,17 @@ class SmoothMedian(Mechanism):
             rows = _one_list(checked_rows(value, "value"))
             missing = np.isnan(rows)
             # Under replace the number of values is public, so none may be left out.
-            rows = np.where(missing, 0.0, rows) if self.neighboring_relation == "replace" else rows[~missing]
+            rows = np.where(missing, 0.0, rows) if self.neighbours == "replace" else rows[~missing]
             steps = np.floor(np.clip(rows, self.lower, self.upper) / self.grid).astype(np.int64)
         return np.sort(np.clip(steps, lower, upper))
 
     def _answer(self, value: object, source: Source) -> float:
         ordered = self._steps(value)
         lower, upper = self._bounds
-        if self.neighboring_relation == "replace" and not len(ordered):
+        if self.neighbours == "replace" and not len(ordered):
             raise InvalidData("value", "must hold at least one number", "under replace, the size is public")
         noise = self._noise
-        level = noise.level(median_sensitivity_at(ordered, lower, upper, self.neighboring_relation))
+        level = noise.level(median_sensitivity_at(ordered, lower, upper, self.neighbours))
         median = int(ordered[(len(ordered) + 1) // 2 - 1]) if len(ordered) else lower
         answer = min(max(median + noise.draw(level, Bits(source)), lower), upper)
         return answer if self.grid is None else answer * self.grid

@@ -92,7 +92,7 @@ def test_a_bad_k_gap_or_question_is_refused() -> None:
         ({"lower": 0.1, "upper": 0.2, "grid": 1}, "grid"),
         ({"max_rows": 0}, "max_rows"),
         ({"max_rows": 1.5}, "max_rows"),
-        ({"neighboring_relation": "swap"}, "neighboring_relation"),
+        ({"neighbours": "swap"}, "neighbours"),
     ],
 )
 def test_a_bad_parameter_of_a_quantile_is_refused(changed: dict[str, Any], name: str) -> None:
@@ -145,12 +145,12 @@ def test_bad_data_is_refused_and_never_shown(mechanism: Mechanism) -> None:
         assert refused.value.__cause__ is None
 
 
-@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_missing_rows_are_left_out_and_infinite_ones_clamped(relation: Any) -> None:
     """A refusal of a single row would tell that it is there."""
     for mechanism in (
-        Quantile(0.5, 1.0, 0, 10, 0.5, neighboring_relation=relation),
-        Quantiles((0.1, 0.5), 1.0, 0, 10, 0.5, neighboring_relation=relation),
+        Quantile(0.5, 1.0, 0, 10, 0.5, neighbours=relation),
+        Quantiles((0.1, 0.5), 1.0, 0, 10, 0.5, neighbours=relation),
     ):
         assert mechanism._points([math.nan, -math.inf, 3.2, math.inf, math.nan]).tolist() == [0, 6, 20]
         for value in NOT_FINITE:

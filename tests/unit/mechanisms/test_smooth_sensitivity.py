@@ -89,7 +89,7 @@ def test_answers_stay_in_the_bounds_and_on_the_grid() -> None:
 def test_no_rows_are_data_too_unless_their_number_is_public() -> None:
     assert 0 <= SmoothMedian(1.0, 0, 9).release([]) <= 9
     with pytest.raises(InvalidData, match="at least one"):
-        SmoothMedian(1.0, 0, 9, neighboring_relation="replace").release([])
+        SmoothMedian(1.0, 0, 9, neighbours="replace").release([])
 
 
 def test_rows_in_another_order_or_far_outside_are_the_same_data() -> None:
@@ -132,7 +132,7 @@ def test_missing_and_infinite_reals_are_not_refused_which_would_tell_of_them() -
     rows = [math.inf, 1.0, math.nan, -math.inf, 2.6]
     left_out = SmoothMedian(1.0, 1.0, 9.0, grid=0.5)
     assert left_out._steps(rows).tolist() == [2, 2, 5, 18]
-    kept = SmoothMedian(1.0, 1.0, 9.0, grid=0.5, neighboring_relation="replace")
+    kept = SmoothMedian(1.0, 1.0, 9.0, grid=0.5, neighbours="replace")
     assert kept._steps(rows).tolist() == [2, 2, 2, 5, 18]  # their number is public: 0, clipped
     assert 1.0 <= left_out.release([math.nan]) <= 9.0 and 1.0 <= kept.release([math.nan]) <= 9.0
 
@@ -184,7 +184,7 @@ def test_a_local_sensitivity_above_the_global_one_is_read_as_that() -> None:
         ({"epsilon": 51}, "epsilon"), ({"delta": 1.0}, "delta"), ({"delta": -0.1}, "delta"),
         ({"upper": 0}, "upper"), ({"upper": math.inf}, "upper"), ({"upper": 9.5}, "upper"),
         ({"lower": math.nan}, "lower"), ({"upper": 2**60}, "upper"), ({"grid": 0.3}, "grid"),
-        ({"neighboring_relation": "swap"}, "neighboring_relation"),
+        ({"neighbours": "swap"}, "neighbours"),
     ],
 )  # fmt: skip
 def test_parameters_out_of_range_are_refused(parameters: dict[str, object], name: str) -> None:
