@@ -23,6 +23,7 @@ _SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.ui.enabled": "false",
+    "spark.connect.progress.reportInterval": "200ms",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.catalogImplementation": "in-memory",
     # A dead worker is noticed by its closed connections; do not ask it many times over.
@@ -30,6 +31,10 @@ _SETTINGS = {
     "spark.shuffle.io.retryWait": "1s",
     "spark.task.maxFailures": "4",
 }
+
+
+# Several processes of a test run share the cluster: none of them waits until another's queries are over.
+_FAIR = '<allocations><pool name="default"><schedulingMode>FAIR</schedulingMode></pool></allocations>'
 
 
 def server(directory: Path) -> SparkCluster:
@@ -74,8 +79,11 @@ class SparkCluster:
         wait_for(lambda: answers(self._master_port), "the Spark master", 60, self._master)
         for _ in range(WORKERS):
             self._start_worker()
+        (self._directory / "pools.xml").write_text(_FAIR, encoding="utf-8")
         settings = {
             **_SETTINGS,
+            "spark.scheduler.mode": "FAIR",
+            "spark.scheduler.allocation.file": f"file://{self._directory}/pools.xml",
             "spark.connect.grpc.binding.port": str(self._connect_port),
             "spark.sql.warehouse.dir": str(self._directory / "warehouse"),
         }
@@ -91,14 +99,11 @@ class SparkCluster:
         return self._facts()
 
     def grant(self, wish: str) -> dict[str, Any]:
-        """`a worker for each dead one`: start them and wait until they have joined."""
+        """`a worker for each dead one`: it joins when it is ready, some seconds later."""
         for worker in [w for w in self._workers if w.poll() is not None]:
             self._workers.remove(worker)
             end(worker)
-            before = self._executors()
-            newcomer = self._start_worker()
-            assert self._connect is not None
-            wait_for(lambda before=before: self._executors() > before, "a new worker", 60, newcomer)
+            self._start_worker()
         return self._facts()
 
     def stop(self) -> None:

@@ -71,6 +71,7 @@ def test_both_programs_for_spark_run(
     visitors = ft.dataset(names["visitors"], unit="person", max_rows=3, schema={"sex": ["F", "M"]})
     for dataset in (names["people"], visitors):
         assert dataset.exact({"rows": ft.data.Count(by="sex")})["rows"].tolist() == [2, 1]
+    session.sql("DROP TABLE people").collect()
     names["session"].stop()
     names["people"]._base.source.table.get_backend().disconnect()
 

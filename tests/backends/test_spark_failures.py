@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import signal
@@ -30,9 +31,7 @@ SLOW = f"""
     SELECT id % 100 AS person, id % 90 + least(0, length(java_method('java.lang.Thread', 'sleep', {PAUSE}L))) AS age
     FROM range(0, {ROWS}, 1, 20)
 """
-ENDLESS = SLOW.replace(
-    f"{PAUSE}L", "300L"
-)  # a minute on two workers: long enough, and over if all else fails
+ENDLESS = SLOW.replace(f"{PAUSE}L", "100L")  # 20 seconds on two workers: over soon, should all else fail
 pytestmark = pytest.mark.slow
 
 
@@ -41,6 +40,14 @@ def _told(error: BaseException) -> str:
     assert error.__cause__ is None
     assert error.__context__ is None
     return str(error) + repr(error) + "".join(traceback.format_exception(error, chain=True))
+
+
+@pytest.fixture(autouse=True)
+def alone(spark_cluster: dict[str, Any]) -> Iterator[None]:
+    """Two of these at the same time would wait for each other's pauses."""
+    with (Path(spark_cluster["directory"]) / "alone").open("a") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
 
 
 def _slow_table(spark: SparkUnderTest) -> Any:
@@ -151,7 +158,7 @@ def test_no_cell_is_in_any_message_or_log(spark_engine: SparkUnderTest) -> None:
 @pytest.mark.parametrize(
     ("change", "table", "error", "said"),
     [
-        (lambda u: u, "people", InvalidValue, "table='people': must be a table that this user may read"),
+        (lambda u: u, "missing", InvalidValue, "table='missing': must be a table that this user may read"),
         (lambda u: u, "nowhere.people", InvalidValue, "SHOW TABLES"),
         (lambda u: u, "no.where.people", InvalidValue, "SHOW TABLES"),
         (lambda u: u, "", InvalidValue, "must be a name such as people"),
