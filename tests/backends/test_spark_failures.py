@@ -194,6 +194,9 @@ def test_opening_fails_with_the_reason_and_without_the_parameters_of_the_address
 
 
 def test_without_the_client_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyspark.sql  # first: pyspark cannot be imported a second time once its import has failed
+
+    assert pyspark.sql
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(EngineError, match=r"pip install 'farthing\[spark\]'"):
         spark_table("sc://127.0.0.1:1", "people")
