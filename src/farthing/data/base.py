@@ -90,10 +90,10 @@ def based(
     opened_source = opened(source)
     kinds = dict(opened_source.table.schema().items())
     for name in declared:
-        _refuse_absent(f"schema[{name!r}]", name, kinds)
+        _refuse_absent(f"schema[{name!r}]", name, opened_source)
         refuse_wrong_type(name, kinds[name], declared[name], text_file=opened_source.text_file)
     for name in units:
-        _refuse_absent("unit", name, kinds)
+        _refuse_absent("unit", name, opened_source)
         _refuse_wrong_unit(name, kinds[name])
     return Base(opened_source, units, bound, declared, neighbours, size)
 
@@ -118,12 +118,16 @@ def _checked_max_rows(max_rows: int | None, units: tuple[str, ...]) -> int:
     return bound
 
 
-def _refuse_absent(argument: str, name: str, kinds: dict[str, Any]) -> None:
+def _refuse_absent(argument: str, name: str, source: Source) -> None:
+    kinds = source.table.columns
     if name not in kinds:
         import difflib
 
         close = difflib.get_close_matches(name, kinds, n=1)
-        hint = f"perhaps {close[0]!r} is meant" if close else f"there are: {', '.join(list(kinds)[:20])}"
+        # The first line of a text file that has no header is a person's row: it is not shown.
+        known = f"there are: {', '.join(list(kinds)[:20])}"
+        rest = "its first line must hold the names of the columns" if source.text_file else known
+        hint = f"perhaps {close[0]!r} is meant" if close else rest
         raise InvalidValue(argument, name, "is not a column of the source", hint)
 
 

@@ -6,6 +6,7 @@ the refusal of a dataset. So its cells are text, read by the schema; only the he
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import glob
 import gzip
@@ -25,6 +26,7 @@ from farthing.errors import InvalidData, InvalidValue
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 PARQUET = (".parquet", ".pq")
+LONGEST_HEADER = 2**20
 _names = itertools.count(1)
 
 
@@ -54,14 +56,16 @@ def header(path: str) -> tuple[list[str], str]:
     opener: Any = gzip.open if path.lower().endswith(".gz") else open
     try:
         with opener(path, "rb") as file:
-            first = (
-                file.readline()
-            )  # bytes: a text reader would decode, and refuse, rows beyond the first line
+            # Bytes: a text reader would decode, and refuse, rows beyond the first line.
+            first = file.readline(LONGEST_HEADER + 1)
         line = first.decode("utf-8-sig")
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as problem:
         raise _unreadable(path, problem) from None
     separator = delimiter(line)
-    names = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
+    names: list[str] = []
+    if len(first) <= LONGEST_HEADER:  # longer, it is a file whose lines end otherwise, rows and all
+        with contextlib.suppress(csv.Error):
+            names = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
     if not names or not all(names) or len(set(map(folded, names))) != len(names):
         raise InvalidValue(
             "source", path, "must start with a line of column names, each once", "add a header line"
@@ -101,6 +105,11 @@ def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
             )
         if not os.access(path, os.R_OK):
             raise InvalidValue("source", path, "cannot be read", "check its permissions")
+    seen: set[str] = set()
+    for path, real in ((path, os.path.realpath(path)) for path in found):
+        if real in seen:  # every row in it would be there twice, and be taken for two
+            raise InvalidValue("source", path, "must not be given twice", "correct the list or the patterns")
+        seen.add(real)
     return found
 
 
@@ -131,20 +140,23 @@ def parquet_schema(path: str) -> list[tuple[str, Any]]:
 
 def _parquet(backend: Any, paths: list[str]) -> Any:
     _refuse_different({path: tuple(parquet_schema(path)) for path in paths})
-    return backend.read_parquet(paths, table_name=_fresh_name())
+    return backend.read_parquet(
+        list(map(glob.escape, paths)), table_name=_fresh_name(), hive_partitioning=False
+    )
 
 
 def _csv(backend: Any, paths: list[str]) -> Any:
     headers = {path: (tuple(names), separator) for path in paths for names, separator in [header(path)]}
     _refuse_different(headers)
     names, separator = headers[paths[0]]
-    # Nothing is sniffed, and a malformed line is dropped instead of raising an error that quotes it.
+    # Nothing is sniffed, and a malformed line is dropped instead of raising an error that quotes it. Short lines are
+    # not padded: with that, DuckDB fails at the first line break inside a quoted cell.
     return backend.read_csv(
-        paths,
+        list(map(glob.escape, paths)),
         table_name=_fresh_name(),
         columns=dict.fromkeys(names, "VARCHAR"),
         auto_detect=False, header=True, delim=separator, quote='"', escape='"',
-        null_padding=True, ignore_errors=True, strict_mode=False,
+        ignore_errors=True, strict_mode=False, hive_partitioning=False,
     )  # fmt: skip
 
 
@@ -160,12 +172,16 @@ def _frame(source: Any) -> Source:
             table = source
         elif kind.startswith("pandas."):
             table = pyarrow.Table.from_pandas(source, preserve_index=False)
-        elif kind == "polars.DataFrame":
-            table = source.to_arrow()
-    except (pyarrow.ArrowException, TypeError, ValueError):
+        elif kind == "polars.DataFrame" or _is_in_memory(source):
+            table = source.to_arrow() if kind == "polars.DataFrame" else source.to_pyarrow()
+    except Exception:  # whatever its class
         failed = True  # raised below: Arrow's own words quote a cell, and would hang on as the context
     if failed:
-        raise InvalidData("source", "a column holds values of several types", "give each column one type")
+        raise InvalidData(
+            "source",
+            "a column holds values of several types, or of one that Arrow has not",
+            "give each column one type",
+        )
     if table is None:
         raise InvalidValue(
             "source", type(source), "must be a path, a pandas, polars or Arrow table, or an Ibis table",
@@ -174,10 +190,16 @@ def _frame(source: Any) -> Source:
     engine, name = default_engine(), _fresh_name()
 
     def registered(backend: Any) -> Any:
-        backend.con.register(name, table)
-        return backend.table(name)
+        with contextlib.suppress(Exception):  # a type that DuckDB does not have; its words stay here
+            backend.con.register(name, table)
+            return backend.table(name)
 
-    opened_frame = Source(kind, engine.open(registered), engine)
+    opened_table = engine.open(registered)
+    if opened_table is None:
+        raise InvalidValue(
+            "source", kind, "has a column of a type that DuckDB cannot hold", "leave it out, or convert it"
+        )
+    opened_frame = Source(kind, opened_table, engine)
     weakref.finalize(opened_frame, engine.forget, name)  # DuckDB would keep the rows for as long as it runs
     return opened_frame
 
@@ -187,8 +209,8 @@ def _ibis_table(table: Any) -> Source:
     import ibis.expr.operations as ops
 
     operation = table.op()
-    if isinstance(operation, ops.InMemoryTable):
-        return _frame(table.to_pyarrow())
+    if _is_in_memory(table):
+        return _frame(table)
     if not isinstance(operation, ops.DatabaseTable):
         # A limit, a window or an aggregate in there could let one person's rows decide about another's.
         raise InvalidValue(
@@ -197,6 +219,13 @@ def _ibis_table(table: Any) -> Source:
         )  # fmt: skip
     backend = ibis.get_backend(table)
     return Source(operation.name, table, engine_of(backend))
+
+
+def _is_in_memory(source: Any) -> bool:
+    """Whether this is a frame in the clothes of an Ibis table."""
+    import ibis.expr.operations as ops
+
+    return hasattr(source, "op") and isinstance(source.op(), ops.InMemoryTable)
 
 
 def _refuse_different(facts: dict[str, tuple[Any, ...]]) -> None:
