@@ -265,8 +265,9 @@ def _as_pair(charge: Any, name: str) -> tuple[float, float] | None:
         return checked_epsilon(charge[0], f"{name}[0]"), checked_delta(charge[1], f"{name}[1]")
     if isinstance(charge, (numbers.Number, np.generic)):
         return checked_epsilon(charge, name), 0.0
+    way_out = "pass its .event" if isinstance(getattr(charge, "event", None), Event) else _FORMS
     raise InvalidValue(
-        name, charge, f"must be a number, a pair or an event, not {type(charge).__name__}", _FORMS
+        name, charge, f"must be a number, a pair or an event, not {type(charge).__name__}", way_out
     )
 
 

@@ -313,6 +313,8 @@ class Dataset:
         One array for each aggregate, in the shape of its cells; arrays of Python integers where 64 bits could be too
         few.
         """
+        if not isinstance(aggregates, Mapping):
+            raise InvalidValue("aggregates", aggregates, "must be a mapping", 'name it: {"people": Count()}')
         parts = self._gatherings(aggregates)
         found: dict[str, np.ndarray[Any, Any]] = {}
         for number, gathering in enumerate(parts):
@@ -406,6 +408,9 @@ class Dataset:
             raise InvalidValue(
                 "other", other.name, "must be in the same engine", "move one of the two tables"
             )
+        for name, left, right in zip(self.unit, mine.unit_types, theirs.unit_types, strict=True):
+            if left != right:  # an engine that casts one to the other may fail at a row
+                raise InvalidValue("unit", name, f"must be {left} in both datasets, not {right}", "convert one")
         self._refuse_sampled(what)
         other._refuse_sampled(what)
 

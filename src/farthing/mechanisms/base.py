@@ -103,7 +103,9 @@ def checked_integers(value: object, name: str = "value") -> NDArray[np.int64]:
     if array.dtype.kind == "O" and all(_is_whole(item) for item in array.flat):
         clamped = [min(max(int(item), -SATURATION), SATURATION) for item in array.flat]
         return np.array(clamped, dtype=np.int64).reshape(array.shape)
-    raise InvalidData(name, f"must be whole numbers, not {_kind(array)}", "pass ints or an integer array")
+    raise InvalidData(
+        name, f"must be whole numbers, not {_kind(array)}", "pass whole numbers, or use grid= for real ones"
+    )
 
 
 def checked_reals(value: object, name: str = "value") -> NDArray[np.float64]:
@@ -183,7 +185,8 @@ def _is_whole(item: object) -> bool:
 
 
 def _kind(array: NDArray[Any]) -> str:
+    if array.dtype.kind == "O":
+        kinds = sorted({type(item).__name__ for item in array.flat})
+        return kinds[0] if len(kinds) == 1 else "a mix of types"
     # The dtype of text says how long the longest of the values is.
-    return {"O": "something else", "U": "text", "S": "bytes", "V": "records"}.get(
-        array.dtype.kind, str(array.dtype)
-    )
+    return {"U": "text", "S": "bytes", "V": "records"}.get(array.dtype.kind, str(array.dtype))

@@ -165,7 +165,7 @@ class RandomizedResponse(Mechanism):
 
     def _codes(self, values: Any, name: str) -> NDArray[np.int64]:
         """Each value's place among the categories; anything else is refused without being shown."""
-        rule = "must be a list of the categories"
+        rule = "must be one of the categories" if name == "value" else "must be a list of the categories"
         kind = type(self.categories[0])
         if not isinstance(values, list | tuple | np.ndarray):
             values = _column(values, name, rule)

@@ -132,6 +132,8 @@ class BoundedSum(Mechanism):
         else:
             doubles = _doubles(rows)
             steps = Grid(self.grid).steps(np.where(np.isnan(doubles), 0.0, doubles))
+        if steps.ndim != 1:  # two columns would be two rows of the same person
+            raise InvalidData("rows", "must be one column of rows", "pass one value for each row")
         steps = np.clip(steps, low, high)
         if self.grid is not None and self.neighbours == "add-remove":
             # A missing row adds nothing, even when 0 is out of bounds: that is as far as removing a row goes.

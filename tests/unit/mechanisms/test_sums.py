@@ -133,3 +133,11 @@ def test_a_real_row_of_any_size_is_clamped_not_refused() -> None:
     assert total._exact([1, 2**64, -(10**400)]) == total._exact([1.0, math.inf, -math.inf]) == 16
     with pytest.raises(InvalidData):
         total.release([2**64, None])
+
+
+@pytest.mark.parametrize("rows", [5, [[1, 2], [3, 4]], np.ones((2, 2), dtype=np.int64)], ids=str)
+def test_rows_are_one_column(rows: Any) -> None:
+    """Two columns of one person would be two rows, and a lone number is no table."""
+    for mechanism in (BoundedSum(1.0, 0, 10), BoundedSum(1.0, 0.0, 10.0, grid=0.5)):
+        with pytest.raises(InvalidData, match="one column"):
+            mechanism.release(rows)
