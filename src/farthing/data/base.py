@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from farthing.data.bounding import bounded, sampled, unit_columns
+from farthing.data.bounding import bounded, common_type, sampled, unit_columns
 from farthing.data.cells import refuse_wrong_type, typed
 from farthing.data.expressions import read_column
 from farthing.data.schema import Schema
@@ -42,6 +42,11 @@ class Base:
         """The columns that can be used at once."""
         lists = self.lists
         return Schema({name: self.declared[name] for name in self.declared if name not in lists})
+
+    @property
+    def unit_types(self) -> list[str]:
+        """What the columns of the unit hold; neither the width nor the NOT NULL of a column matters."""
+        return [str(common_type(self.source.table.schema()[name])) for name in self.unit]
 
     def table(self, columns: Collection[str], probability: Fraction, key: str) -> Any:
         """Rows with a unit, sampled, bounded, and with the wanted cells read by their domains."""

@@ -35,6 +35,23 @@ def unit_columns(count: int) -> list[str]:
     return [f"{UNIT}{place}" for place in range(count)]
 
 
+def common_type(kind: Any) -> Any:
+    """An Ibis type without what differs between sources of the same values: width, length and NOT NULL.
+
+    >>> import ibis
+    >>> common_type(ibis.dtype("!int8"))
+    Int64(nullable=True)
+    """
+    import ibis
+
+    narrow = kind.is_signed_integer() or (kind.is_unsigned_integer() and kind.nbytes < 8)
+    return (
+        ibis.dtype("int64" if narrow else "string")
+        if narrow or kind.is_string()
+        else kind.copy(nullable=True)
+    )
+
+
 def fresh_key() -> str:
     """256 secret bits from the operating system, as hexadecimal digits."""
     return secrets.token_hex(_BITS // 8)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from farthing.data.bounding import unit_columns
+from farthing.data.bounding import common_type, unit_columns
 from farthing.data.expressions import read_column
 from farthing.data.schema import Domain, Schema
 from farthing.data.stability import Link, rounded_up
@@ -102,7 +102,8 @@ class Union:
         """UNION ALL."""
         # Each side may carry columns that only its own filters looked at: both are cut down to what is still wanted.
         wanted = [name for name in table.columns if name.startswith("__farthing") or name in run.columns]
-        return table.select(*wanted).union(self.other.table(run).select(*wanted), distinct=False)
+        other = self.other.table(run)
+        return _unionable(table, wanted).union(_unionable(other, wanted), distinct=False)
 
 
 @dataclass(frozen=True)
@@ -146,3 +147,8 @@ class JoinOnUnit:
         matches = [left[name] == renamed[f"__farthing_right_{name}"] for name in units]
         joined = left.join(renamed, matches, how="left" if self.keep else "inner")
         return joined.select(*units, *own, *wanted)
+
+
+def _unionable(table: Any, wanted: list[str]) -> Any:
+    """The wanted columns, in types that two sources can share."""
+    return table.select(**{name: table[name].cast(common_type(table[name].type())) for name in wanted})
