@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,54 @@ def test_bad_input_is_refused_with_code_2(place: Path, words: tuple[str, ...], m
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("x = 1\ndef f(:\n", "(broken.py, line 2: SyntaxError: invalid syntax)"),
+        ("x = 1\ny = 1 / 0\n", "(broken.py, line 2: ZeroDivisionError)"),
+        ("int('Alice')\n", "(broken.py, line 1: ValueError)"),
+        (
+            "import numppy\n",
+            "(broken.py, line 1: ModuleNotFoundError: No module named 'numppy'); install numppy",
+        ),
+        ("import json.nowhere\n", "No module named 'json.nowhere'); install json.nowhere"),
+        ("from math import roof\n", "ImportError: cannot import name 'roof' from 'math'"),
+        ("import numpy\nnumpy.zeros(3).reshape(7)\n", "(broken.py, line 2: ValueError)"),
+        ("import sys\n\nsys.exit(0)\n", "(broken.py, line 3: SystemExit)"),
+        ("import beside\n", "(beside.py, line 2: KeyError)"),
+        ("from farthing.privacy import ApproxDP\nApproxDP(-1)\n", "line 2: InvalidValue: epsilon=-1"),
+    ],
+)
+def test_a_module_that_fails_on_import_is_refused_in_one_line(place: Path, source: str, message: str) -> None:
+    """Code 1 would say that a claim was contradicted; the text of a ValueError may quote a row."""
+    (place / "broken.py").write_text(source)
+    (place / "beside.py").write_text("names = {}\nnames['Alice']\n")
+    for module in ("broken", "beside"):
+        sys.modules.pop(module, None)
+    result = run("--target", "broken:f", "--claim", "1", "--neighbours", "[[0, 1]]")
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1 and "Alice" not in result.stderr
+    assert "run in the directory" not in result.stderr
+
+
+def test_a_target_may_import_its_neighbours_when_it_is_called_and_may_not_exit(place: Path) -> None:
+    (place / "called_later.py").write_text("constant = 0\n")
+    source = "def f(value):\n    import called_later\n    return called_later.constant\n"
+    (place / "late.py").write_text(source + "def leave(value):\n    raise SystemExit(1)\n")
+    options = ("--claim", "1", "--neighbours", "[[0, 1]]", "--samples", "500")
+    before = list(sys.path)
+    assert run("--target", "late:f", *options).exit_code == 0
+    result = run("--target", "late:leave", *options)
+    assert result.exit_code == 2 and "must not end the process" in result.stderr
+    assert sys.path == before
+
+
+def test_help_and_reports_fit_into_80_columns(place: Path) -> None:
+    options = ("--claim", "1", "--neighbours", "[[0, 1]]", "--samples", "1000")
+    for words in (("--help",), ("--target", "audited_here:fair", *options)):
+        result = CliRunner(env={"COLUMNS": "80"}).invoke(main, ["audit", *words])
+        assert result.exit_code == 0
+        assert max(len(line.rstrip()) for line in result.stdout.splitlines()) <= 80

@@ -21,15 +21,18 @@ HELP = f"""\
 Try to contradict privacy claims by running mechanisms on neighbouring tables.
 
 Without --target: every mechanism of farthing against its own event, then a self-test in which planted bugs have to be
-caught. A run of correct mechanisms raises a false alarm with probability at most 1 - confidence (with
-{DEFAULT_CONFIDENCE:g}, if left out: one in a thousand).
+caught. That takes minutes. A run of correct mechanisms raises a false alarm with probability at most 1 - confidence
+(with {DEFAULT_CONFIDENCE:g}, if left out: one in a thousand).
+
+With --target: your own code. MODULE is looked up from the current directory; NAME is a function value -> output, or
+an object with release(value), and release_many(value, count) if it can draw many at once. An exception is an output
+like any other.
 
 \b
-With --target: your own code. MODULE is looked up from the current directory; NAME is a function value -> output, or
-an object with release(value). An exception is an output like any other.
-  farthing audit --target survey:noisy_count --claim 1.0 --neighbours '[[[1, 1], [1, 1, 1]]]'
+  farthing audit --target survey:noisy_count --claim 1.0 \\
+    --neighbours '[[[1, 1], [1, 1, 1]]]'
 
-Exit code: 0 if nothing was contradicted and every planted bug was caught; 1 otherwise; 2 when the input is refused; 130
+Exit code: 0 if nothing was contradicted and no planted bug was missed; 1 otherwise; 2 when the input is refused; 130
 when interrupted. An audit never proves a claim.
 """
 
@@ -129,17 +132,22 @@ def _audit_target(
         raise InvalidValue("neighbours", "", "must be given with --target", way_out)
     pairs = _pairs_of(neighbours)
     promised = None if claim is None else _claim_of(claim)
-    mechanism = _found(target)
+
+    from rich.console import Console
 
     from farthing.auditing import audit
+    from farthing.cli.audit_target import current_directory_first, found
 
-    report = audit(
-        mechanism, promised, pairs, samples=samples, confidence=confidence, progress=None if bar else False
-    )
+    with current_directory_first():
+        mechanism, show = found(target), None if bar else False
+        try:
+            report = audit(mechanism, promised, pairs, samples=samples, confidence=confidence, progress=show)
+        except SystemExit:  # its code would pass for a verdict
+            raise InvalidValue("target", target, "must not end the process, and calls sys.exit") from None
     if as_json:
         click.echo(json.dumps({"target": target, **report.to_dict()}, indent=2, allow_nan=False))
     else:
-        click.echo(str(report))
+        Console().print(str(report), highlight=False, markup=False)  # wrapped at the width of the terminal
     if plot is not None:
         _draw(report, plot, as_json)
     return not report.violation
@@ -186,24 +194,6 @@ def _pairs_of(text: str) -> list[tuple[Any, Any]]:
 def _claim_of(text: str) -> tuple[float, float]:
     epsilon, _, delta = text.partition(",")
     return decimal_number(epsilon, "claim"), decimal_number(delta, "claim") if delta else 0.0
-
-
-def _found(target: str) -> Any:
-    """The object that a target names; its module is looked up in the current directory first."""
-    import pkgutil
-    import sys
-
-    module, colon, name = target.partition(":")
-    way_out = "write module:function, and run in the directory of module.py"
-    if not (module and colon and name):
-        raise InvalidValue("target", target, "must be MODULE:NAME", way_out)
-    sys.path.insert(0, "")
-    try:
-        return pkgutil.resolve_name(target)
-    except (ImportError, AttributeError, ValueError) as problem:
-        raise InvalidValue("target", target, f"cannot be found ({problem})", way_out) from None
-    finally:
-        sys.path.remove("")
 
 
 def _draw(report: Any, path: str, as_json: bool) -> None:
