@@ -54,13 +54,16 @@ def opened(source: Any) -> Source:
 def header(path: str) -> tuple[list[str], str]:
     """The names of the columns of a CSV file and what separates them, from its first line and nothing else."""
     opener: Any = gzip.open if path.lower().endswith(".gz") else open
+    refusal: InvalidValue | None = None
     try:
         with opener(path, "rb") as file:
             # Bytes: a text reader would decode, and refuse, rows beyond the first line.
             first = file.readline(LONGEST_HEADER + 1)
         line = first.decode("utf-8-sig")
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as problem:
-        raise _unreadable(path, problem) from None
+        refusal = _unreadable(path, problem)
+    if refusal is not None:  # raised here, where no context holds the bytes that could not be decoded
+        raise refusal
     separator = delimiter(line)
     names: list[str] = []
     if len(first) <= LONGEST_HEADER:  # longer, it is a file whose lines end otherwise, rows and all
@@ -131,10 +134,13 @@ def parquet_schema(path: str) -> list[tuple[str, Any]]:
     """Names and Arrow types of the columns of a Parquet file, from its footer."""
     import pyarrow.parquet
 
+    refusal: InvalidValue | None = None
     try:
         schema = pyarrow.parquet.read_schema(path)
-    except Exception as problem:  # Arrow's errors are of many classes; none of them has seen a row
-        raise _unreadable(path, problem) from None
+    except Exception as problem:  # Arrow's errors are of many classes
+        refusal = _unreadable(path, problem)
+    if refusal is not None:
+        raise refusal
     return list(zip(schema.names, schema.types, strict=True))
 
 

@@ -77,6 +77,14 @@ def test_a_row_in_the_place_of_a_header_is_not_shown(tmp_path: Path) -> None:
     assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
+def test_bytes_that_are_no_text_do_not_hang_on_to_the_refusal(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_bytes(SECRET.encode() + b"\xff,34\n")
+    with pytest.raises(InvalidValue, match="cannot be read") as caught:
+        ft.dataset(file, schema={"age": (0, 10)})
+    assert caught.value.__context__ is caught.value.__cause__ is None
+
+
 @pytest.mark.parametrize("text", ["a,b\r1,2\r2,3\r", "a," * LONGEST_HEADER])
 def test_a_file_of_one_long_line_has_no_header(tmp_path: Path, text: str) -> None:
     file = tmp_path / "people.csv"

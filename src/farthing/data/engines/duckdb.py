@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
+
+from farthing.errors import EngineError
 
 T = TypeVar("T")
 
@@ -29,6 +32,7 @@ class DuckDBEngine:
         self.backend = backend
         self._turn = threading.Lock()
         self._forgotten: list[str] = []
+        self._process = os.getpid()
         connection = backend.con
         # The progress must be counted to be asked for, and must not be printed by the engine itself.
         connection.execute("SET enable_progress_bar = true")
@@ -51,11 +55,13 @@ class DuckDBEngine:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run and fetch; a HUGEINT comes back as a Python integer."""
+        self._refuse_elsewhere()
         with self._turn:
             return list(self.backend.con.execute(sql).fetchall())
 
     def open(self, opening: Callable[[Any], T]) -> T:
         """What `opening` makes of the backend, between two queries."""
+        self._refuse_elsewhere()
         with self._turn, quiet():
             while self._forgotten:
                 self.backend.con.unregister(self._forgotten.pop())
@@ -64,6 +70,16 @@ class DuckDBEngine:
     def forget(self, name: str) -> None:
         """Let go of a registered frame, at the next opening: who calls this may be in the middle of a query."""
         self._forgotten.append(name)
+
+    def is_here(self) -> bool:
+        """Whether this is the process that opened the connection."""
+        return os.getpid() == self._process
+
+    def _refuse_elsewhere(self) -> None:
+        if (
+            not self.is_here()
+        ):  # the threads of DuckDB did not come along, and a query would wait for them for ever
+            raise EngineError(self.name, "connection of another process", "make the dataset after the fork")
 
     def cancel(self) -> None:
         """Interrupt the running query; DuckDB reacts within about 10 ms."""
@@ -120,11 +136,14 @@ def quiet() -> Iterator[None]:
 
 def default_engine() -> DuckDBEngine:
     """The DuckDB that opens paths and frames; shared, so that datasets made of two files can be joined."""
-    if not _default:
-        engine = DuckDBEngine.around(connection())
-        with _making:
-            _default.append(engine)
-    return _default[0]  # two threads may have made one each; the first is everybody's
+    here = [engine for engine in _default if engine.is_here()]
+    if here:
+        return here[0]
+    engine = DuckDBEngine.around(connection())
+    with _making:
+        _default.append(engine)
+    # Two threads may have made one each; the first is everybody's. After a fork, the parent's stays where it is.
+    return next(engine for engine in _default if engine.is_here())
 
 
 def _private_folder() -> str:
@@ -133,5 +152,11 @@ def _private_folder() -> str:
     import tempfile
 
     folder = tempfile.mkdtemp(prefix="farthing-")  # mode 0700
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    process = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == process:  # a fork that ends first leaves it to its parent
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
     return folder
