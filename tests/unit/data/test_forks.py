@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-
 SCRIPT = """
 import os, pyarrow, signal, sys, warnings
 import farthing as ft
