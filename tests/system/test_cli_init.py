@@ -123,3 +123,33 @@ def test_a_file_with_a_fault_says_where(tmp_path: Path, text: str, message: str)
     with pytest.raises(FarthingError) as refusal:
         read_declaration(tmp_path / "study.toml")
     assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "first", ["Zebulon,34,flu", "Zebulon,1.5", "Zebulon,x\ty\x1b", f"Zebulon,{'x' * 300}"]
+)
+def test_a_row_in_the_place_of_a_header_is_neither_written_nor_shown(tmp_path: Path, first: str) -> None:
+    (tmp_path / "people.csv").write_text(f"{first}\n{first}\n")
+    code, printed = init(str(tmp_path / "people.csv"), "--out", str(tmp_path / "study.toml"))
+    assert code == 2 and "Zebulon" not in printed
+    assert not (tmp_path / "study.toml").exists()
+
+
+@pytest.mark.parametrize("names", [["a", "a"], ["a", "A"], ["", "a"], []])
+def test_columns_that_no_dataset_can_name_are_refused(tmp_path: Path, names: list[str]) -> None:
+    pq.write_table(pa.table([[1]] * len(names), names=names), tmp_path / "people.parquet")
+    code, printed = init(str(tmp_path / "people.parquet"), "--out", str(tmp_path / "study.toml"))
+    assert code == 2 and "each once" in printed
+    assert not (tmp_path / "study.toml").exists()
+
+
+def test_a_file_name_in_any_characters_is_quoted_or_refused(tmp_path: Path) -> None:
+    for name in ('odd\x7f\n"name.csv', "caf\udce9.csv"):
+        (tmp_path / name).write_text("sex,age\nF,1\n")
+    code, _ = init(str(tmp_path / 'odd\x7f\n"name.csv'), "--out", str(tmp_path / "study.toml"))
+    assert code == 0
+    facts = tomllib.loads((tmp_path / "study.toml").read_text())
+    assert facts["dataset"]["source"] == 'odd\x7f\n"name.csv'
+    code, printed = init(str(tmp_path / "caf\udce9.csv"), "--out", str(tmp_path / "other.toml"))
+    assert code == 2 and "must have a name that is text" in printed
+    assert not (tmp_path / "other.toml").exists()

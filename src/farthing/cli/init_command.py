@@ -37,11 +37,12 @@ def init_command(file: str, out: str) -> None:
     target = Path(out)
     columns = columns_of(file)
     source = os.path.relpath(file, target.parent)
-    text = study_text(source, columns)
     try:
-        with target.open(
-            "x", encoding="utf-8"
-        ) as written:  # an older file with work in it is not overwritten
+        text = study_text(source, columns).encode()
+    except UnicodeEncodeError:
+        raise InvalidValue("source", file, "must have a name that is text", "rename the file") from None
+    try:
+        with target.open("xb") as written:  # an older file with work in it is not overwritten
             written.write(text)
     except FileExistsError:
         raise InvalidValue(
@@ -97,8 +98,8 @@ def _line(name: str, kind: str | None) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A TOML string; JSON's escapes are a part of TOML's."""
-    return json.dumps(text, ensure_ascii=False)
+    """A TOML string; JSON's escapes are a part of TOML's, which asks for one more."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _and_types(columns: list[tuple[str, str | None]]) -> str:

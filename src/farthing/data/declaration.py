@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from farthing.data.dataset import Dataset, dataset
+from farthing.data.schema import Flags, Schema, folded
 from farthing.data.sources import PARQUET, header, parquet_schema, paths_of
 from farthing.errors import InvalidValue
 
@@ -55,9 +56,33 @@ def read_declaration(path: str | os.PathLike[str]) -> Dataset:
 def columns_of(path: str) -> list[tuple[str, str | None]]:
     """Names of the columns of a file, each with what its type says it holds; None where only rows could tell."""
     first = paths_of(path)[0]
-    if not first.lower().endswith(PARQUET):
-        return [(name, None) for name in header(first)[0]]
-    return [(name, _holds(kind)) for name, kind in parquet_schema(first)]
+    parquet = first.lower().endswith(PARQUET)
+    found = parquet_schema(first) if parquet else [(name, None) for name in header(first)[0]]
+    names = [name for name, _ in found]
+    # A text file without a header starts with a person's row, which must be neither written down nor shown.
+    if not names or not all(map(_can_be_declared, names)) or len(set(map(folded, names))) != len(names):
+        fault = "must have columns with names, each once"
+    elif not parquet and any(map(_is_number, names)):
+        fault = "must start with a line of column names, and numbers are none"
+    else:
+        return [(name, _holds(kind) if parquet else None) for name, kind in found]
+    raise InvalidValue("source", first, fault, "rename the columns" if parquet else "add a header line")
+
+
+def _can_be_declared(name: str) -> bool:
+    try:
+        Schema({name: Flags()})
+    except InvalidValue:
+        return False
+    return True
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name.strip().replace(",", "."))
+    except ValueError:
+        return False
+    return True
 
 
 def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
