@@ -72,8 +72,6 @@ def test_both_programs_for_spark_run(
     for dataset in (names["people"], visitors):
         assert dataset.exact({"rows": ft.data.Count(by="sex")})["rows"].tolist() == [2, 1]
     session.sql("DROP TABLE people").collect()
-    names["session"].stop()
-    names["people"]._base.source.table.get_backend().disconnect()
 
 
 def test_the_page_starts_spark_with_the_words_that_start_it_in_the_tests() -> None:

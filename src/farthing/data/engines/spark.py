@@ -44,6 +44,12 @@ _UNKNOWN = "the cluster's log says why; its words may quote a row, so they are n
 _engines: weakref.WeakValueDictionary[int, SparkEngine] = weakref.WeakValueDictionary()
 _making = threading.Lock()
 
+# One session for an address, so that two of its tables can be joined.
+_backends: dict[tuple[str, float | None], Any] = {}
+# Sessions are never let go. When the garbage collector finds one, it closes a pool of threads that all sessions share,
+# and waits for a lock that the query it interrupted may be holding (pyspark 4.0.5, SparkSession.__del__): for ever.
+_kept: dict[int, Any] = {}
+
 
 class SparkEngine:
     """One Spark session; queries take turns on it, each under a tag of its own."""
@@ -52,6 +58,7 @@ class SparkEngine:
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
+        _kept[id(backend._session)] = backend._session
         self._turn = threading.Lock()
         self._tag: str | None = None
         self._share: float | None = None
@@ -171,15 +178,22 @@ def spark_table(url: str, table: str, *, timeout: float | None = None) -> Any:
             "spark", f"no server answers at {host}:{port}", "start Spark Connect, or check the address"
         )
 
-    def opened() -> Any:
+    def connected() -> Any:
         session = SparkSession.builder.remote(url).create()
+        _kept[id(session)] = session
         # By default the client asks a dead server for ten minutes; with this, for some ten seconds.
         session.client.set_retry_policies([DefaultPolicy(max_retries=6, max_backoff=3000)])
         # Overflow and division by zero must be errors and not wrong numbers, whatever the server's default is.
         session.conf.set("spark.sql.ansi.enabled", "true")
         if timeout is not None:
             session.conf.set(_TIMEOUT_KEY, str(timeout))
-        return connect(session).table(name, database=tuple(place) or None)
+        return connect(session)
+
+    def opened() -> Any:
+        backend = _backends.get((url, timeout))
+        if backend is None or backend._session.is_stopped:
+            backend = _backends[url, timeout] = connected()
+        return backend.table(name, database=tuple(place) or None)
 
     try:
         return _with_safe_errors(opened)
