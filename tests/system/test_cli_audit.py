@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from farthing.auditing import self_test
+from farthing.auditing.self_test import all_checks
 from farthing.cli import main
+from farthing.cli.audit_command import _chosen
 
 SOURCE = """
 import random
@@ -47,10 +51,52 @@ def test_planted_bugs_are_caught_and_the_code_is_0() -> None:
     assert "private" not in result.stdout.lower()
 
 
-def test_a_missed_bug_ends_with_code_1() -> None:
-    result = run("--only", "scale x 0.9", "--samples", "200")
+def test_a_missed_bug_ends_with_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = [replace(check, samples=100) for check in all_checks() if check.name == "scale x 0.9"]
+    monkeypatch.setattr(self_test, "all_checks", lambda: checks)
+    result = run("--only", "scale x 0.9")
     assert result.exit_code == 1
-    assert "MISSED" in result.stdout and "1 planted bug: 1 MISSED" in result.stdout
+    assert "1 planted bug: none caught; 1 MISSED." in result.stdout
+
+
+def test_a_bug_that_a_cap_hides_is_not_called_missed() -> None:
+    result = run("--only", "scale x 0.9", "--only", "wrap-around", "--samples", "100")
+    assert result.exit_code == 0, result.output
+    assert "needs 60,000 samples" in result.stdout and "MISSED" not in result.stdout
+    summary = (
+        "2 planted bugs: 1 caught; 1 not judged, because --samples 100 is too few to see it (60,000 needed)."
+    )
+    assert summary in " ".join(result.stdout.split())
+    data = json.loads(run("--only", "scale x 0.9", "--samples", "100", "--json").stdout)
+    [check] = data["checks"]
+    assert (data["good"], check["good"], check["judged"], check["violation"]) == (True, True, False, False)
+
+
+def test_a_confidence_that_hides_a_bug_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = [replace(check, samples=1_000) for check in all_checks() if check.name == "scale x 0.9"]
+    monkeypatch.setattr(self_test, "all_checks", lambda: checks)
+    result = run("--confidence", "0.999999999999")
+    assert result.exit_code == 0, result.output
+    assert "needs less confidence" in result.stdout and "MISSED" not in result.stdout
+    assert "none caught; 1 not judged, because --confidence asks for too much." in result.stdout
+
+
+def test_only_takes_every_check_that_holds_the_word() -> None:
+    checks = all_checks()
+    names = [check.name for check in _chosen(checks, ("randomized response",))]
+    assert len(names) == 3 and all("randomized response" in name for name in names)
+    assert [check.name for check in _chosen(checks, ("=Randomized Response",))] == ["randomized response"]
+    assert {check.kind for check in _chosen(checks, ("planted",))} == {"planted bug"}
+    assert len(_chosen(checks, ("wrap", "=NaN in"))) == 2
+    assert all(_chosen(checks, (f"={check.name}",)) == [check] for check in checks)
+
+
+def test_an_unknown_name_is_answered_with_the_names_one_on_a_line() -> None:
+    result = run("--only", "zzz")
+    assert result.exit_code == 2
+    lines = result.stderr.splitlines()
+    assert {f"  {check.name}" for check in all_checks()} <= set(lines)
+    assert lines[0].endswith("; the names are") and lines[-1].startswith("and the kinds are")
 
 
 def test_mechanisms_and_bugs_are_told_apart_in_json() -> None:

@@ -20,6 +20,10 @@ from farthing.auditing.sampling import WorkerLost
 
 Told = Callable[[int, int], None]
 
+LEAST_ERROR = (
+    1e-5  # of one check: bounds surer than this may take more samples than a planted bug names as enough
+)
+
 
 @dataclass(frozen=True)
 class Check:
@@ -47,16 +51,25 @@ class Outcome:
     report: AuditReport
 
     @property
+    def wanting(self) -> str:
+        """What a planted bug that was not caught would have needed to be seen; empty if it had all it needs."""
+        if self.check.kind == "mechanism" or self.report.violation:
+            return ""
+        if self.report.samples < self.check.samples:
+            return f"needs {self.check.samples:,} samples"
+        return "" if 1 - self.report.confidence >= LEAST_ERROR else "needs less confidence"
+
+    @property
     def good(self) -> bool:
-        """A mechanism was not contradicted, or a planted bug was caught."""
-        return self.report.violation == (self.check.kind == "planted bug")
+        """A mechanism was not contradicted; a planted bug was caught, or could not have been seen (`wanting`)."""
+        return bool(self.wanting) or self.report.violation == (self.check.kind == "planted bug")
 
     @property
     def verdict(self) -> str:
-        """In one word."""
+        """In a word or three."""
         if self.check.kind == "planted bug":
-            return "caught" if self.good else "MISSED"
-        return "stands" if self.good else "CONTRADICTED"
+            return self.wanting or ("caught" if self.report.violation else "MISSED")
+        return "CONTRADICTED" if self.report.violation else "stands"
 
 
 def all_checks() -> list[Check]:
@@ -82,7 +95,8 @@ def examine(
 ) -> list[Outcome]:
     """Run the checks; all bounds of the run hold together with `confidence`.
 
-    `samples` caps the samples of each check. `told(done, total)` is called after each.
+    `samples` caps the samples of each check; a planted bug that is not caught with fewer than it needs is not counted
+    as missed. `told(done, total)` is called after each.
 
     >>> [outcome.verdict for outcome in examine(all_checks()[:1], samples=2_000)]
     ['stands']

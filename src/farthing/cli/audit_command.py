@@ -32,7 +32,8 @@ like any other.
   farthing audit --target survey:noisy_count --claim 1.0 \\
     --neighbours '[[[1, 1], [1, 1, 1]]]'
 
-Exit code: 0 if nothing was contradicted and no planted bug was missed; 1 otherwise; 2 when the input is refused; 130
+Exit code: 0 if nothing was contradicted and no planted bug was missed (with a cap that is too low to see one, the
+table says what it needs); 1 otherwise; 2 when the input is refused; 130
 when interrupted. An audit never proves a claim.
 """
 
@@ -45,7 +46,9 @@ when interrupted. An audit never proves a claim.
     "--samples", metavar="N", help="Outputs a side; without --target a cap on each check's own number."
 )
 @click.option("--confidence", metavar="C", help=f"Of the whole run; {DEFAULT_CONFIDENCE:g} if left out.")
-@click.option("--only", multiple=True, metavar="NAME", help="Only checks whose name (or kind) holds NAME.")
+@click.option(
+    "--only", multiple=True, metavar="NAME", help="Only checks whose name (or kind) holds NAME; =NAME is one."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--plot", metavar="FILE", help="Draw the one audit that is run to FILE.svg, .png or .html.")
 @click.option("--no-progress", is_flag=True, help="No bar, not even on a terminal.")
@@ -96,7 +99,7 @@ def _examine(
     checks = _chosen(all_checks(), only)
     if plot is not None and len(checks) != 1:
         raise InvalidValue(
-            "plot", plot, f"can show one audit, not {len(checks)}", "use --only with a whole name"
+            "plot", plot, f"can show one audit, not {len(checks)}", "name one with --only =NAME"
         )
     start = time.perf_counter()
     with stages(Console(stderr=True, force_terminal=None if bar else False)) as work:
@@ -163,20 +166,21 @@ def _checked_samples(text: str) -> int:
 
 
 def _chosen(checks: list[Check], only: tuple[str, ...]) -> list[Check]:
-    """The checks whose name or kind holds one of the words; a name given whole is that check alone."""
+    """The checks whose name or kind holds one of the words; `=NAME` is the check of that name alone."""
     if not only:
         return checks
-    names = {check.name for check in checks}
 
     def meant(word: str, check: Check) -> bool:
-        if word in names:
-            return word == check.name
+        if word.startswith("="):
+            return word[1:].lower() == check.name.lower()
         return word.lower() in check.name.lower() or word.lower() in check.kind
 
     for word in only:
         if not any(meant(word, check) for check in checks):
-            way_out = f"names are: {'; '.join(sorted(names))}"
-            raise InvalidValue("only", word, "must be part of a check's name, or its kind", way_out)
+            rule = "must be part of a check's name or of its kind, or =NAME for one check"
+            names = "".join(f"\n  {check.name}" for check in checks)
+            way_out = f"the names are{names}\nand the kinds are 'mechanism' and 'planted bug'"
+            raise InvalidValue("only", word, rule, way_out)
     return [check for check in checks if any(meant(word, check) for word in only)]
 
 

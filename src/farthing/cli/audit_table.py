@@ -56,6 +56,7 @@ def json_of(outcomes: Sequence[Outcome], confidence: float, seconds: float) -> d
                 "story": outcome.check.story,
                 "verdict": outcome.verdict,
                 "good": outcome.good,
+                "judged": not outcome.wanting,
                 **outcome.report.to_dict(),
             }
             for outcome in outcomes
@@ -71,10 +72,30 @@ def _summary(outcomes: Sequence[Outcome]) -> str:
         bad = sum(not outcome.good for outcome in ours)
         parts.append(f"{len(ours)} mechanism{'s' * (len(ours) != 1)}: {bad or 'none'} contradicted.")
     if planted:
-        missed = sum(not outcome.good for outcome in planted)
-        caught = "all caught" if not missed else f"{missed} MISSED"
-        parts.append(f"{len(planted)} planted bug{'s' * (len(planted) != 1)}: {caught}.")
+        parts.append(f"{len(planted)} planted bug{'s' * (len(planted) != 1)}: {_self_test(planted)}.")
     return " ".join(parts)
+
+
+def _self_test(planted: Sequence[Outcome]) -> str:
+    """How many were caught, missed, and left without what it takes to see them."""
+    caught = sum(outcome.report.violation for outcome in planted)
+    if caught == len(planted):
+        return "all caught"
+    missed = sum(not outcome.good for outcome in planted)
+    parts = [f"{missed} MISSED"] if missed else []
+    unjudged = [outcome for outcome in planted if outcome.wanting]
+    short = [outcome for outcome in unjudged if outcome.report.samples < outcome.check.samples]
+    if short:
+        cap, most = (
+            max(each) for each in zip(*((o.report.samples, o.check.samples) for o in short), strict=True)
+        )
+        needed = f"up to {most:,}" if len(short) > 1 else f"{most:,}"
+        them = "them" if len(short) > 1 else "it"
+        reason = f"--samples {cap:,} is too few to see {them} ({needed} needed)"
+        parts.append(f"{len(short)} not judged, because {reason}")
+    if len(unjudged) > len(short):
+        parts.append(f"{len(unjudged) - len(short)} not judged, because --confidence asks for too much")
+    return "; ".join([f"{caught or 'none'} caught", *parts])
 
 
 def _table(outcomes: Sequence[Outcome], kind: str, *, wide: bool) -> Any:
@@ -100,7 +121,7 @@ def _table(outcomes: Sequence[Outcome], kind: str, *, wide: bool) -> Any:
             Text(outcome.check.name),
             Text(_claimed(report)),
             Text(shown_down(report.epsilon_lower, 3)),
-            Text(outcome.verdict, style="green" if outcome.good else "bold red"),
+            Text(outcome.verdict, style=_style(outcome)),
         ]
         if not planted:
             cells.append(Text(shown(report.detectable, 3) if math.isfinite(report.detectable) else "-"))
@@ -108,6 +129,12 @@ def _table(outcomes: Sequence[Outcome], kind: str, *, wide: bool) -> Any:
             cells += [Text(f"{report.samples:,}"), Text(shown(report.seconds, 2)), Text(report.event)]
         table.add_row(*cells)
     return table
+
+
+def _style(outcome: Outcome) -> str:
+    if outcome.wanting:
+        return "yellow"
+    return "green" if outcome.good else "bold red"
 
 
 def _claimed(report: AuditReport) -> str:
