@@ -6,12 +6,14 @@ made, so a wrong type never becomes an error that depends on a row.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals
 from farthing.errors import InvalidValue
 
 EXACT_IN_A_DOUBLE = 2**53
+MOST_DIGITS = 38  # of a decimal, on the engines that have a limit
 
 
 def refuse_wrong_type(name: str, kind: Any, domain: Domain, *, text_file: bool) -> None:
@@ -35,6 +37,8 @@ def refuse_wrong_type(name: str, kind: Any, domain: Domain, *, text_file: bool) 
             f"schema[{name!r}]", domain, f"needs a column of {wanted}, and this one holds {kind}",
             "declare what the column holds, or convert it in the source",
         )  # fmt: skip
+    if kind.is_decimal() and kind.scale is not None:
+        _refuse_undecimal(name, kind, domain)
     if kind.is_floating() or kind.is_decimal():
         _refuse_inexact(name, domain, f"a column of type {kind}")
 
@@ -63,6 +67,18 @@ def _holds(kind: Any, domain: Categories) -> tuple[bool, str]:
     if isinstance(first, int):
         return kind.is_numeric() and not kind.is_boolean(), "numbers"
     return kind.is_string(), "text"
+
+
+def _refuse_undecimal(name: str, kind: Any, domain: Domain) -> None:
+    """Refuse bounds that do not fit beside the fraction of a decimal: the engine would fail in a query."""
+    room = max(MOST_DIGITS, kind.precision or 0) - kind.scale
+    ends = (domain.lower, domain.upper) if isinstance(domain, Integers | Reals) else ()
+    numbers = ends or [value for value in getattr(domain, "values", ()) if isinstance(value, int)]
+    if any(math.ceil(abs(number)) >= 10**room for number in numbers):
+        raise InvalidValue(
+            f"schema[{name!r}]", domain, f"must be numbers that fit {kind}, below 10^{room}",
+            "narrow the bounds, or store it with fewer digits after the point",
+        )  # fmt: skip
 
 
 def _refuse_inexact(name: str, domain: Domain, where: str) -> None:

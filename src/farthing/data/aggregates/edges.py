@@ -21,7 +21,7 @@ def equal_edges(name: str, domain: Domain, count: int) -> tuple[Any, ...]:
     >>> equal_edges("age", Integers(0, 110), 4)
     (0, 27, 55, 82, 110)
     """
-    lower, upper = _bounds(name, domain)
+    lower, upper = bounds_of(name, domain)
     if isinstance(count, bool) or not 1 <= count <= MOST_EDGES - 1:
         raise InvalidValue("cells", count, f"must be a whole number from 1 to {MOST_EDGES - 1:,}")
     if isinstance(domain, Dates):
@@ -36,7 +36,7 @@ def equal_edges(name: str, domain: Domain, count: int) -> tuple[Any, ...]:
 
 def checked_edges(name: str, domain: Domain, edges: Sequence[Any]) -> tuple[Any, ...]:
     """Edges that rise and reach from bound to bound; a bound that is not among them is added."""
-    lower, upper = _bounds(name, domain)
+    lower, upper = bounds_of(name, domain)
     found = list(edges)
     fits = int if isinstance(domain, Integers) else type(lower) if isinstance(domain, Dates) else int | float
     if any(isinstance(edge, bool) or not isinstance(edge, fits) for edge in found):
@@ -155,7 +155,8 @@ def _short(number: float) -> str:
     return text.removesuffix(".0")
 
 
-def _bounds(name: str, domain: Domain) -> tuple[Any, Any]:
+def bounds_of(name: str, domain: Domain) -> tuple[Any, Any]:
+    """The two ends of a domain that has them."""
     if not isinstance(domain, Integers | Reals | Dates):
         raise InvalidValue(
             "column", name, "must hold numbers or dates to be cut into cells", "it has categories"

@@ -41,6 +41,8 @@ def on_grid(name: str, grid: float, schema: Schema) -> tuple[int, int, Callable[
             "column", name, "must hold numbers", "count it instead, or derive a number from it"
         )
     # Dividing by a power of two is exact, so the smallest and largest integers are those of the bounds.
+    if not max(abs(domain.lower), abs(domain.upper)) <= LARGEST_TERM * grid:
+        raise _too_fine(name, grid)
     lower, upper = math.floor(domain.lower / grid), math.floor(domain.upper / grid)
     if isinstance(domain, Integers):
         if grid == 1:
@@ -48,7 +50,7 @@ def on_grid(name: str, grid: float, schema: Schema) -> tuple[int, int, Callable[
         if not max(abs(domain.lower), abs(domain.upper)) <= 2**53:
             raise InvalidValue("grid", grid, f"must be 1 for the large whole numbers of {name!r}")
     if not max(abs(lower), abs(upper)) <= LARGEST_TERM:
-        raise InvalidValue("grid", grid, f"is too fine for the bounds of {name!r}", "use a coarser one")
+        raise _too_fine(name, grid)
     return lower, upper, lambda table: (table[name].cast("float64") / literal(grid)).floor().cast("int64")
 
 
@@ -57,3 +59,7 @@ def _zero_or_one(flag: Any) -> Any:
     import ibis
 
     return ibis.cases((flag, 1), (~flag, 0), else_=ibis.null("int64")).cast("int64")
+
+
+def _too_fine(name: str, grid: float) -> InvalidValue:
+    return InvalidValue("grid", grid, f"is too fine for the bounds of {name!r}", "use a coarser one")

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from farthing.data.aggregates.counts import one
-from farthing.data.aggregates.edges import checked_edges, equal_edges, place_of, places
+from farthing.data.aggregates.edges import bounds_of, checked_edges, equal_edges, place_of, places
 from farthing.data.aggregates.shape import Aggregate, Axis, Feature, Names, axis_of, domain_of, names_of
-from farthing.data.schema import Categories, Flags, Schema
+from farthing.data.schema import Categories, Dates, Flags, Schema
+from farthing.errors import InvalidValue
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,11 @@ class OrderCounts(Aggregate):
         domain = domain_of(self.column, schema)
         if isinstance(self.grid, int):
             return equal_edges(self.column, domain, self.grid)
-        lower, upper = domain.lower, domain.upper  # type: ignore[union-attr]
+        lower, upper = bounds_of(self.column, domain)
+        kind = type(lower) if isinstance(domain, Dates) else int | float
+        for point in self.grid:  # NaN is not itself: it would be left out in silence
+            if isinstance(point, bool) or not isinstance(point, kind) or point != point:
+                raise InvalidValue("grid", point, f"must be a value of the kind of column {self.column!r}")
         inside = [point for point in self.grid if lower < point < upper]
         return checked_edges(self.column, domain, (lower, *inside, upper))
 
