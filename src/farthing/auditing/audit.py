@@ -40,10 +40,10 @@ def audit(
 ) -> AuditReport:
     """Try to contradict a privacy claim about `mechanism`, by running it on neighbouring tables.
 
-    An eighth of the samples suggests events (tails, likelihood ratios, lowest set bits, keys, exceptions ...), an
-    eighth chooses the most promising one, and the rest, which had no part in the choice, bounds its two rates by
-    Clopper-Pearson. A correct claim is contradicted with probability at most 1 - confidence, whatever the mechanism
-    does, as long as its calls are independent of each other.
+    An eighth of the samples (more of a few) suggests events (tails, likelihood ratios, lowest set bits, keys,
+    exceptions ...), as many choose the most promising one, and the rest, which had no part in the choice, bounds its
+    two rates by Clopper-Pearson. A correct claim is contradicted with probability at most 1 - confidence, whatever the
+    mechanism does, as long as its calls are independent of each other.
 
     - `mechanism`: any function value -> output, or an object with `release`; an exception is an output too.
     - `claim`: epsilon, (epsilon, delta), an event of farthing.privacy, a list of events, a Composition, or None for the
