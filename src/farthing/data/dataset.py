@@ -410,7 +410,9 @@ class Dataset:
             )
         for name, left, right in zip(self.unit, mine.unit_types, theirs.unit_types, strict=True):
             if left != right:  # an engine that casts one to the other may fail at a row
-                raise InvalidValue("unit", name, f"must be {left} in both datasets, not {right}", "convert one")
+                raise InvalidValue(
+                    "unit", name, f"must be {left} in both datasets, not {right}", "convert one"
+                )
         self._refuse_sampled(what)
         other._refuse_sampled(what)
 
