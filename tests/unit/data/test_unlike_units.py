@@ -12,7 +12,7 @@ import pytest
 import farthing as ft
 from farthing.data import Count, Dataset, Sum
 from farthing.data.engines.duckdb import quiet
-from farthing.errors import InvalidValue
+from farthing.errors import EngineError, InvalidValue
 
 
 def people(ids: Any, column: str) -> Dataset:
@@ -58,3 +58,16 @@ def test_width_and_not_null_do_not_keep_tables_apart() -> None:
         found = both.exact({"sum": Sum("a"), "flags": Count(by="f")})
         assert found["sum"] == 4
         assert found["flags"].tolist() == [0, 2]
+
+
+def test_spellings_that_compare_as_equal_are_refused() -> None:
+    """NOCASE bounds "a" and "A" as one unit and samples them as two, which makes a sample larger than is priced."""
+    backend = ibis.duckdb.connect()
+    backend.raw_sql("create table named (id varchar, a integer)")
+    with quiet():
+        people = ft.dataset(backend.table("named"), unit="id", max_rows=1, schema={"a": (0, 10)})
+    backend.raw_sql("set default_collation = 'NOCASE'")
+    with pytest.raises(EngineError, match="RESET default_collation"):
+        people.exact({"rows": Count()})
+    backend.raw_sql("reset default_collation")
+    assert people.exact({"rows": Count()})["rows"] == 0

@@ -57,6 +57,7 @@ class DuckDBEngine:
         """Run and fetch; a HUGEINT comes back as a Python integer."""
         self._refuse_elsewhere()
         with self._turn:
+            self._refuse_collation()
             return list(self.backend.con.execute(sql).fetchall())
 
     def open(self, opening: Callable[[Any], T]) -> T:
@@ -80,6 +81,14 @@ class DuckDBEngine:
             not self.is_here()
         ):  # the threads of DuckDB did not come along, and a query would wait for them for ever
             raise EngineError(self.name, "connection of another process", "make the dataset after the fork")
+
+    def _refuse_collation(self) -> None:
+        """Units that compare as equal must be one: two spellings of one are drawn into a sample twice."""
+        (collation,) = self.backend.con.execute("SELECT current_setting('default_collation')").fetchone()
+        if collation.lower() not in ("", "binary"):
+            raise EngineError(
+                self.name, "default_collation is set", "RESET default_collation on the connection"
+            )
 
     def cancel(self) -> None:
         """Interrupt the running query; DuckDB reacts within about 10 ms."""
