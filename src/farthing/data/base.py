@@ -92,7 +92,7 @@ def based(
         )
     bound = _checked_max_rows(max_rows, units)
     size = None if rows is None else checked_count(rows, "rows")
-    opened_source = opened(source)
+    opened_source = opened(source, list(dict.fromkeys([*units, *declared])))
     kinds = dict(opened_source.table.schema().items())
     for name in declared:
         _refuse_absent(f"schema[{name!r}]", name, opened_source)

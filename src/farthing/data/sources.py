@@ -40,15 +40,15 @@ class Source:
     text_file: bool = False
 
 
-def opened(source: Any) -> Source:
-    """The table that `source` names or holds."""
+def opened(source: Any, names: Sequence[str] = ()) -> Source:
+    """The table that `source` names or holds; of a frame, the columns `names` are enough."""
     if isinstance(source, Source):
         return source
     if isinstance(source, str | os.PathLike) or _is_list_of_paths(source):
         return _files(source)
     if hasattr(source, "op") and hasattr(source, "schema"):
         return _ibis_table(source)
-    return _frame(source)
+    return _frame(_cut(source, list(names)))
 
 
 def header(path: str) -> tuple[list[str], str]:
@@ -225,6 +225,14 @@ def _ibis_table(table: Any) -> Source:
         )  # fmt: skip
     backend = ibis.get_backend(table)
     return Source(operation.name, table, engine_of(backend))
+
+
+def _cut(frame: Any, names: list[str]) -> Any:
+    """The columns of a frame that are used: what stands in the others must not decide whether it is refused."""
+    columns = getattr(frame, "column_names", getattr(frame, "columns", ()))
+    if not names or not all(name in columns for name in names):
+        return frame
+    return frame.select(names) if hasattr(frame, "select") else frame[names]
 
 
 def _is_in_memory(source: Any) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import decimal
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import ibis
 import pandas
+import polars
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -115,5 +117,21 @@ def test_a_frame_that_does_not_convert_shows_no_cell(cells: list[Any], wrapped: 
 def test_a_type_that_the_engine_has_not_is_refused_in_our_words() -> None:
     wide = pyarrow.array([decimal.Decimal(7)], pyarrow.decimal256(60, 2))
     with pytest.raises(FarthingError, match="a type that DuckDB cannot hold") as caught:
-        ft.dataset(pyarrow.table({"a": [1], "b": wide}), schema={"a": (0, 10)})
+        ft.dataset(pyarrow.table({"a": [1], "b": wide}), schema={"a": (0, 10), "b": (0, 10)})
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_columns_that_nobody_declared_decide_nothing(kind: str) -> None:
+    wide = pyarrow.array([decimal.Decimal(7)], pyarrow.decimal256(60, 2))
+    frames: dict[str, Callable[[], Any]] = {
+        "pandas": lambda: pandas.DataFrame(
+            {"id": [1, 2], "a": [3, 4], "b": pandas.Series([1.5, SECRET], dtype=object)}
+        ),
+        "polars": lambda: polars.DataFrame(
+            {"id": [1], "a": [7], "b": polars.Series([object()], dtype=polars.Object)}
+        ),
+        "arrow": lambda: pyarrow.table({"id": [1], "a": [7], "b": wide, "A": [9]}),
+    }
+    people = ft.dataset(frames[kind](), unit="id", max_rows=1, schema={"a": (0, 10)})
+    assert people.exact({"sum": Sum("a")})["sum"] == 7
