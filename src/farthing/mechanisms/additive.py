@@ -82,7 +82,11 @@ class _Additive(Mechanism):
         else:
             steps = Grid(self.grid).steps(checked_reals(value))
         if steps.size != self.cells:
-            raise InvalidData("value", f"must hold exactly {self.cells} numbers", "say how many with cells=")
+            raise InvalidData(
+                "value",
+                f"must hold exactly {self.cells} number{'s' * (self.cells > 1)}",
+                "say how many with cells=",
+            )
         return steps
 
     def _with_noise(self, value: Any, draw: Any) -> Any:
@@ -297,13 +301,12 @@ def _check_shape(mechanism: DiscreteLaplace | DiscreteGaussian, name: str) -> No
         raise InvalidValue("cells", mechanism.cells, "must be a whole number from 1 to 2^40")
     object.__setattr__(mechanism, "cells", cells)
     if not mechanism._sensitivity_steps <= 2**53:
-        raise InvalidValue(
-            "grid", mechanism.grid, f"makes the {name} exceed 2^53 steps", "use a coarser grid"
-        )
+        raise InvalidValue(name, sensitivity, "must not exceed 2^53 steps", "use a coarser grid")
     if not mechanism._width_squared <= LARGEST_SCALE**2:
+        parameter = "epsilon" if isinstance(mechanism, DiscreteLaplace) else "noise_multiplier"
         raise InvalidValue(
-            "grid",
-            mechanism.grid,
+            parameter,
+            getattr(mechanism, parameter),
             "makes the noise wider than 2^56 steps",
-            "use a coarser grid or less noise",
+            "use less noise or a coarser grid",
         )

@@ -40,7 +40,10 @@ def vector_event(sigma_squared: Fraction, l2_steps: float, cells: int) -> Event:
     Direction: multiplier rounded down, leak rounded up; refused when the leak would exceed 2^-60.
     Checked by: tests/theorems/test_vector_gaussian.py
     """
-    way_out = "use a finer grid=, so that the noise spreads over more steps, or more noise"
+    finer = 2
+    while sigma_squared * finer**2 < 900:  # from 30 steps on the event costs half a percent
+        finer *= 2
+    way_out = f"use more noise, or a finer grid=, such as 1/{finer} of the present step"
     if not sigma_squared > 2 * _SMOOTHING:
         raise InvalidValue(
             "sigma in steps",
