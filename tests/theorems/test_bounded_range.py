@@ -75,8 +75,8 @@ def test_it_is_never_dearer_than_any_mechanism_of_its_epsilon() -> None:
 def worst_curve(epsilon: float, x: float) -> mpmath.mpf:
     """The largest divergence at x over all pairs with losses t and t - epsilon, by trying every t."""
     best = mpmath.mpf(max(0.0, -math.expm1(x)))
-    for place in range(801):
-        t = epsilon * place / 800
+    for place in range(2001):
+        t = epsilon * place / 2000
         high = (mpmath.exp(epsilon) - mpmath.exp(t)) / mpmath.expm1(epsilon)  # P-mass of the loss t
         best = max(
             best, sum(p * max(0, -mpmath.expm1(x - u)) for p, u in ((high, t), (1 - high, t - epsilon)))
