@@ -257,3 +257,8 @@ def test_edges_reach_from_bound_to_bound_and_have_names() -> None:
         "2020-01-16 to 2020-01-31",
     )
     assert equal_edges("x", Integers(3, 3), 1) == (3, 3)
+
+
+def test_cells_of_a_category_are_its_own() -> None:
+    with pytest.raises(InvalidValue, match="must be left out: column 'sex' has categories"):
+        PEOPLE.explain(Histogram("sex", cells=5))

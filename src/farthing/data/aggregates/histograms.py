@@ -41,7 +41,10 @@ class Histogram(Aggregate):
     def axes(self, schema: Schema) -> tuple[Axis, ...]:
         """Those of `by`, then the cells of the column."""
         domain = domain_of(self.column, schema)
-        if self.cells is None or isinstance(domain, Categories | Flags):
+        if self.cells is not None and isinstance(domain, Categories | Flags):
+            rule = f"must be left out: column {self.column!r} has categories"
+            raise InvalidValue("cells", self.cells, rule, "they are its cells")
+        if self.cells is None:
             return (*super().axes(schema), axis_of(self.column, schema))
         return (*super().axes(schema), binned_axis(self.column, self.edges(schema), schema))
 
