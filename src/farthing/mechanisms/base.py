@@ -62,14 +62,6 @@ def checked_mechanism_epsilon(value: object, name: str = "epsilon") -> float:
     return number
 
 
-def checked_scale(value: object, name: str = "scale") -> float | Fraction:
-    """A noise scale: finite and above 0; fractions are kept exact."""
-    number: float | Fraction = value if isinstance(value, Fraction) else checked_real(value, name)
-    if not 0 < number < math.inf:
-        raise InvalidValue(name, value, "must be a finite number > 0")
-    return number
-
-
 def rounded_down(value: Fraction) -> float:
     """The largest double at or below `value` (a smaller noise multiplier is charged more)."""
     nearest = float(value)

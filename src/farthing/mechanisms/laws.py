@@ -92,9 +92,6 @@ class DiscreteLaplaceLaw(NoiseLaw):
             gap = -(-1 / arb(_rational(self.scale))).expm1()
             return float((2 * (1 - gap) / gap**2).mid())
 
-    def _ratio(self) -> Any:
-        return (-1 / arb(_rational(self.scale))).exp()
-
     def _mass(self, n: int) -> Any:
         rate = 1 / arb(_rational(self.scale))
         return (-rate * n).exp() * -(-rate).expm1() / (1 + (-rate).exp())

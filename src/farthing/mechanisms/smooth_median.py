@@ -18,6 +18,7 @@ from farthing.mechanisms.base import (
     checked_rows,
 )
 from farthing.mechanisms.exact import Bits
+from farthing.mechanisms.grid import Grid
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.smooth_noise import SmoothNoise
 from farthing.privacy.events import ApproxDP, checked_delta, checked_real
@@ -101,10 +102,7 @@ class SmoothMedian(Mechanism):
         if self.neighbours not in ("add-remove", "replace"):
             raise InvalidValue("neighbours", self.neighbours, "must be 'add-remove' or 'replace'")
         if self.grid is not None:
-            grid = checked_real(self.grid, "grid")
-            if not (0 < grid < math.inf and math.frexp(grid)[0] == 0.5):
-                raise InvalidValue("grid", self.grid, "must be a power of two", "for example 2**-10")
-            object.__setattr__(self, "grid", grid)
+            object.__setattr__(self, "grid", Grid(self.grid).step)
         for name in ("lower", "upper"):
             bound = checked_real(getattr(self, name), name)
             steps = bound / (1 if self.grid is None else self.grid)

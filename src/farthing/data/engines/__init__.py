@@ -64,12 +64,4 @@ def engine_of(backend: Any) -> Engine:
         from farthing.data.engines.spark import SparkEngine
 
         return SparkEngine.around(backend)
-    if name == "postgres":
-        from farthing.data.engines.postgres import PostgresEngine
-
-        return PostgresEngine.around(backend)
-    if name == "pyspark":
-        from farthing.data.engines.spark import SparkEngine
-
-        return SparkEngine.around(backend)
     raise InvalidValue("source", name, f"must be an Ibis table of {', '.join(KNOWN)}", "export it to Parquet")
