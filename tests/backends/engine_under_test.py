@@ -59,8 +59,10 @@ class PostgresUnderTest:
         from farthing.data.engines.postgres import postgres_table
 
         self._owner = psycopg.connect(**address(facts, "owner"), autocommit=True)
-        self._owner.execute("CREATE TABLE IF NOT EXISTS nothing (x integer)")
-        self._backend = postgres_table(url(facts, "reader"), "nothing").get_backend()
+        # A name for each process: "IF NOT EXISTS" does not help two that create at the same moment.
+        nothing = f"nothing_{os.getpid()}"
+        self._owner.execute(f"CREATE TABLE IF NOT EXISTS {nothing} (x integer)")
+        self._backend = postgres_table(url(facts, "reader"), nothing).get_backend()
 
     def load(self, table: pa.Table) -> Any:
         name = _fresh_name()
