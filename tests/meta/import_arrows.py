@@ -24,7 +24,7 @@ ARROWS: dict[str, set[str]] = {
     "ledger": _BASE | {"accounting"},
     "curator": _BASE | {"data", "release", "inference", "adaptive", "ledger"},
     "planner": _BASE | {"release", "accounting"},
-    "study": _BASE | {"planner", "curator", "ledger", "data"},
+    "study": _BASE | {"planner", "curator", "ledger", "data", "release", "inference", "plots"},
     "auditing": _BASE | {"mechanisms", "accounting"},
     "plots": _BASE | {"accounting", "inference"},
     "web": _BASE | {"plots"},
@@ -32,13 +32,14 @@ ARROWS: dict[str, set[str]] = {
 }
 ARROWS["cli"] = {ROOT, *ARROWS}
 # What `import farthing` offers; the rest is imported by its own name.
-ARROWS[ROOT] = _BASE | {"accounting", "mechanisms", "data", "auditing"}
+ARROWS[ROOT] = _BASE | {"accounting", "mechanisms", "data", "auditing", "ledger", "release", "study"}
 
 # Third-party modules that may be imported while farthing is being imported. Everything else waits inside a function,
 # so that `import farthing` stays quick and the optional parts stay optional.
 EAGER = {"numpy", "flint"}
 EAGER_IN_CLI = EAGER | {"click", "rich"}
 LAZY = EAGER_IN_CLI | {"scipy", "altair", "vl_convert", "opendp"}
+LAZY_IN_LEDGER = LAZY | {"sqlalchemy"}
 LAZY_IN_DATA = LAZY | {"ibis", "duckdb", "sqlglot", "pandas", "polars", "pyarrow", "psycopg", "pyspark"}
 
 
@@ -95,7 +96,7 @@ def _third_party_fault(here: str, top: str, *, lazy: bool) -> str | None:
     import sys
 
     if lazy:
-        allowed = LAZY_IN_DATA if here == "data" else LAZY
+        allowed = {"data": LAZY_IN_DATA, "ledger": LAZY_IN_LEDGER, "study": LAZY | {"pandas"}}.get(here, LAZY)
     else:
         allowed = EAGER_IN_CLI if here == "cli" else EAGER
     if top in sys.stdlib_module_names or top in allowed:
