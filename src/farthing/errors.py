@@ -6,7 +6,8 @@
     ├── InvalidExpression (also ValueError)   an expression is not one that farthing can run safely
     ├── EngineError                           a database failed; its own words are kept out, they may quote a row
     ├── MissingExtra      (also ImportError)  a part of farthing whose optional packages are not installed
-    └── BudgetExceeded                        a filter or ledger refused a charge
+    ├── BudgetExceeded                        a filter or ledger refused a charge
+    └── AnswerForfeited                       a request was charged and will never have an answer
 
 Messages state the value, the rule and the way out. They never hold a private row or anything computed
 from one. The same facts are on the exception as fields, so that nobody has to parse text.
@@ -15,6 +16,7 @@ from one. The same facts are on the exception as fields, so that nobody has to p
 from __future__ import annotations
 
 __all__ = [
+    "AnswerForfeited",
     "BudgetExceeded",
     "EngineError",
     "FarthingError",
@@ -121,6 +123,25 @@ class BudgetExceeded(FarthingError):
         self.requested = requested
         self.remaining = remaining
         super().__init__(message)
+
+
+class AnswerForfeited(FarthingError):
+    """A request was charged and will never have an answer: the charge stays, and nothing is drawn twice.
+
+    `reason` says what happened in words that hold nothing of a row.
+
+    >>> print(AnswerForfeited("req-1", "stopped after 30 s"))  # doctest: +NORMALIZE_WHITESPACE
+    request 'req-1' was charged and has no answer: stopped after 30 s; the charge stays.
+    Ask again under a new request id, which is charged anew.
+    """
+
+    def __init__(self, request_id: str, reason: str) -> None:
+        self.request_id = request_id
+        self.reason = reason
+        super().__init__(
+            f"request {_shown(request_id)} was charged and has no answer: {reason}; the charge stays. "
+            "Ask again under a new request id, which is charged anew."
+        )
 
 
 class MissingExtra(FarthingError, ImportError):
