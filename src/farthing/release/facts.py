@@ -1,0 +1,60 @@
+"""The public facts a design is made from: the schema, who is protected, and what the steward expects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from farthing.data import Dataset, Integers, Reals, Schema, Sensitivity
+from farthing.data.aggregates.shape import Aggregate
+from farthing.errors import InvalidValue
+from farthing.privacy.events import checked_real
+from farthing.release.expectations import ColumnModel
+
+ASSUMED_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What may be known before anything is spent. `dataset` is asked for its public face only, never for rows.
+
+    `expected` maps "rows" to a number, the name of a statistic to its expected value (a number, or one for each cell),
+    and the name of a column to (mean, standard deviation) or to a list of public values.
+    """
+
+    dataset: Dataset
+    expected: Mapping[str, Any] = field(default_factory=dict)
+    pure: bool = False  # delta = 0: only noise that is epsilon-DP by itself
+
+    @property
+    def schema(self) -> Schema:
+        """The declared columns."""
+        return self.dataset.schema
+
+    @property
+    def rows_known(self) -> bool:
+        """Whether the number of rows is public or expected, rather than assumed."""
+        return "rows" in self.expected or self.dataset.rows is not None
+
+    @property
+    def rows(self) -> float:
+        """The number of rows to foretell errors with: expected, else public, else assumed."""
+        if "rows" in self.expected:
+            number = checked_real(self.expected["rows"], "expected['rows']")
+            if not 1 <= number < 1e15:
+                raise InvalidValue("expected['rows']", number, "must be a number of rows, at least 1")
+            return number
+        return float(self.dataset.rows if self.dataset.rows else ASSUMED_ROWS)
+
+    def column(self, name: str) -> ColumnModel:
+        """The expected distribution of a numeric column; uniform between its bounds when nothing was said."""
+        domain = self.schema[name]
+        if not isinstance(domain, Integers | Reals):
+            raise InvalidValue("column", name, "must be a column of numbers")
+        return ColumnModel.read(name, self.expected.get(name), float(domain.lower), float(domain.upper))
+
+    def sensitivity(self, aggregate: Aggregate, derived: Mapping[str, Any] | None = None) -> Sensitivity:
+        """How far one unit moves an aggregate, over the dataset with further columns derived."""
+        dataset = self.dataset.derive(**derived) if derived else self.dataset
+        return dataset.sensitivity(aggregate)

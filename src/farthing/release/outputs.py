@@ -1,0 +1,59 @@
+"""An output: one statistic as a function of what is measured, with its error before and after."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.inference import Answer, ErrorLaw
+from farthing.release.noise import Noise
+from farthing.release.slots import Integers, Slot
+from farthing.release.statistics import Statistic
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Output(ABC):
+    """What a design promises and computes for one statistic.
+
+    `labels` names the cells, empty for one number; `slots` are the measurements it reads; `reference` is what relative
+    error is relative to, one positive number for each cell.
+    """
+
+    statistic: Statistic
+    labels: tuple[Any, ...]
+    slots: tuple[Slot, ...]
+    reference: Floats
+
+    @property
+    def name(self) -> str:
+        """The statistic's name."""
+        return self.statistic.name
+
+    @property
+    @abstractmethod
+    def coefficients(self) -> Mapping[str, Floats]:
+        """For each slot, the variance of every cell of the output per squared step of noise variance.
+
+        Empty for an output that is not (close to) linear in its measurements; then `variance_curve` is used.
+        """
+
+    def variance_curve(self, epsilon: float) -> Floats:
+        """The variance of every cell when the output's one slot is measured with this epsilon."""
+        raise AssertionError(f"{self.name!r} is linear in its measurements")
+
+    @abstractmethod
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """The law of the error before anything is spent."""
+
+    @abstractmethod
+    def answer(
+        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
+    ) -> Answer:
+        """The statistic from noisy numbers: post-processing only."""

@@ -1,0 +1,90 @@
+"""A slot: one private measurement of a design, whose noise is chosen later by the planner."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.data.aggregates.shape import Aggregate
+from farthing.data.sensitivity import Sensitivity
+from farthing.errors import InvalidValue
+from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
+from farthing.mechanisms.base import Mechanism
+from farthing.mechanisms.laws import NoiseLaw
+from farthing.privacy import Event
+from farthing.release.noise import Kind, Noise
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A vector of whole numbers that an engine adds up, and how far one unit moves it.
+
+    `step` is the size of one whole number in the units of the data. `merge` gives, for every cell of the aggregate,
+    the cell of the slot it is added to before any noise (-1: left out); a row lies in one cell either way, so the
+    sensitivity stays that of the aggregate.
+    """
+
+    name: str
+    aggregate: Aggregate
+    sensitivity: Sensitivity
+    cells: int
+    step: float = 1.0
+    kinds: tuple[Kind, ...] = ("laplace", "gaussian")
+    merge: tuple[int, ...] | None = None
+
+    def mechanism(self, noise: Noise) -> Mechanism:
+        """The mechanism that adds this noise to the slot's numbers."""
+        self._check(noise)
+        if noise.kind == "laplace":
+            return DiscreteLaplace(noise.parameter, l1_sensitivity=self.sensitivity.l1, cells=self.cells)
+        return DiscreteGaussian(noise.parameter, l2_sensitivity=self.sensitivity.l2, cells=self.cells)
+
+    def event(self, noise: Noise) -> Event:
+        """What the accountant prices."""
+        return self.mechanism(noise).event
+
+    def law(self, noise: Noise) -> NoiseLaw:
+        """The exact law of the noise in one cell, in whole steps."""
+        law: NoiseLaw = self.mechanism(noise).law  # type: ignore[attr-defined]
+        return law
+
+    def scale(self, noise: Noise) -> float:
+        """The scale t of exp(-|n| / t) for Laplace noise, sigma for Gaussian noise; in steps."""
+        self._check(noise)
+        if noise.kind == "laplace":
+            return self.sensitivity.l1 / noise.parameter
+        return self.sensitivity.l2 * noise.parameter
+
+    def variance(self, noise: Noise) -> float:
+        """The variance of the noise in one cell, in squared steps."""
+        scale = self.scale(noise)
+        if noise.kind == "laplace":
+            return 0.5 / math.sinh(0.5 / scale) ** 2 if scale > 1e-2 else 0.0
+        # From sigma = 2 on the discrete Gaussian's variance is sigma^2 to 1e-30.
+        return scale**2 if scale >= 2 else self.law(noise).variance
+
+    def measure(self, exact: NDArray[Any], noise: Noise) -> Integers:
+        """The slot's numbers with noise, drawn from the operating system's randomness."""
+        released = self.mechanism(noise).release(self.merged(exact))
+        return np.asarray(released).reshape(-1)
+
+    def merged(self, exact: NDArray[Any]) -> NDArray[Any]:
+        """The aggregate's cells added up into those of the slot; still private."""
+        flat = np.asarray(exact).reshape(-1)
+        if self.merge is None:
+            return flat
+        places = np.asarray(self.merge)
+        totals = np.zeros(self.cells, dtype=flat.dtype)
+        inside = places >= 0
+        np.add.at(totals, places[inside], flat[inside])
+        return totals
+
+    def _check(self, noise: Noise) -> None:
+        if noise.kind not in self.kinds:
+            raise InvalidValue("noise", noise.kind, f"must be {' or '.join(self.kinds)} for {self.name!r}")
