@@ -24,15 +24,21 @@ _making = threading.Lock()
 
 
 def rows_of(engine: Engine, sql: str, progress: Progress | None = None) -> list[tuple[Any, ...]]:
-    """The rows of a query; `progress` hears a share between 0 and 1 now and then.
+    """The rows of a query; `progress` hears a share between 0 and 1 now and then, the last one where nothing is new.
 
-    An interruption of this thread stops the query in the engine before it goes on. Queries on one engine take turns,
-    and the turn is waited for here, so that whoever is interrupted while waiting does not stop the query of another.
+    An interruption of this thread stops the query in the engine before it goes on, and so does a `progress` that
+    raises. Queries on one engine take turns, and the turn is waited for here, so that whoever is interrupted while
+    waiting does not stop the query of another.
     """
     with _making:
         turn = _turns.setdefault(engine, threading.Lock())
-    with turn:
+    while not turn.acquire(timeout=-1 if progress is None else PATIENCE):
+        if progress is not None:
+            progress(0.0)
+    try:
         return _rows_in_turn(engine, sql, progress)
+    finally:
+        turn.release()
 
 
 def _rows_in_turn(engine: Engine, sql: str, progress: Progress | None) -> list[tuple[Any, ...]]:
@@ -54,10 +60,13 @@ def _rows_in_turn(engine: Engine, sql: str, progress: Progress | None) -> list[t
     worker = threading.Thread(target=work, name="farthing-query", daemon=True)
     worker.start()
     try:
+        heard = 0.0
         while not done.wait(PATIENCE):
-            share = engine.progress() if progress is not None else None
-            if progress is not None and share is not None:
-                progress(min(1.0, max(0.0, share)))
+            if progress is None:
+                continue
+            share = engine.progress()
+            heard = heard if share is None else min(1.0, max(0.0, share))
+            progress(heard)  # also when the engine says nothing: whoever listens may want to stop
     except BaseException:
         engine.cancel()
         while not done.wait(PATIENCE):  # a query that was not running yet did not hear the first call

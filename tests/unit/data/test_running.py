@@ -145,6 +145,59 @@ def test_a_query_waits_for_its_turn_and_runs_after_an_interrupted_one() -> None:
     assert found == ["Enough", 7]
 
 
+class Silent:
+    """An engine that never says how far it is, and works until it is told to stop."""
+
+    name = "postgres"
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        assert self.stopped.wait(60)
+        raise RuntimeError
+
+    def progress(self) -> float | None:
+        return None
+
+    def cancel(self) -> None:
+        self.stopped.set()
+
+
+class _Enough(Exception):
+    pass
+
+
+def _enough(share: float) -> None:
+    raise _Enough
+
+
+def test_whoever_listens_can_stop_an_engine_that_tells_no_progress() -> None:
+    engine = Silent()
+    with pytest.raises(_Enough):
+        rows_of(engine, "SELECT 1", _enough)  # type: ignore[arg-type]
+    assert engine.stopped.is_set()
+
+
+def test_whoever_listens_can_give_up_waiting_for_a_turn() -> None:
+    """The one who gives up does not stop the query that has the turn."""
+    engine = Silent()
+    first_is_running = threading.Event()
+
+    def first() -> None:
+        with pytest.raises(EngineError):
+            rows_of(engine, "SELECT 1", lambda _: first_is_running.set())  # type: ignore[arg-type]
+
+    worker = threading.Thread(target=first)
+    worker.start()
+    assert first_is_running.wait(60)
+    with pytest.raises(_Enough):
+        rows_of(engine, "SELECT 2", _enough)  # type: ignore[arg-type]
+    assert not engine.stopped.is_set()
+    engine.cancel()
+    worker.join()
+
+
 def test_ctrl_c_stops_the_engine_and_not_only_python() -> None:
     """A process that would run for minutes is sent SIGINT; it ends with KeyboardInterrupt and no words of DuckDB."""
     code = f"""
