@@ -7,7 +7,11 @@
     ├── EngineError                           a database failed; its own words are kept out, they may quote a row
     ├── MissingExtra      (also ImportError)  a part of farthing whose optional packages are not installed
     ├── BudgetExceeded                        a filter or ledger refused a charge
-    └── AnswerForfeited                       a request was charged and will never have an answer
+    ├── AnswerForfeited                       a request was charged and will never have an answer
+    └── LedgerError                           the ledger refused; nothing was released
+        ├── LedgerTampered                    the ledger does not verify
+        ├── LedgerUnavailable                 it cannot be read or written now; retry with the same request id
+        └── NotAllowed                        the role may not do this
 
 Messages state the value, the rule and the way out. They never hold a private row or anything computed
 from one. The same facts are on the exception as fields, so that nobody has to parse text.
@@ -23,7 +27,11 @@ __all__ = [
     "InvalidData",
     "InvalidExpression",
     "InvalidValue",
+    "LedgerError",
+    "LedgerTampered",
+    "LedgerUnavailable",
     "MissingExtra",
+    "NotAllowed",
 ]
 
 
@@ -117,11 +125,14 @@ class BudgetExceeded(FarthingError):
     >>> error = BudgetExceeded("epsilon=0.3 exceeds the 0.12 left; lower it.", requested=0.3, remaining=0.12)
     >>> error.requested, error.remaining
     (0.3, 0.12)
+
+    `budget_id` names the budget that refused, where there are several: a dataset, or `dataset/analyst`.
     """
 
-    def __init__(self, message: str, *, requested: object, remaining: object) -> None:
+    def __init__(self, message: str, *, requested: object, remaining: object, budget_id: str = "") -> None:
         self.requested = requested
         self.remaining = remaining
+        self.budget_id = budget_id
         super().__init__(message)
 
 
@@ -142,6 +153,60 @@ class AnswerForfeited(FarthingError):
             f"request {_shown(request_id)} was charged and has no answer: {reason}; the charge stays. "
             "Ask again under a new request id, which is charged anew."
         )
+
+
+class LedgerError(FarthingError):
+    """The ledger refused, and nothing was released: the root of what can go wrong with a ledger itself.
+
+    >>> issubclass(LedgerTampered, LedgerError), issubclass(LedgerUnavailable, LedgerError)
+    (True, True)
+    """
+
+
+class LedgerTampered(LedgerError):
+    """The ledger does not verify: it was edited, cut short, or put back to an older state.
+
+    `sequence` is the first entry that is wrong, where one can be named.
+
+    >>> error = LedgerTampered("entry 7 does not carry the mark it was written with", sequence=7)
+    >>> print(error)
+    entry 7 does not carry the mark it was written with; nothing is charged or released until it verifies.
+    >>> error.sequence
+    7
+    """
+
+    def __init__(self, problem: str, *, sequence: int | None = None) -> None:
+        self.problem = problem
+        self.sequence = sequence
+        super().__init__(f"{problem}; nothing is charged or released until it verifies.")
+
+
+class LedgerUnavailable(LedgerError):
+    """The ledger cannot be read or written now (disk full, locked, read-only, connection lost).
+
+    Nothing was released. A charge whose outcome is unknown is found again by its request id.
+
+    >>> print(LedgerUnavailable("the disk is full", "make room, then retry with the same request id"))
+    ledger unavailable: the disk is full; make room, then retry with the same request id.
+    """
+
+    def __init__(self, reason: str, way_out: str = "retry with the same request id") -> None:
+        self.reason = reason
+        self.way_out = way_out
+        super().__init__(f"ledger unavailable: {reason}; {way_out}.")
+
+
+class NotAllowed(LedgerError):
+    """The role under which the ledger was opened may not do this.
+
+    >>> print(NotAllowed("auditor", "charge", "open the ledger as curator or analyst"))
+    role 'auditor' may not charge; open the ledger as curator or analyst.
+    """
+
+    def __init__(self, role: str, action: str, way_out: str = "ask a curator") -> None:
+        self.role = role
+        self.action = action
+        super().__init__(f"role {role!r} may not {action}; {way_out}.")
 
 
 class MissingExtra(FarthingError, ImportError):
