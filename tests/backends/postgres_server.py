@@ -31,7 +31,7 @@ _SETTINGS = [
     "synchronous_commit=off",
     "full_page_writes=off",
     "shared_buffers=64MB",
-    "max_connections=40",
+    "max_connections=100",
 ]
 
 
@@ -54,14 +54,14 @@ class PostgresServer:
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         self._facts: dict[str, Any] = {}
+        self._port = 0
 
     def start(self) -> dict[str, Any]:
         """Make the cluster, start it, make the roles."""
         programs_at = installed(programs, "postgresql")
-        data, log = self._directory / "data", self._directory / "postgres.log"
+        data = self._directory / "data"
         passwords = {role: secrets.token_hex(12) for role in ("postgres", "owner", "reader")}
-        # PostgreSQL refuses to run as root.
-        account = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
+        account = _account()
         data.mkdir()
         (self._directory / "password").write_text(passwords["postgres"], encoding="utf-8")
         if account:
@@ -74,22 +74,30 @@ class PostgresServer:
         )  # fmt: skip
         if made.returncode:
             raise CannotStart(f"initdb failed: {made.stderr.strip()[-300:]}")
-        port = free_port()
-        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
-        self._process = subprocess.Popen(
-            [programs_at / "postgres", "-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", "", *settings],
-            stdout=log.open("wb"), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-            start_new_session=True, cwd="/", **account,
-        )  # fmt: skip
-        wait_for(
-            lambda: answers(port) and "ready to accept" in log.read_text(), "postgres", 60, self._process
-        )
-        self._run(programs_at, port, passwords)
-        self._facts = {
-            "host": "127.0.0.1", "port": port, "database": DATABASE, "pid": self._process.pid,
+        self._port = free_port()
+        self._launch(programs_at)
+        self._run(programs_at, self._port, passwords)
+        self._facts |= {
+            "host": "127.0.0.1", "port": self._port, "database": DATABASE,
             "passwords": passwords, "directory": str(self._directory),
         }  # fmt: skip
         return self._facts
+
+    def _launch(self, programs_at: Path) -> None:
+        data, log = self._directory / "data", self._directory / "postgres.log"
+        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+        self._process = subprocess.Popen(
+            [programs_at / "postgres", "-D", data, "-p", str(self._port), "-h", "127.0.0.1", "-k", "", *settings],
+            stdout=log.open("wb"), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            start_new_session=True, cwd="/", **_account(),
+        )  # fmt: skip
+        wait_for(
+            lambda: answers(self._port) and "ready to accept" in log.read_text(),
+            "postgres",
+            60,
+            self._process,
+        )
+        self._facts["pid"] = self._process.pid
 
     def _run(self, programs_at: Path, port: int, passwords: dict[str, str]) -> None:
         script = _ROLES.format(database=DATABASE, owner=passwords["owner"], reader=passwords["reader"])
@@ -102,10 +110,18 @@ class PostgresServer:
             raise CannotStart(f"the roles could not be made: {done.stderr.strip()[-300:]}")
 
     def grant(self, wish: str) -> dict[str, Any]:
-        """Nothing can be wished for here."""
+        """A `restart`: stopped at once, as `pg_ctl stop -m immediate` does it, and started again."""
+        if wish == "restart" and self._process is not None:
+            end(self._process, signal.SIGQUIT)
+            self._launch(installed(programs, "postgresql"))
         return self._facts
 
     def stop(self) -> None:
         """Stop at once; the data are going to be removed anyway."""
         if self._process is not None:
             end(self._process, signal.SIGQUIT)
+
+
+def _account() -> dict[str, Any]:
+    """PostgreSQL refuses to run as root."""
+    return {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
