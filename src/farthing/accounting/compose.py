@@ -9,6 +9,7 @@ from typing import Any
 
 from farthing.accounting.charges import check_range, read_charges
 from farthing.accounting.curves import Region, TradeoffFunction, region_of, tradeoff_of
+from farthing.accounting.fine_laplace import enclosed
 from farthing.accounting.losses import ComposedLoss
 from farthing.accounting.pricing import EngineChoice, Pricing
 from farthing.errors import InvalidValue
@@ -66,6 +67,12 @@ class Composition:
         """The engines set up for these charges (made once, then kept)."""
         return Pricing(self.loss)
 
+    @cached_property
+    def _sandwich(self) -> tuple[Pricing, Pricing] | None:
+        """The engines for charges that cost a hair less and a hair more; None where nothing is replaced."""
+        pair = enclosed(self.loss.charges)
+        return None if pair is None else (Pricing(ComposedLoss(pair[0])), Pricing(ComposedLoss(pair[1])))
+
     def epsilon_at(self, delta: float, proof: bool = True) -> Bounds:
         """The least epsilon such that all charges together are (epsilon, delta)-DP.
 
@@ -76,7 +83,13 @@ class Composition:
         >>> compose([(1.0, 1e-5)] * 3).epsilon_at(1e-6)
         Bounds(lower=inf, upper=inf, estimate=inf, proven=True)
         """
-        return self.pricing.epsilon_at(checked_delta(delta), proof)
+        target = checked_delta(delta)
+        if self._sandwich is None:
+            return self.pricing.epsilon_at(target, proof)
+        below, above = self._sandwich
+        upper = above.epsilon_at(target, proof)
+        lower = below.epsilon_at(target, proof).lower if proof else upper.lower
+        return Bounds(min(lower, upper.lower), upper.upper, upper.estimate, upper.proven)
 
     def delta_at(self, epsilon: float, proof: bool = True) -> Bounds:
         """The least delta such that all charges together are (epsilon, delta)-DP.
@@ -84,7 +97,13 @@ class Composition:
         >>> round(compose([1.0]).delta_at(0.0).upper, 12) == round((math.e - 1) / (math.e + 1), 12)
         True
         """
-        return self.pricing.delta_at(checked_epsilon(epsilon), proof)
+        target = checked_epsilon(epsilon)
+        if self._sandwich is None:
+            return self.pricing.delta_at(target, proof)
+        below, above = self._sandwich
+        upper = above.delta_at(target, proof)
+        lower = below.delta_at(target, proof).lower if proof else upper.lower
+        return Bounds(min(lower, upper.lower), upper.upper, upper.estimate, upper.proven)
 
     def plus(self, charges: Any, deltas: Any = None, counts: Any = None) -> Composition:
         """This composition with more charges; the estimate's state is carried over, not rebuilt.
@@ -134,7 +153,7 @@ class Composition:
         >>> round(float(curve(0.0)), 9), float(curve(1.0))
         (1.0, 0.0)
         """
-        return tradeoff_of(self.pricing)
+        return tradeoff_of(self.pricing if self._sandwich is None else self._sandwich[1])
 
     def region(self) -> Region:
         """The region of (P_FA, P_MD) that the composition guarantees: the testing view, as a polygon.
@@ -142,7 +161,7 @@ class Composition:
         >>> compose([1.0]).region().vertices.shape[1]
         2
         """
-        return region_of(self.pricing)
+        return region_of(self.pricing if self._sandwich is None else self._sandwich[1])
 
     def engine_at(self, delta: float) -> EngineChoice:
         """Which engine proves the answer at `delta`, and why it was chosen.
@@ -150,7 +169,8 @@ class Composition:
         >>> compose([0.1], counts=[100]).engine_at(1e-6).name
         'lattice'
         """
-        return self.pricing.engine_at(checked_delta(delta))
+        pricing = self.pricing if self._sandwich is None else self._sandwich[1]
+        return pricing.engine_at(checked_delta(delta))
 
     def explain(self, delta: float = 1e-6) -> str:
         """In words: what is composed, which engine answers at `delta`, and why.

@@ -72,9 +72,9 @@ def renyi_divergence_upper(event: Event, alpha: float) -> Fraction:
         if isinstance(event, Sampled) and 0 < event.probability < 1:
             moment = _sampled_log_moment(event, alpha)
         elif isinstance(event, Sampled):
-            moment = _log_moment(event.event, ball(exact(alpha)) - 1) if event.probability else arb(0)
+            moment = log_moment(event.event, ball(exact(alpha)) - 1) if event.probability else arb(0)
         else:
-            moment = _log_moment(event, ball(exact(alpha)) - 1)
+            moment = log_moment(event, ball(exact(alpha)) - 1)
         upper = upper_fraction(moment / (ball(exact(alpha)) - 1))
     if upper is None:
         raise InvalidValue(
@@ -84,7 +84,7 @@ def renyi_divergence_upper(event: Event, alpha: float) -> Fraction:
     return max(Fraction(0), upper if epsilon is None else min(upper, epsilon))
 
 
-def _log_moment(event: Event, z: Any) -> Any:
+def log_moment(event: Event, z: Any) -> Any:
     """log M(z) of an event that is not sampled, z >= 0, as a ball (an upper bound for the discrete Gaussian)."""
     match event:
         case ApproxDP(epsilon=epsilon) | RandomizedResponse(epsilon=epsilon):
@@ -140,5 +140,5 @@ def _sampled_integer_log_moment(event: Sampled, order: int) -> Any:
     for k in range(1, order + 1):
         weight *= odds * (order - k + 1) / k
         if k >= 2:
-            excess += weight * _log_moment(event.event, arb(k - 1)).expm1()
+            excess += weight * log_moment(event.event, arb(k - 1)).expm1()
     return excess.log1p()
