@@ -8,6 +8,7 @@
     theorem_bars            one comparison, as `farthing compose --plot` draws it
     tradeoff_curve          the f-DP curve of one composition
     audit_region            what an audit estimated, against what was claimed
+    burn_down               a ledger's budget as it is used up
     save                    any chart to SVG, PNG or a self-contained HTML file
 
 Charts need the extra `plots` (`pip install 'farthing[plots]'`); importing this package does not.
@@ -15,6 +16,7 @@ Charts need the extra `plots` (`pip install 'farthing[plots]'`); importing this 
 
 from farthing.plots.audit import audit_region
 from farthing.plots.bars import theorem_bars
+from farthing.plots.burn_down import Moment, burn_down
 from farthing.plots.curves import epsilon_against_delta, epsilon_against_k
 from farthing.plots.gap import dominated_gap, heterogeneous_gap, spread_gap
 from farthing.plots.regions import compare_regions, privacy_regions
@@ -22,7 +24,9 @@ from farthing.plots.saving import save
 from farthing.plots.tradeoff import tradeoff_curve
 
 __all__ = [
+    "Moment",
     "audit_region",
+    "burn_down",
     "compare_regions",
     "dominated_gap",
     "epsilon_against_delta",
