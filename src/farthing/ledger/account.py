@@ -1,0 +1,335 @@
+"""An account: a budget, what was charged to it in whole numbers, and the rule that says whether more fits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from farthing.accounting.filters.prices import Charge, as_event
+from farthing.errors import InvalidValue
+from farthing.ledger.amounts import (
+    budget_in_nano,
+    budget_in_units,
+    delta_down,
+    epsilon_down,
+    epsilon_up,
+)
+from farthing.ledger.orders import NOTHING, Divergences, Order, order_of
+from farthing.ledger.prices import (
+    Price,
+    alone_in_nano,
+    amount_read,
+    black_box_divergences,
+    divergences_of,
+    divergences_read,
+    finite_read,
+    price_in_budget,
+)
+from farthing.privacy import ApproxDP
+from farthing.privacy.events import checked_delta
+
+__all__ = ["Account", "Withheld"]
+
+Withheld = tuple[int, int]
+"""What is set aside: billionths of epsilon and units of delta."""
+
+_NONE: Withheld = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A budget (epsilon, delta) and the sums of what was charged to it, as a frozen value of whole numbers.
+
+    `priced` says what an event costs, `admits` whether that fits, `after` what the account is then. Every charge
+    may depend on all answers before it.
+
+    >>> account = Account.of(epsilon=1.0, delta=1e-9)
+    >>> tenth = account.priced(0.1)
+    >>> for _ in range(10):
+    ...     assert account.admits(tenth)
+    ...     account = account.after(tenth)
+    >>> account.admits(tenth), account.remaining.epsilon, account.spent_upper
+    (False, 0.0, 1.0)
+
+    Statement:
+        Let filters F_1 .. F_m be conditions on the charges of a path that, once broken, stay broken. Let each F_j
+        alone guarantee (epsilon, delta_j)-DP to every adaptive analyst who is stopped before breaking it, and let
+        the delta_j sum to at most delta. Admit a charge when the path after it satisfies at least one F_j. Then all
+        answers together are (epsilon, delta)-DP.
+        Here F_1 is the filter of plain sums at (epsilon, delta/2), and F_2 the Renyi filter at (epsilon, delta/2),
+        half of that slack and half for the charges' own deltas, at an order that is a function of the budget alone.
+        With delta = 0 there is F_1 only.
+        First charge: one that is made before any answer and is (epsilon, delta)-DP by itself may be admitted
+        although both filters refuse it, provided that nothing is admitted after it.
+    Source: this proof. Let S be a set of transcripts, and S_j those of S that satisfy F_j at their end and no
+        filter before it in the list; they split S. On S_j no charge ever broke F_j, so each of its transcripts is as
+        likely as with the analyst who is stopped by F_j: P(S_j) <= e^epsilon Q(S_j) + delta_j. Add up.
+        First charge: nothing was answered when it is made, so which rule it falls under does not depend on the data.
+        Under the last rule it is all there ever is; otherwise the filters decide alone.
+        The two filters are BasicFilter and RenyiFilter of `farthing.accounting.filters`, with their own sources.
+    Assumes: each mechanism keeps its price whatever the answers before it; shares of delta and the order are fixed by
+        the budget; a budget is not raised because of answers (if it is, the deltas of all budgets add up).
+    Direction: prices are rounded up and limits down, to whole numbers; comparisons are exact.
+    Checked by: tests/theorems/test_filters_side_by_side.py
+    """
+
+    epsilon_nano: int
+    delta_units: int
+    count: int = 0
+    sum_nano: int | None = 0
+    sum_units: int = 0
+    leak_units: int = 0
+    divergences: Divergences = NOTHING
+    whole_nano: int | None = None
+    whole_units: int = 0
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float = 0.0) -> Account:
+        """An empty account; the budget is rounded down to whole billionths (delta to 1e-40ths).
+
+        >>> Account.of(0.5)
+        Account(epsilon=0.5, delta=0.0; 0 charges)
+        """
+        return cls(budget_in_nano(epsilon), budget_in_units(delta))
+
+    @property
+    def budget(self) -> ApproxDP:
+        """The whole budget.
+
+        >>> Account.of(1.0, 1e-9).budget
+        ApproxDP(epsilon=1.0, delta=1e-09)
+        """
+        return ApproxDP(epsilon_down(self.epsilon_nano), delta_down(self.delta_units))
+
+    def with_budget(self, epsilon: float, delta: float = 0.0) -> Account:
+        """The same charges under another budget; nothing is read again, because sums are kept at every order.
+
+        >>> full = Account.of(0.1)
+        >>> full = full.after(full.priced(0.1))
+        >>> full.admits(full.priced(0.1)), full.with_budget(0.2).admits(full.priced(0.1))
+        (False, True)
+        """
+        return replace(self, epsilon_nano=budget_in_nano(epsilon), delta_units=budget_in_units(delta))
+
+    def priced(self, charge: Charge, delta: float | None = None) -> Price:
+        """What an event costs here. A `Composed` event is one fixed plan, composed inside by its own curves.
+
+        `delta` is the delta at which it enters the plain sums. Unless told: its own delta when it has a pure epsilon;
+        else, and for a plan that gains by it, the same share of the plain sums' delta as it takes of epsilon.
+
+        >>> from farthing.privacy import GaussianNoise
+        >>> account = Account.of(1.0, 1e-6)
+        >>> account.priced((0.25, 1e-9)).delta_units == 10**31
+        True
+        >>> account.priced(GaussianNoise(40.0)).epsilon_nano < account.priced(GaussianNoise(40.0), 1e-12).epsilon_nano
+        True
+        """
+        event = as_event(charge)
+        wanted = None if delta is None else checked_delta(delta)
+        price = price_in_budget(event, wanted, self.epsilon_nano, self._plain_units)
+        if self.count or self.after(price)._fits():
+            return price
+        return replace(price, alone_nano=alone_in_nano(event, self.delta_units), alone_units=self.delta_units)
+
+    def admits(self, price: Price, withheld: Withheld = _NONE) -> bool:
+        """Whether a charge fits; with `withheld`, whether a charge of that size would still fit after it.
+
+        >>> account = Account.of(1.0)
+        >>> price = account.priced(0.6)
+        >>> account.admits(price), account.admits(price, withheld=(500_000_000, 0))
+        (True, False)
+        """
+        after = self.after(price)
+        if withheld != _NONE:
+            return after.after(_withheld_price(withheld))._fits()
+        return after._fits() or (not self.count and after._whole_fits())
+
+    def after(self, price: Price) -> Account:
+        """The account with this charge in it, whether it fits or not.
+
+        >>> account = Account.of(1.0)
+        >>> account.after(account.priced(0.25)).sum_nano
+        250000000
+        """
+        first = not self.count
+        return Account(
+            self.epsilon_nano,
+            self.delta_units,
+            self.count + 1,
+            _plus(self.sum_nano, price.epsilon_nano),
+            self.sum_units + price.delta_units,
+            self.leak_units + price.leak_units,
+            tuple(map(_plus, self.divergences, price.divergences)),
+            price.alone_nano if first else None,
+            price.alone_units if first else 0,
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the first charge was admitted by its own curve and took the whole budget.
+
+        >>> account = Account.of(1.0, 1e-6)
+        >>> account.after(account.priced((1.0, 1e-6))).is_whole
+        True
+        """
+        return self._whole_fits() and not self._fits()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The state as whole numbers, ready for JSON; -1 is infinite."""
+        data = {name: getattr(self, name) for name in self.__slots__}
+        return {
+            name: [*map(_written, v)] if name == "divergences" else _written(v) for name, v in data.items()
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Account:
+        """The account that `to_dict` wrote; anything else is refused.
+
+        >>> account = Account.of(1.0, 1e-9)
+        >>> Account.from_dict(account.to_dict()) == account
+        True
+        """
+        if set(data) != set(cls.__slots__):
+            raise InvalidValue("account", sorted(data), f"must have the keys {', '.join(cls.__slots__)}")
+        return cls(
+            finite_read(data["epsilon_nano"], "epsilon_nano"),
+            finite_read(data["delta_units"], "delta_units"),
+            finite_read(data["count"], "count"),
+            amount_read(data["sum_nano"], "sum_nano", infinite=True),
+            finite_read(data["sum_units"], "sum_units"),
+            finite_read(data["leak_units"], "leak_units"),
+            divergences_read(data["divergences"]),
+            amount_read(data["whole_nano"], "whole_nano", infinite=True),
+            finite_read(data["whole_units"], "whole_units"),
+        )
+
+    @property
+    def remaining(self) -> ApproxDP:
+        """The largest (epsilon, delta)-DP charge that would still be admitted, rounded down.
+
+        >>> account = Account.of(1.0, 1e-9)
+        >>> account.remaining
+        ApproxDP(epsilon=1.0, delta=1e-09)
+        >>> account = account.after(account.priced(0.3))
+        >>> account.remaining
+        ApproxDP(epsilon=0.7, delta=5e-10)
+        """
+        return self.remaining_beside(_NONE)
+
+    def remaining_beside(self, withheld: Withheld) -> ApproxDP:
+        """The largest (epsilon, delta)-DP charge that would be admitted with something set aside.
+
+        >>> Account.of(1.0).remaining_beside((250_000_000, 0))
+        ApproxDP(epsilon=0.75, delta=0.0)
+        """
+        if withheld == _NONE and not self.count:
+            return self.budget
+        state = self if withheld == _NONE else self.after(_withheld_price(withheld))
+        plain = 0, 0
+        if state.sum_nano is not None:
+            plain = state.epsilon_nano - state.sum_nano, state._plain_units - state.sum_units
+        renyi = state._renyi_left()
+        nano, units = max((left for left in (plain, renyi) if min(left) >= 0), default=(0, 0))
+        return ApproxDP(epsilon_down(nano), delta_down(units))
+
+    @property
+    def spent_upper(self) -> float:
+        """The least epsilon such that a budget (epsilon, delta) would have admitted the same charges.
+
+        It is a reading of the account, not a licence to stop and claim less: what is guaranteed is the budget.
+
+        >>> account = Account.of(1.0, 1e-9)
+        >>> account.after(account.priced(0.3)).spent_upper
+        0.3
+        """
+        if not self.count:
+            return 0.0
+        known = [self.sum_nano] if self.sum_nano is not None and self.sum_units <= self._plain_units else []
+        if self.whole_nano is not None and self.whole_units <= self.delta_units and self.count == 1:
+            known.append(self.whole_nano)
+        known += self._renyi_reading()
+        return epsilon_up(min(known)) if known else math.inf
+
+    def __repr__(self) -> str:
+        noun = "charge" if self.count == 1 else "charges"
+        budget = self.budget
+        return f"Account(epsilon={budget.epsilon!r}, delta={budget.delta!r}; {self.count} {noun})"
+
+    @property
+    def _plain_units(self) -> int:
+        return self.delta_units // 2
+
+    @property
+    def _slack_units(self) -> int:
+        return self.delta_units // 4  # and as much again for the charges' own deltas
+
+    @property
+    def _order(self) -> Order | None:
+        return order_of(self.epsilon_nano, self._slack_units) if self._slack_units else None
+
+    def _fits(self) -> bool:
+        """Whether one of the filters side by side holds."""
+        return self._plain_fits() or self._renyi_fits()
+
+    def _plain_fits(self) -> bool:
+        return (
+            self.sum_nano is not None
+            and self.sum_nano <= self.epsilon_nano
+            and self.sum_units <= self._plain_units
+        )
+
+    def _renyi_fits(self) -> bool:
+        order = self._order
+        return order is not None and self.leak_units <= self._slack_units and order.holds(self.divergences)
+
+    def _whole_fits(self) -> bool:
+        """Whether the only charge fits by its own curve."""
+        fits = self.whole_nano is not None and self.whole_nano <= self.epsilon_nano
+        return fits and self.count == 1 and self.whole_units <= self.delta_units
+
+    def _renyi_left(self) -> tuple[int, int]:
+        """The largest black-box charge that the Renyi filter admits (billionths, units); negative if none."""
+        if not self._renyi_fits():
+            return -1, -1
+        order, low, high = self._order, 0, 2 * self.epsilon_nano + 1
+        assert order is not None
+        while high - low > 1:
+            middle = (low + high) // 2
+            if order.holds(tuple(map(_plus, self.divergences, black_box_divergences(middle, order)))):
+                low = middle
+            else:
+                high = middle
+        return low, self._slack_units - self.leak_units
+
+    def _renyi_reading(self) -> list[int]:
+        """The least epsilon at which the Renyi filter holds, if there is one."""
+        low, high = 0, self.epsilon_nano
+        while high <= 2**60 and not replace(self, epsilon_nano=high)._renyi_fits():
+            low, high = high, 2 * high + 1
+        if high > 2**60:
+            return []
+        while high - low > 1:
+            middle = (low + high) // 2
+            if replace(self, epsilon_nano=middle)._renyi_fits():
+                high = middle
+            else:
+                low = middle
+        return [high]
+
+
+def _plus(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+def _written(amount: int | None) -> int:
+    return -1 if amount is None else amount
+
+
+@lru_cache(maxsize=256)
+def _withheld_price(withheld: Withheld) -> Price:
+    """A black-box charge of what is set aside."""
+    nano, units = withheld
+    return Price(nano, units, units, divergences_of(ApproxDP(epsilon_up(nano))))
