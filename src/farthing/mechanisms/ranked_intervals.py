@@ -14,16 +14,29 @@ from farthing.mechanisms.weighted_choice import Group, choose_label
 def drawn_point(
     keys: NDArray[np.int64], first: int, last: int, probability: Fraction, rate: Fraction, bits: Bits
 ) -> int:
+    """The same as `drawn_point_of_counts`, from one key for each row; they lie in first .. last."""
+    distinct, counts = np.unique(keys, return_counts=True)
+    return drawn_point_of_counts(distinct, counts, first, last, probability, rate, bits)
+
+
+def drawn_point_of_counts(
+    distinct: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    first: int,
+    last: int,
+    probability: Fraction,
+    rate: Fraction,
+    bits: Bits,
+) -> int:
     """A point y of first .. last, drawn with probability exactly proportional to exp(-rate * loss(y)).
 
-    `keys` are sorted and lie in first .. last. With n keys, loss(y) is the distance, in rows, from probability * n to
-    the ranks that y holds, which run from #{keys < y} to #{keys <= y}. It is constant on each distinct key and on each
-    stretch between two of them, so only those are weighed. Some y has loss 0: the ranks of first .. last cover 0 .. n
-    without a hole.
+    `distinct` are the points that hold rows, rising, inside first .. last, and `counts` how many each of them holds.
+    With n rows, loss(y) is the distance, in rows, from probability * n to the ranks that y holds, which run from the
+    rows below y to those at or below y. It is constant on each distinct point and on each stretch between two of them,
+    so only those are weighed. Some y has loss 0: the ranks of first .. last cover 0 .. n without a hole.
     """
-    distinct, counts = np.unique(keys, return_counts=True)
-    ranks = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])  # ranks[i] keys lie below distinct[i]
-    a, b, n = probability.numerator, probability.denominator, len(keys)
+    ranks = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])  # ranks[i] rows lie below distinct[i]
+    a, b, n = probability.numerator, probability.denominator, int(ranks[-1])
     target = a * n  # all losses are in units of 1 / b rows, so that they are whole numbers
     widths: dict[int, int] = {}
 
