@@ -1,0 +1,140 @@
+"""How many rows are expected in which cells: from what the steward expects, else evenly and independently."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.data.schema import Categories, Dates, Domain, Flags, Integers
+from farthing.errors import InvalidValue
+from farthing.release.counting.pieces import PieceAxis
+from farthing.release.counting.questions import Question, question_of
+from farthing.release.counting.refinement import Refinement, refinement_of
+from farthing.release.expectations import ColumnModel
+from farthing.release.facts import ASSUMED_ROWS, Facts
+from farthing.release.statistic import Statistic
+
+Floats = NDArray[np.float64]
+
+
+def expected_rows(facts: Facts, where: Any = None, by: Sequence[str] = ()) -> Floats:
+    """The expected number of rows in every cell of `by` among rows where the predicate holds; one number without `by`.
+
+    Taken from `facts.expected` where a count of that name is given, else from the expected columns, as if they were
+    independent of each other.
+    """
+    question = question_of(Statistic("count", where=where, by=tuple(by)), facts.schema)
+    return expected_counts(facts, question)
+
+
+def expected_counts(facts: Facts, question: Question) -> Floats:
+    """The expected number of rows in every cell of a question."""
+    given = facts.expected.get(question.statistic.name)
+    if given is not None and question.statistic.kind != "cdf":
+        return checked_expectation(question.statistic.name, given, question.cells)
+    found = refinement_of([question])
+    if found is None:  # more conditions than can be laid out: nothing better is known
+        return np.full(question.cells, facts.rows / (2 * question.cells))
+    places = found.members[0]
+    return _added_up(places, facts.rows * refined_shares(facts, found), question.cells)
+
+
+def refined_shares(facts: Facts, refinement: Refinement) -> Floats:
+    """The expected share of rows in every refined cell."""
+    shares = np.ones(1)
+    for piece in refinement.pieces:
+        shares = (shares[:, None] * piece_shares(facts, piece.axis)[None, :]).reshape(-1)
+    inside = refinement.merge >= 0
+    return _added_up(refinement.merge[inside], shares[inside], refinement.cells)
+
+
+def checked_expectation(name: str, given: Any, cells: int) -> Floats:
+    """An expected value for each cell, from one number or a list of as many."""
+    try:
+        values = np.asarray(given, dtype=float).reshape(-1)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if len(values) == 1:
+        values = np.repeat(values, cells)
+    if len(values) != cells or not (np.isfinite(values) & (values >= 0)).all():
+        raise InvalidValue(
+            f"expected[{name!r}]", given, f"must be a number >= 0, or a list of {cells:,}, one for each cell"
+        )
+    return values
+
+
+def piece_shares(facts: Facts, axis: PieceAxis) -> Floats:
+    """The expected share of rows in every piece of a column; none are expected to miss it."""
+    if axis.form == "condition":
+        return np.array([0.5, 0.5, 0.0])
+    domain = facts.schema[axis.source]
+    if axis.form == "values":
+        raw = _value_shares(facts, axis.source, domain, axis.raw)
+    else:
+        below = [_share_below(facts, axis.source, domain, value, after) for value, after in axis.raw]
+        raw = np.diff(np.array([0.0, *below, 1.0]))
+    return _added_up(np.asarray(axis.codes), raw, axis.size)
+
+
+def _value_shares(facts: Facts, name: str, domain: Domain, values: Sequence[Any]) -> Floats:
+    if isinstance(domain, Categories | Flags):
+        return category_shares(facts, name, values)
+    below = [_share_below(facts, name, domain, value, 0) for value in values]
+    return np.diff(np.array([*below, 1.0]))
+
+
+def category_shares(facts: Facts, name: str, values: Sequence[Any]) -> Floats:
+    """The expected share of every category: from weights or public values, else all alike."""
+    given = facts.expected.get(name)
+    if given is None:
+        return np.full(len(values), 1.0 / len(values))
+    rule = "must map categories to shares, or be a list of public values"
+    if isinstance(given, Mapping):
+        weights = np.array([given.get(value, 0) for value in values], dtype=float)
+        strange = [value for value in given if value not in values]
+    elif isinstance(given, list):
+        weights = np.array([given.count(value) for value in values], dtype=float)
+        strange = []
+    else:
+        raise InvalidValue(f"expected[{name!r}]", given, rule)
+    if strange:
+        raise InvalidValue(
+            f"expected[{name!r}]", strange[0], "must be a category", f"they are {list(values[:8])}"
+        )
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise InvalidValue(f"expected[{name!r}]", given, rule)
+    return np.asarray(weights / weights.sum())
+
+
+def _share_below(facts: Facts, name: str, domain: Domain, value: Any, after: int) -> float:
+    if isinstance(domain, Dates):
+        span: datetime.timedelta = domain.upper - domain.lower
+        return float((value - domain.lower).days / (span.days + 1))
+    model: ColumnModel = facts.column(name)
+    if not isinstance(domain, Integers):
+        return float(model.share_below(value))
+    if model.assumed:  # whole numbers, all alike
+        return float((value - domain.lower) / (domain.upper - domain.lower + 1))
+    return float(model.share_below(value - 0.5))
+
+
+def assumptions_of(facts: Facts, columns: Sequence[str]) -> tuple[str, ...]:
+    """What was taken for granted about rows and columns, in words."""
+    found = []
+    if not facts.rows_known:
+        found.append(f"the table is taken to have {ASSUMED_ROWS:,} rows; say expected={{'rows': ...}}")
+    for name in columns:
+        if name in facts.expected:
+            continue
+        domain = facts.schema[name]
+        how = "all categories alike" if isinstance(domain, Categories | Flags) else "even between its bounds"
+        found.append(f"{name} is taken to be spread {how}; say expected={{{name!r}: ...}}")
+    return tuple(found)
+
+
+def _added_up(places: NDArray[np.int64], amounts: Floats, cells: int) -> Floats:
+    return np.bincount(places, weights=amounts, minlength=cells).astype(np.float64)
