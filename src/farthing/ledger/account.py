@@ -62,6 +62,8 @@ class Account:
         Here F_1 is the filter of plain sums at (epsilon, delta/2), and F_2 the Renyi filter at (epsilon, delta/2),
         half of that slack and half for the charges' own deltas, at an order that is a function of the budget alone.
         With delta = 0 there is F_1 only.
+        Budgets may be raised or lowered at any time and for any reason, answers included: if every budget that could
+        have been in force is at most (epsilon, delta), all answers together are (epsilon, delta)-DP.
         First charge: one that is made before any answer and is (epsilon, delta)-DP by itself may be admitted
         although both filters refuse it, provided that nothing is admitted after it.
     Source: this proof. Let S be a set of transcripts, and S_j those of S that satisfy F_j at their end and no
@@ -69,9 +71,11 @@ class Account:
         likely as with the analyst who is stopped by F_j: P(S_j) <= e^epsilon Q(S_j) + delta_j. Add up.
         First charge: nothing was answered when it is made, so which rule it falls under does not depend on the data.
         Under the last rule it is all there ever is; otherwise the filters decide alone.
+        Budgets: what F_j admits under a budget it admits under a larger one (`order_of` says why), so every path ends
+        with some F_j of the largest budget unbroken.
         The two filters are BasicFilter and RenyiFilter of `farthing.accounting.filters`, with their own sources.
     Assumes: each mechanism keeps its price whatever the answers before it; shares of delta and the order are fixed by
-        the budget; a budget is not raised because of answers (if it is, the deltas of all budgets add up).
+        the budget.
     Direction: prices are rounded up and limits down, to whole numbers; comparisons are exact.
     Checked by: tests/theorems/test_filters_side_by_side.py
     """

@@ -86,7 +86,7 @@ def order_of(epsilon_nano: int, slack_units: int) -> Order:
 
     A larger budget thus has a larger limit and a smaller order, and divergences fall with the order: whatever a budget
     admitted, a larger one admits. (An order that was merely the nearest of a list would break this, and with it the
-    guarantee of a budget that is raised.) Outside the list the nearest end is used, with what it leaves.
+    guarantee of budgets that are raised.) Outside the list the nearest end is used, with what it leaves.
 
     >>> order_of(1_000_000_000, 10**31 // 4)
     Order(excess=9546, limit=531250000)
