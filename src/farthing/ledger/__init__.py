@@ -1,1 +1,20 @@
-"""Append-only charges, budgets, recovery: what was spent, kept so that nobody can overdraw it."""
+"""Append-only charges, budgets, recovery: what was spent, kept so that nobody can overdraw it.
+
+open_ledger   open or make a ledger: a file, or a PostgreSQL server
+Ledger        register, charge, release, budget, entries, verify
+Budget        how a budget stands
+Charge        a durable charge, made before anything is computed
+Entry         one line of the ledger
+Stored        what is known of a request: charge, state, answer
+Receipt       proof that an entry was in the ledger
+Verification  whether the ledger is the one that was written
+"""
+
+from farthing.ledger.budgets import Budget
+from farthing.ledger.entries import Charge, Entry, Stored
+from farthing.ledger.ledger import Ledger
+from farthing.ledger.opening import open_ledger
+from farthing.ledger.receipts import Receipt
+from farthing.ledger.verification import Verification
+
+__all__ = ["Budget", "Charge", "Entry", "Ledger", "Receipt", "Stored", "Verification", "open_ledger"]

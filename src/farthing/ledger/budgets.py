@@ -1,0 +1,58 @@
+"""What a budget is, and how much of it is left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from farthing.accounting import compose
+from farthing.errors import FarthingError
+from farthing.numerics import Bounds
+from farthing.privacy.events import ApproxDP, Event
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A budget as it stands: the account's reading, what waits for answers, what is set aside, what would still fit.
+
+    `remaining` is the largest (epsilon, delta) charge that would be admitted now. `reserved` is the part of what is
+    spent whose answer has not been given yet, in plain sums; it counts as spent. `withheld` is set aside by reserves.
+
+    >>> budget = Budget("census", "", ApproxDP(1.0), 0.3, 0.0, {}, ApproxDP(0.7), 3, "person", lambda: [ApproxDP(0.3)])
+    >>> budget.spent.upper, budget.spent.lower > 0.299
+    (0.3, True)
+    """
+
+    dataset: str
+    analyst: str
+    total: ApproxDP
+    spent_upper: float
+    reserved: float
+    withheld: dict[str, ApproxDP]
+    remaining: ApproxDP
+    count: int
+    unit: str = ""
+    _events: Callable[[], Iterable[Event]] = field(default=lambda: (), repr=False, compare=False)
+
+    @cached_property
+    def spent(self) -> Bounds:
+        """The account's reading above, and below it the optimum for the same events had they been fixed in advance.
+
+        The lower bound reads all charges again, so it is worked out when asked for.
+        """
+        if not self.count:
+            return Bounds(0.0, self.spent_upper)
+        return Bounds(
+            min(_optimum_lower(self._events(), self.total.delta), self.spent_upper), self.spent_upper
+        )
+
+
+def _optimum_lower(events: Iterable[Event], delta: float) -> float:
+    counts = Counter(events)
+    try:
+        bounds = compose(list(counts), counts=list(counts.values())).epsilon_at(delta)
+    except FarthingError:  # too much for any engine to price; 0 is still a lower bound
+        return 0.0
+    return bounds.lower if bounds.lower >= 0 else 0.0

@@ -1,0 +1,89 @@
+"""What a ledger holds and hands out: entries, charges, and the stored outcome of a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from farthing.privacy.events import Event
+
+if TYPE_CHECKING:
+    from farthing.ledger.receipts import Receipt
+
+KINDS = (
+    "created", "dataset", "budget", "grant", "reserve", "charge", "released", "forfeited", "refused",
+)  # fmt: skip
+RESERVED, RELEASED, FORFEITED = "reserved", "released", "forfeited"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the ledger: never changed, never removed, signed together with the line before it.
+
+    Order is `sequence`. `time_ns` is what the writer's clock showed, for people; nothing depends on it.
+
+    >>> entry = Entry(1, "created", "", "", "ada", "curator", 0, "", {}, "0" * 64, "ab" * 32)
+    >>> entry.when.year, entry.kind
+    (1970, 'created')
+    """
+
+    sequence: int
+    kind: str
+    dataset: str
+    analyst: str
+    actor: str
+    role: str
+    time_ns: int
+    request_id: str
+    body: dict[str, Any]
+    previous: str
+    mac: str
+
+    @property
+    def when(self) -> datetime:
+        """The writer's clock, in UTC."""
+        return datetime.fromtimestamp(self.time_ns // 10**9, UTC)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as JSON-ready data."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A durable charge: it counts as spent from this moment on, whatever happens next.
+
+    `epsilon` and `delta` are its point in the plain sums, rounded up. `repeated` says that the request id had been
+    charged before: nothing was charged now, and `state` says how far the earlier attempt came.
+
+    >>> from farthing.privacy import ApproxDP
+    >>> Charge("l", "census", "", "r-1", 3, ApproxDP(0.1), 0.1, 0.0, "reserved", False, "ab").request_id
+    'r-1'
+    """
+
+    ledger: str
+    dataset: str
+    analyst: str
+    request_id: str
+    sequence: int
+    event: Event
+    epsilon: float
+    delta: float
+    state: str
+    repeated: bool
+    mac: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the ledger knows of a request: the charge, its state, the answer if there is one, the receipt.
+
+    >>> Stored.__slots__
+    ('charge', 'state', 'answer', 'receipt')
+    """
+
+    charge: Charge
+    state: str
+    answer: str | None
+    receipt: Receipt

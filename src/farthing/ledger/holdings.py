@@ -1,0 +1,121 @@
+"""One row of accounts: a budget's account, what is set aside from it, and what waits for an answer.
+
+These are pure values. A charge and its replay in a verification go through the same functions, so they cannot differ.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from farthing.errors import InvalidValue
+from farthing.ledger.account import Account
+from farthing.ledger.chain import canonical, fingerprint
+from farthing.ledger.prices import Price
+
+
+@dataclass(frozen=True)
+class Holding:
+    """The state of a dataset's budget, or of one analyst's grant in it.
+
+    >>> from farthing.ledger.account import Account
+    >>> holding = Holding(Account.of(1.0, 0.0)).with_reserve("census day", 200_000_000, 0)
+    >>> Holding.of_text(holding.text()) == holding, holding.withheld()
+    (True, (200000000, 0))
+    """
+
+    account: Account
+    reserves: dict[str, tuple[int, int]] = field(default_factory=dict)
+    waiting: int = 0
+    waiting_nano: int = 0
+    unit: str = ""
+
+    def text(self) -> str:
+        """The state in its one spelling: whole numbers, names and nothing else."""
+        return canonical(
+            {
+                "account": self.account.to_dict(),
+                "reserves": {name: list(amounts) for name, amounts in self.reserves.items()},
+                "waiting": self.waiting,
+                "waiting_nano": self.waiting_nano,
+                "unit": self.unit,
+            }
+        )
+
+    @classmethod
+    def of_text(cls, text: str) -> Holding:
+        """The state that `text` wrote."""
+        data = json.loads(text)
+        return cls(
+            Account.from_dict(data["account"]),
+            {str(name): (int(nano), int(units)) for name, (nano, units) in data["reserves"].items()},
+            int(data["waiting"]),
+            int(data["waiting_nano"]),
+            str(data["unit"]),
+        )
+
+    def withheld(self, *, but: str = "") -> tuple[int, int]:
+        """What reserves set aside, all together or all but one."""
+        kept = [amounts for name, amounts in self.reserves.items() if name != but]
+        return sum(nano for nano, _ in kept), sum(units for _, units in kept)
+
+    def admits(self, price: Price, reserve: str = "") -> bool:
+        """Whether a charge fits next to what is spent and what is set aside (a named reserve may be used)."""
+        return self.account.admits(price, withheld=self.withheld(but=reserve))
+
+    def charged(self, price: Price, reserve: str = "") -> Holding:
+        """The state after a charge that was admitted; it waits for its answer."""
+        reserves = self.reserves
+        if reserve:
+            nano, units = reserves[reserve]
+            left = (max(0, nano - _known(price.epsilon_nano, nano)), max(0, units - price.delta_units))
+            reserves = _with(reserves, reserve, left)
+        return replace(
+            self,
+            account=self.account.after(price),
+            reserves=reserves,
+            waiting=self.waiting + 1,
+            waiting_nano=self.waiting_nano + _known(price.epsilon_nano, 0),
+        )
+
+    def settled(self, nano: int) -> Holding:
+        """The state after a waiting charge of so much (-1: infinite) was answered or forfeited. It stays spent."""
+        return replace(self, waiting=self.waiting - 1, waiting_nano=self.waiting_nano - max(0, nano))
+
+    def with_budget(self, epsilon: float, delta: float) -> Holding:
+        """The same history under another budget."""
+        return replace(self, account=self.account.with_budget(epsilon, delta))
+
+    def with_reserve(self, name: str, nano: int, units: int) -> Holding:
+        """So much set aside under `name`; nothing frees it."""
+        return replace(self, reserves=_with(self.reserves, name, (nano, units)))
+
+
+def totals(text: str, holding: Holding) -> dict[str, Any]:
+    """What an entry says about the state after it: the plain numbers, and a fingerprint of all of it."""
+    numbers = {
+        name: value for name, value in holding.account.to_dict().items() if isinstance(value, int | bool)
+    }
+    return {**numbers, "state": fingerprint(text)}
+
+
+def checked_reserve(holding: Holding, name: str | None) -> str:
+    """The name of a reserve that exists, or nothing."""
+    if name is None:
+        return ""
+    if name not in holding.reserves:
+        known = ", ".join(sorted(holding.reserves)) or "none"
+        raise InvalidValue("use_reserve", name, f"must name a reserve of this dataset ({known})")
+    return name
+
+
+def _known(amount: int | None, otherwise: int) -> int:
+    return otherwise if amount is None else amount
+
+
+def _with(
+    reserves: dict[str, tuple[int, int]], name: str, amounts: tuple[int, int]
+) -> dict[str, tuple[int, int]]:
+    others = {other: kept for other, kept in reserves.items() if other != name}
+    return {**others, name: amounts} if any(amounts) else others

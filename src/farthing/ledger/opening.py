@@ -1,0 +1,228 @@
+"""Open a ledger, or make one, and refuse one that does not verify."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable, NotAllowed
+from farthing.ledger.chain import GENESIS, Chain, canonical
+from farthing.ledger.key import Key, default_key_file, given_key, made_key, needed_key, sync_directory
+from farthing.ledger.ledger import Ledger
+from farthing.ledger.postgres_store import PostgresStore
+from farthing.ledger.sqlite_store import SQLiteStore
+from farthing.ledger.store import Store
+from farthing.ledger.tables import COLUMNS, ENTRIES, HEAD, TABLES, create_tables
+from farthing.ledger.transaction import Memory, entry_of
+from farthing.ledger.values import ROLES, checked_choice, checked_name
+from farthing.ledger.verification import Known, verify_store
+from farthing.ledger.witness import Witness
+from farthing.privacy.events import checked_real
+
+FORMAT = 1
+_FORMS = 'use a path such as "study.db", or "postgresql://user@host/database"'
+
+
+def open_ledger(
+    url: str | os.PathLike[str],
+    *,
+    actor: str | None = None,
+    role: str = "curator",
+    key: Key = None,
+    create: bool = True,
+    timeout: float = 10.0,
+) -> Ledger:
+    """Open the ledger at a path (SQLite) or an address (PostgreSQL); make it if there is none and `create`.
+
+    `actor` says who acts (the login name if not given) and `role` what they may do: "curator" (everything),
+    "analyst" (spend their own grant) or "auditor" (read). `key` is the path of the key file or the key itself;
+    otherwise it is `<path>.key`, or for a server `$FARTHING_LEDGER_KEY_FILE` or a file in the user's configuration.
+    `timeout` is how many seconds to wait for other users of the ledger. The whole ledger is verified first, and one
+    that does not verify is not opened.
+
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open_ledger(os.path.join(folder, "study.db"), actor="ada") as ledger:
+    ...         _ = ledger.register("census", epsilon=1.0, delta=1e-9)
+    ...         [entry.kind for entry in ledger.entries()]
+    ['created', 'dataset']
+    """
+    who = checked_name(_login() if actor is None else actor, "actor")
+    part = checked_choice(role, "role", ROLES)
+    secret = given_key(key)
+    wait = checked_real(timeout, "timeout")
+    if not 0 < wait <= 3600:
+        raise InvalidValue("timeout", timeout, "must be above 0 and at most 3600 seconds")
+    store = store_of(url, wait)
+    try:
+        return _opened(store, secret, who, part, create)
+    except BaseException:
+        store.close()
+        raise
+
+
+def store_of(url: object, timeout: float) -> Store:
+    """The store that an address names."""
+    if isinstance(url, os.PathLike):
+        return SQLiteStore(Path(url), timeout)
+    if not isinstance(url, str) or not url or "\0" in url:
+        raise InvalidValue("url", url, "must be the path or the address of a ledger", _FORMS)
+    if "://" not in url:
+        if url == ":memory:":
+            raise InvalidValue(
+                "url", url, "must be a file: a ledger in memory forgets what was spent", _FORMS
+            )
+        return SQLiteStore(Path(url), timeout)
+    return _addressed(url, timeout)
+
+
+def _addressed(url: str, timeout: float) -> Store:
+    import sqlalchemy as sa
+
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        # Not shown: it may hold a password.
+        raise InvalidValue("url", "...", "must be a path or an address that can be read", _FORMS) from None
+    system = parsed.drivername.partition("+")[0]
+    if system == "sqlite" and parsed.database and parsed.database != ":memory:":
+        return SQLiteStore(Path(parsed.database), timeout)
+    if system in ("postgresql", "postgres"):
+        return PostgresStore(parsed.set(drivername="postgresql+psycopg"), timeout)
+    shown = parsed.render_as_string(hide_password=True)
+    raise InvalidValue("url", shown, "must name an SQLite file or a PostgreSQL server", _FORMS)
+
+
+def _opened(store: Store, secret: bytes | Path | None, actor: str, role: str, create: bool) -> Ledger:
+    ledger = _found(store)
+    if ledger is None:
+        if not create:
+            raise LedgerUnavailable(f"there is no ledger at {store.name}", "check the path, or create it")
+        if role != "curator":
+            raise NotAllowed(role, "make a ledger", "ask a curator to make it")
+        ledger = _made(store, secret, actor)
+    place = _key_file(store, secret, ledger)
+    chain = Chain(secret if isinstance(secret, bytes) else needed_key(place), ledger)
+    witness = _witness(store, place, ledger)
+    seen = witness.read(chain)  # before the snapshot, which is then no older
+    _check_key(store, chain)
+    found, replay = verify_store(store, chain, Known(seen, witness.place))
+    if not found.ok:
+        raise LedgerTampered(found.problems[0], sequence=found.first_bad)
+    memory = Memory(replay.sequence, replay.mac)
+    memory.accounts.update({whose: sequence for whose, (sequence, _) in replay.accounts.items()})
+    witness.note(chain, replay.sequence, replay.mac)
+    return Ledger(store, chain, witness, memory, actor, role)
+
+
+def _found(store: Store) -> str | None:
+    """The identity of the ledger in a store, or None if there is no ledger."""
+    if isinstance(store, SQLiteStore) and not store.path.exists():
+        return None
+    with store.reading() as connection:
+        return _identity(store, connection)
+
+
+def _identity(store: Store, connection: Any) -> str | None:
+    import sqlalchemy as sa
+
+    tables = set(sa.inspect(connection).get_table_names())
+    if not tables & set(TABLES):
+        if tables and isinstance(store, SQLiteStore):
+            raise LedgerUnavailable(f"{store.name} is a database of something else", "choose another path")
+        return None
+    if not set(TABLES) <= tables:
+        raise LedgerTampered("a table of the ledger is missing")
+    ledger = connection.exec_driver_sql(f"SELECT ledger FROM {HEAD}").scalar()
+    if not isinstance(ledger, str):
+        raise LedgerTampered("the head row is missing")
+    return ledger
+
+
+def _made(store: Store, secret: bytes | Path | None, actor: str) -> str:
+    """Make the ledger; if another process was faster, theirs is the ledger."""
+    if isinstance(store, SQLiteStore):
+        _make_file(store)
+    with store.writing() as connection:
+        store.lock_making(connection.exec_driver_sql)
+        found = _identity(store, connection)
+        if found is not None:
+            return found
+        ledger = str(uuid.uuid4())
+        place = _key_file(store, secret, ledger)
+        if _witness(store, place, ledger).exists:
+            raise LedgerTampered(
+                f"{store.name} is empty, and the witness {_witness(store, place, ledger).place} has seen "
+                "entries of it: restore the ledger from its newest copy"
+            )
+        chain = Chain(secret if isinstance(secret, bytes) else made_key(place), ledger)
+        create_tables(connection)
+        _write_first(store, connection, chain, actor)
+    if isinstance(store, SQLiteStore):
+        sync_directory(store.path.parent)
+    return ledger
+
+
+def _make_file(store: SQLiteStore) -> None:
+    if not store.path.parent.is_dir():
+        raise LedgerUnavailable(f"the directory of {store.name} does not exist", "make it first")
+    try:
+        os.close(os.open(store.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise LedgerUnavailable(
+            f"{store.name} cannot be made ({type(error).__name__})",
+            "give this user the right to write its directory",
+        ) from None
+
+
+def _write_first(store: Store, connection: Any, chain: Chain, actor: str) -> None:
+    body = canonical({"ledger": chain.ledger, "format": FORMAT})
+    fields = (1, "created", "", "", actor, "curator", time.time_ns(), "", body)
+    mac = chain.entry(GENESIS, fields)
+    marks = ", ".join("?" * len(COLUMNS))
+    run = connection.exec_driver_sql
+    run(store.sql(f"INSERT INTO {ENTRIES} ({', '.join(COLUMNS)}) VALUES ({marks})"), (*fields, GENESIS, mac))
+    run(
+        store.sql(f"INSERT INTO {HEAD} (one, ledger, sequence, mac, seal) VALUES (1, ?, 1, ?, ?)"),
+        (chain.ledger, mac, chain.head(1, mac)),
+    )
+
+
+def _key_file(store: Store, secret: bytes | Path | None, ledger: str) -> Path:
+    """Where the key is; for a key that was given as bytes, where the witness stands."""
+    if isinstance(secret, Path):
+        return secret
+    return store.beside(".key") if isinstance(store, SQLiteStore) else default_key_file(ledger)
+
+
+def _witness(store: Store, key_file: Path, ledger: str) -> Witness:
+    if isinstance(store, SQLiteStore):
+        return Witness(store.beside(".witness"))
+    return Witness(key_file.with_name(f"{ledger}.witness") if key_file.parent.is_dir() else None)
+
+
+def _check_key(store: Store, chain: Chain) -> None:
+    """Say so if the key is another ledger's, before everything looks like an edit."""
+    with store.reading() as connection:
+        row = connection.exec_driver_sql(
+            f"SELECT {', '.join(COLUMNS)} FROM {ENTRIES} WHERE sequence = 1"
+        ).first()
+    try:
+        if row is not None:
+            entry_of(chain, tuple(row))
+    except LedgerTampered:
+        raise LedgerTampered(
+            "entry 1 does not carry the mark it was written with: the key is not this ledger's, or it was edited",
+            sequence=1,
+        ) from None
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "steward"

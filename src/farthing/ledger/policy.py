@@ -1,0 +1,83 @@
+"""What only a curator may do: datasets, budgets, grants and reserves. Each is an entry of its own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from farthing.errors import InvalidValue
+from farthing.ledger.account import Account
+from farthing.ledger.amounts import budget_in_nano, budget_in_units
+from farthing.ledger.entries import Entry
+from farthing.ledger.holdings import Holding
+from farthing.ledger.transaction import Transaction
+
+_FORMS = "use Ledger.set_budget to change a budget"
+
+
+def register(tx: Transaction, dataset: str, epsilon: float, delta: float, unit: str) -> Entry:
+    """Open the account of a dataset."""
+    if tx.holding(dataset) is not None:
+        raise InvalidValue("dataset", dataset, "must not be registered already", _FORMS)
+    holding = Holding(Account.of(epsilon, delta), unit=unit)
+    return _kept(tx, "dataset", dataset, "", holding, epsilon, delta, new=True, unit=unit)
+
+
+def set_budget(tx: Transaction, dataset: str, epsilon: float, delta: float) -> Entry:
+    """Give a dataset another budget; what was spent stays spent."""
+    before = known(tx, dataset)
+    after = before.with_budget(epsilon, delta)
+    return _kept(tx, "budget", dataset, "", after, epsilon, delta, raised=_raised(before, after))
+
+
+def grant(tx: Transaction, dataset: str, analyst: str, epsilon: float, delta: float) -> Entry:
+    """Let an analyst spend so much of a dataset's budget in all."""
+    known(tx, dataset)
+    before = tx.holding(dataset, analyst)
+    if before is None:
+        holding = Holding(Account.of(epsilon, delta))
+        return _kept(tx, "grant", dataset, analyst, holding, epsilon, delta, new=True, raised=True)
+    after = before.with_budget(epsilon, delta)
+    return _kept(tx, "grant", dataset, analyst, after, epsilon, delta, raised=_raised(before, after))
+
+
+def reserve(tx: Transaction, dataset: str, epsilon: float, delta: float, name: str) -> Entry:
+    """Set aside so much of a dataset's budget under a name; nothing frees it."""
+    holding = known(tx, dataset)
+    after = holding.with_reserve(name, budget_in_nano(epsilon), budget_in_units(delta))
+    return _kept(tx, "reserve", dataset, "", after, epsilon, delta, name=name)
+
+
+def known(tx: Any, dataset: str) -> Holding:
+    """The account of a dataset that is registered."""
+    found: Holding | None = tx.holding(dataset)
+    if found is None:
+        raise InvalidValue(
+            "dataset",
+            dataset,
+            "must be registered in this ledger",
+            "a curator registers it with Ledger.register",
+        )
+    return found
+
+
+def _raised(before: Holding, after: Holding) -> bool:
+    one, other = before.account, after.account
+    return other.epsilon_nano > one.epsilon_nano or other.delta_units > one.delta_units
+
+
+def _kept(
+    tx: Transaction,
+    kind: str,
+    dataset: str,
+    analyst: str,
+    holding: Holding,
+    epsilon: float,
+    delta: float,
+    *,
+    new: bool = False,
+    **words: Any,
+) -> Entry:
+    # The whole state is in the entry, so that a replay reads it and never works out a budget again.
+    body = {"epsilon": epsilon, "delta": delta, **words, "state": json.loads(holding.text())}
+    return tx.append(kind, dataset, body, analyst=analyst, keep={analyst: holding}, new=new)

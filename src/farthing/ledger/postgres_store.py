@@ -1,0 +1,65 @@
+"""A ledger on a PostgreSQL server, for many users and machines. Writers queue on the head row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from farthing.errors import MissingExtra
+from farthing.ledger.store import Run, Store
+
+_MAKING = 4_714_005  # any fixed number: the advisory lock of whoever makes the tables
+
+
+class PostgresStore(Store):
+    """The ledger in a database of a server; its tables stand in the schema that the user's search path names."""
+
+    # A writer who waited for the head row must see what the one before it did: READ COMMITTED looks anew at every
+    # statement, and nothing is read before the row is held.
+    begin_writing = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    lock_head = " FOR UPDATE"
+    placeholder = "%s"
+
+    def __init__(self, url: Any, timeout: float) -> None:
+        super().__init__(timeout)
+        self._url = url
+        self.name = url.render_as_string(hide_password=True)
+
+    def new_engine(self) -> Any:
+        """An engine whose connections begin and end transactions only when told to."""
+        import sqlalchemy as sa
+        from sqlalchemy.pool import NullPool
+
+        try:
+            return sa.create_engine(
+                self._url,
+                poolclass=NullPool,
+                isolation_level="AUTOCOMMIT",
+                hide_parameters=True,
+                connect_args={"connect_timeout": max(2, round(self.timeout))},
+            )
+        except ImportError:
+            raise MissingExtra("ledgers on PostgreSQL", "psycopg", "postgres") from None
+
+    def prepare(self, connection: Any) -> None:
+        """Durable commits whatever the server's default is, and no waiting for ever."""
+        wait = round(1000 * self.timeout)
+        settings = {
+            "lock_timeout": wait,
+            "statement_timeout": 6 * wait,
+            # A client that was stopped in the middle must not hold up everybody else.
+            "idle_in_transaction_session_timeout": 6 * wait,
+        }
+        connection.exec_driver_sql(
+            "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
+            "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false), "
+            + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
+        )
+
+    def prepare_long_reading(self, run: Run) -> None:
+        """A verification may take as long as it takes."""
+        run("SET LOCAL statement_timeout = 0")
+
+    def lock_making(self, run: Run) -> None:
+        """Of several who find no tables, one makes them."""
+        run(f"SELECT pg_advisory_xact_lock({_MAKING})")

@@ -1,0 +1,64 @@
+"""The ledger read again from its first entry: what the accounts must be now, if every entry is genuine."""
+
+from __future__ import annotations
+
+from farthing.errors import FarthingError, LedgerTampered
+from farthing.ledger.chain import GENESIS, canonical, fingerprint
+from farthing.ledger.entries import Entry
+from farthing.ledger.holdings import Holding
+from farthing.ledger.prices import Price
+
+_POLICY = {"dataset", "budget", "grant", "reserve"}
+
+
+class Replay:
+    """The accounts after the entries so far, by (dataset, analyst), each with the entry that changed it last."""
+
+    def __init__(self) -> None:
+        self.sequence = 0
+        self.mac = GENESIS
+        self.released = 0
+        self.accounts: dict[tuple[str, str], tuple[int, Holding]] = {}
+
+    def follow(self, entry: Entry) -> None:
+        """Take the next entry; raises LedgerTampered if it cannot come next or its totals are not the sum."""
+        if entry.sequence != self.sequence + 1 or entry.previous != self.mac:
+            raise LedgerTampered(f"entry {self.sequence + 1} is missing", sequence=self.sequence + 1)
+        if (entry.kind == "created") != (entry.sequence == 1):
+            raise LedgerTampered("the ledger does not begin with its creation", sequence=entry.sequence)
+        try:
+            changed = self._changed(entry)
+        except (FarthingError, KeyError, TypeError, ValueError, AttributeError):
+            raise LedgerTampered(f"entry {entry.sequence} cannot be read", sequence=entry.sequence) from None
+        for who, holding in changed.items():
+            claimed = entry.body["after"][who]["state"]
+            if claimed != fingerprint(holding.text()):
+                raise LedgerTampered(
+                    f"the totals after entry {entry.sequence} are not the sum of the entries before it",
+                    sequence=entry.sequence,
+                )
+            self.accounts[entry.dataset, who] = (entry.sequence, holding)
+        self.released += entry.kind == "released"
+        self.sequence, self.mac = entry.sequence, entry.mac
+
+    def _changed(self, entry: Entry) -> dict[str, Holding]:
+        """The accounts that an entry changes, as they are after it."""
+        body = entry.body
+        if entry.kind in _POLICY:
+            who = entry.analyst if entry.kind == "grant" else ""
+            return {who: Holding.of_text(canonical(body["state"]))}
+        if entry.kind == "charge":
+            changed = {"": self._of(entry, "").charged(Price.from_dict(body["price"]), body["reserve"])}
+            if entry.analyst:
+                price = Price.from_dict(body["own_price"])
+                changed[entry.analyst] = self._of(entry, entry.analyst).charged(price)
+            return changed
+        if entry.kind in ("released", "forfeited"):
+            changed = {"": self._of(entry, "").settled(body["nano"])}
+            if entry.analyst:
+                changed[entry.analyst] = self._of(entry, entry.analyst).settled(body["own_nano"])
+            return changed
+        return {}
+
+    def _of(self, entry: Entry, who: str) -> Holding:
+        return self.accounts[entry.dataset, who][1]

@@ -1,0 +1,84 @@
+"""A ledger in a file: SQLite with a write-ahead log, synced to disk before a transaction counts as done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from farthing.errors import LedgerUnavailable
+from farthing.ledger.file_lock import FileLock
+from farthing.ledger.store import Run, Store
+
+
+class SQLiteStore(Store):
+    """The ledger `path`, with `<path>.lock` beside it."""
+
+    begin_writing = "BEGIN IMMEDIATE"
+    begin_reading = "BEGIN"
+    placeholder = "?"
+
+    def __init__(self, path: Path, timeout: float) -> None:
+        super().__init__(timeout)
+        # Absolute: a later change of directory must not make another ledger of it.
+        self.path = path.absolute()
+        self.name = str(path)
+        self._lock = FileLock(self.beside(".lock"), timeout)
+
+    def beside(self, ending: str) -> Path:
+        """The file of that ending next to the ledger."""
+        return self.path.with_name(self.path.name + ending)
+
+    def new_engine(self) -> Any:
+        """An engine that opens the file and never makes one; making is `open_ledger`'s decision."""
+        import sqlite3
+
+        import sqlalchemy as sa
+        from sqlalchemy.pool import NullPool
+
+        address = self.path.as_uri() + "?mode=rw"
+
+        def connect() -> sqlite3.Connection:
+            return sqlite3.connect(
+                address, uri=True, timeout=self.timeout, isolation_level=None, check_same_thread=False
+            )
+
+        return sa.create_engine(
+            "sqlite://",
+            creator=connect,
+            poolclass=NullPool,
+            isolation_level="AUTOCOMMIT",
+            hide_parameters=True,
+        )
+
+    def prepare(self, connection: Any) -> None:
+        """A write-ahead log, synced at every commit."""
+        run = connection.exec_driver_sql
+        if run("PRAGMA journal_mode").scalar() != "wal" and run("PRAGMA journal_mode=WAL").scalar() != "wal":
+            raise LedgerUnavailable(
+                "the file's directory does not allow a write-ahead log",
+                "use a local disk that can be written",
+            )
+        run("PRAGMA synchronous=FULL")
+        run("PRAGMA trusted_schema=OFF")
+
+    def acquire(self) -> None:
+        """Wait for the lock beside the file."""
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """Wake the next writer."""
+        self._lock.release()
+
+    def integrity(self, run: Run) -> str | None:
+        """SQLite's own check, which also compares every index with its table."""
+        found = run("PRAGMA integrity_check(1)").scalar()
+        return None if found == "ok" else "the ledger file is damaged (integrity_check)"
+
+    def close(self) -> None:
+        """Close the connection and the lock file."""
+        super().close()
+        self._lock.close()
+
+    def after_fork(self) -> None:
+        """A lock of the child's own."""
+        self._lock = FileLock(self.beside(".lock"), self.timeout)

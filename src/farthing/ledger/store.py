@@ -1,0 +1,207 @@
+"""Connections and transactions: what is the same for both databases.
+
+A store belongs to one process. It has one connection for writing and short reading, used by one thread at a time,
+and opens another for long reading. After a fork the child starts afresh with connections of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from farthing.errors import LedgerUnavailable
+
+Run = Any  # Connection.exec_driver_sql: the statement, then a tuple of parameters
+
+
+class Store(ABC):
+    """A database that can hold a ledger."""
+
+    begin_writing: str
+    begin_reading: str
+    lock_head = ""  # what a SELECT of the head row needs to keep other writers out
+    placeholder: str
+    name: str
+
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout
+        self._process = os.getpid()
+        self._threads = threading.RLock()
+        self._engine: Any = None
+        self._writer: Any = None
+        self._spoken: dict[str, str] = {}
+
+    @abstractmethod
+    def new_engine(self) -> Any:
+        """An SQLAlchemy engine without a pool, whose connections do nothing by themselves (AUTOCOMMIT)."""
+
+    @abstractmethod
+    def prepare(self, connection: Any) -> None:
+        """Settings of a fresh connection."""
+
+    def acquire(self) -> None:
+        """Keep other processes out, where the database cannot do it well by itself."""
+        return
+
+    def release(self) -> None:
+        """Let the next process in."""
+        return
+
+    def lock_making(self, run: Run) -> None:
+        """Keep others from making tables until this transaction ends, where `acquire` does not."""
+        return
+
+    def prepare_long_reading(self, run: Run) -> None:
+        """Settings of a transaction that reads everything."""
+        return
+
+    def integrity(self, run: Run) -> str | None:
+        """What is wrong with the database's own structures, such as its indexes; None if nothing is known."""
+        return None
+
+    def sql(self, statement: str) -> str:
+        """A statement with `?` for parameters, in the driver's spelling."""
+        spoken = self._spoken.get(statement)
+        if spoken is None:
+            spoken = self._spoken[statement] = statement.replace("?", self.placeholder)
+        return spoken
+
+    @contextmanager
+    def writing(self, then: Callable[[], None] | None = None) -> Iterator[Any]:
+        """A connection inside a transaction that is durable when the block has ended, or never happened.
+
+        `then` is called once it is durable, before the next writer is let in.
+        """
+        with self._alone():
+            self.acquire()
+            try:
+                with self._transaction(self.begin_writing) as connection:
+                    yield connection
+                if then is not None:
+                    then()
+            finally:
+                self.release()
+
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        """The same connection inside a transaction that only reads: for a few rows."""
+        with self._alone(), self._transaction(self.begin_reading) as connection:
+            yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Any]:
+        """A connection of its own that sees one state of everything for as long as it takes."""
+        self._check_process()
+        connection = self._translating(self._connect)
+        try:
+            with translating():
+                connection.exec_driver_sql(self.begin_reading)
+                self.prepare_long_reading(connection.exec_driver_sql)
+                yield connection
+        finally:
+            with suppress(Exception):
+                connection.exec_driver_sql("ROLLBACK")
+            with suppress(Exception):
+                connection.close()
+
+    def close(self) -> None:
+        """Close the connection; the store opens another if it is used again."""
+        self._check_process()
+        with self._threads:
+            self._discard()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        self._check_process()
+        threads = self._threads
+        if not threads.acquire(timeout=self.timeout):
+            raise LedgerUnavailable(f"another thread has held the ledger for {self.timeout:g} s")
+        try:
+            yield
+        finally:
+            threads.release()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Any]:
+        connection = self._connection()
+        try:
+            with translating():
+                connection.exec_driver_sql(begin)
+                yield connection
+                connection.exec_driver_sql("COMMIT")
+        except BaseException:
+            # Whatever happened, the next transaction must not find this one half done.
+            try:
+                connection.exec_driver_sql("ROLLBACK")
+            except BaseException:
+                self._discard()
+            raise
+
+    def _connection(self) -> Any:
+        if self._writer is None:
+            self._writer = self._translating(self._connect)
+        return self._writer
+
+    def _connect(self) -> Any:
+        if self._engine is None:
+            self._engine = self.new_engine()
+        connection = self._engine.connect()
+        try:
+            self.prepare(connection)
+        except BaseException:
+            with suppress(Exception):
+                connection.close()
+            raise
+        return connection
+
+    def _translating(self, act: Any) -> Any:
+        with translating():
+            return act()
+
+    def _discard(self) -> None:
+        connection, self._writer = self._writer, None
+        if connection is not None:
+            with suppress(Exception):
+                connection.invalidate()
+            with suppress(Exception):
+                connection.close()
+
+    def _check_process(self) -> None:
+        if os.getpid() == self._process:
+            return
+        # In a child: the parent's connections must neither be used nor closed here, so they are leaked on purpose.
+        if self._writer is not None:
+            _leak(self._writer)
+            _leak(self._writer.connection.dbapi_connection)
+        self._process = os.getpid()
+        self._threads = threading.RLock()
+        self._engine = None
+        self._writer = None
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Forget what else belongs to the parent."""
+        return
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """Errors of the database as errors of ours, without their text."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from farthing.ledger.faults import translated
+
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise translated(error) from None
+
+
+def _leak(thing: object) -> None:
+    import ctypes
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

@@ -1,0 +1,192 @@
+"""One change of the ledger: read the head, read the accounts it concerns, append one entry, move the head."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from farthing.errors import FarthingError, LedgerTampered
+from farthing.ledger.chain import Chain, canonical
+from farthing.ledger.entries import Entry
+from farthing.ledger.holdings import Holding, totals
+from farthing.ledger.store import Run, Store
+from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
+
+_FIELDS = ", ".join(COLUMNS)
+_HEAD = f"SELECT ledger, sequence, mac, seal FROM {HEAD} WHERE one = 1"
+_ACCOUNT = f"SELECT sequence, state, mac FROM {ACCOUNTS} WHERE dataset = ? AND analyst = ?"
+_CHARGE = f"SELECT {_FIELDS} FROM {ENTRIES} WHERE request_id = ? AND kind = 'charge'"
+_OUTCOME = f"SELECT {_FIELDS} FROM {ENTRIES} WHERE request_id = ? AND kind IN ('released', 'forfeited')"
+_APPEND = f"INSERT INTO {ENTRIES} ({_FIELDS}) VALUES ({', '.join('?' * len(COLUMNS))})"
+_OPEN_ACCOUNT = f"INSERT INTO {ACCOUNTS} (sequence, state, mac, dataset, analyst) VALUES (?, ?, ?, ?, ?)"
+_KEEP_ACCOUNT = f"UPDATE {ACCOUNTS} SET sequence = ?, state = ?, mac = ? WHERE dataset = ? AND analyst = ?"
+_MOVE_HEAD = f"UPDATE {HEAD} SET sequence = ?, mac = ?, seal = ? WHERE one = 1 AND sequence = ?"
+_ANSWER = f"SELECT body FROM {ANSWERS} WHERE sequence = ?"
+_STORE_ANSWER = f"INSERT INTO {ANSWERS} (sequence, body) VALUES (?, ?)"
+
+
+class Memory:
+    """What this process has seen of a ledger: it may only grow."""
+
+    def __init__(self, sequence: int, mac: str) -> None:
+        self.sequence = sequence
+        self.mac = mac
+        self.accounts: dict[tuple[str, str], int] = {}
+
+
+class Reader:
+    """Rows of one transaction, each checked against its mark before it is believed."""
+
+    def __init__(self, store: Store, connection: Any, chain: Chain, memory: Memory) -> None:
+        self._run: Run = connection.exec_driver_sql
+        self._sql = store.sql
+        self._chain = chain
+        self._memory = memory
+
+    def head(self, *, locking: str = "") -> tuple[int, str]:
+        """The last entry's sequence and mark."""
+        row = self._run(_HEAD + locking).first()
+        if row is None:
+            raise LedgerTampered("the head row is missing")
+        ledger, sequence, mac, seal = row
+        if ledger != self._chain.ledger or not _same(seal, self._chain.head(sequence, mac)):
+            raise LedgerTampered("the head row does not carry the mark it was written with")
+        memory = self._memory
+        if sequence < memory.sequence or (sequence == memory.sequence and mac != memory.mac):
+            raise LedgerTampered(
+                f"the ledger ends at entry {sequence}, and this process has seen entry {memory.sequence}: "
+                "it was put back to an older state",
+                sequence=sequence + 1,
+            )
+        return sequence, mac
+
+    def holding(self, dataset: str, analyst: str = "") -> Holding | None:
+        """The account of a dataset, or of an analyst in it."""
+        row = self._run(self._sql(_ACCOUNT), (dataset, analyst)).first()
+        if row is None:
+            if (dataset, analyst) in self._memory.accounts:
+                raise LedgerTampered(f"the account of {dataset!r} is gone")
+            return None
+        sequence, state, mac = row
+        return checked_account(self._chain, self._memory, dataset, analyst, sequence, state, mac)
+
+    def charge_of(self, request_id: str) -> Entry | None:
+        """The charge that was made under a request id."""
+        return self._entry(_CHARGE, request_id)
+
+    def outcome_of(self, request_id: str) -> Entry | None:
+        """How the charge of a request id ended: released or forfeited."""
+        return self._entry(_OUTCOME, request_id)
+
+    def answer_of(self, outcome: Entry) -> str:
+        """The stored answer of a released request."""
+        text = self._run(self._sql(_ANSWER), (outcome.sequence,)).scalar()
+        if not isinstance(text, str) or not _same(
+            outcome.body.get("answer"), self._chain.answer(outcome.request_id, text)
+        ):
+            raise LedgerTampered(
+                f"the answer of entry {outcome.sequence} was changed", sequence=outcome.sequence
+            )
+        return text
+
+    def column(self, statement: str) -> list[Any]:
+        """The first column of what a statement without parameters selects."""
+        return [row[0] for row in self._run(statement)]
+
+    def _entry(self, statement: str, request_id: str) -> Entry | None:
+        row = self._run(self._sql(statement), (request_id,)).first()
+        return None if row is None else entry_of(self._chain, tuple(row))
+
+
+class Transaction(Reader):
+    """A reader that may append one entry."""
+
+    def __init__(
+        self, store: Store, connection: Any, chain: Chain, memory: Memory, actor: str, role: str
+    ) -> None:
+        super().__init__(store, connection, chain, memory)
+        self._actor = actor
+        self._role = role
+        self._last = self.head(locking=store.lock_head)
+        self.appended: Entry | None = None
+        self.changed: dict[tuple[str, str], int] = {}
+
+    def append(
+        self,
+        kind: str,
+        dataset: str,
+        body: dict[str, Any],
+        *,
+        analyst: str = "",
+        request_id: str = "",
+        keep: Mapping[str, Holding] | None = None,
+        new: bool = False,
+        answer: str | None = None,
+    ) -> Entry:
+        """Append an entry that leaves the accounts in `keep` (by analyst, "" for the dataset itself) as given."""
+        assert self.appended is None, "one transaction appends one entry"
+        sequence, previous = self._last[0] + 1, self._last[1]
+        states = {who: (holding.text(), holding) for who, holding in (keep or {}).items()}
+        after = {who: totals(text, holding) for who, (text, holding) in states.items()}
+        text = canonical({**body, "after": after} if after else body)
+        fields = (
+            sequence, kind, dataset, analyst, self._actor, self._role, time.time_ns(), request_id, text,
+        )  # fmt: skip
+        mac = self._chain.entry(previous, fields)
+        self._run(self._sql(_APPEND), (*fields, previous, mac))
+        for who, (state, _) in states.items():
+            mark = self._chain.account(dataset, who, sequence, state)
+            statement = _OPEN_ACCOUNT if new else _KEEP_ACCOUNT
+            self._changed_one(self._run(self._sql(statement), (sequence, state, mark, dataset, who)))
+            self.changed[dataset, who] = sequence
+        if answer is not None:
+            self._run(self._sql(_STORE_ANSWER), (sequence, answer))
+        seal = self._chain.head(sequence, mac)
+        self._changed_one(self._run(self._sql(_MOVE_HEAD), (sequence, mac, seal, sequence - 1)))
+        self.appended = Entry(*fields[:-1], json.loads(text), previous, mac)
+        return self.appended
+
+    @staticmethod
+    def _changed_one(result: Any) -> None:
+        if result.rowcount != 1:
+            raise LedgerTampered("a row that was just read is gone")
+
+
+def entry_of(chain: Chain, row: tuple[Any, ...]) -> Entry:
+    """A row of entries, if it carries the mark it was written with."""
+    fields, previous, mac = row[:-2], row[-2], row[-1]
+    sequence = fields[0] if isinstance(fields[0], int) else None
+    problem = f"entry {sequence} does not carry the mark it was written with"
+    try:
+        genuine = _same(mac, chain.entry(previous, fields))
+    except (TypeError, ValueError):  # a column holds something that cannot even be spelled
+        genuine = False
+    if not genuine:
+        raise LedgerTampered(problem, sequence=sequence)
+    values = (*fields[:-1], json.loads(fields[-1]), previous, mac)
+    return Entry(*values)
+
+
+def checked_account(
+    chain: Chain, memory: Memory, dataset: str, analyst: str, sequence: Any, state: Any, mac: Any
+) -> Holding:
+    """A row of accounts, if it carries its mark and is no older than one seen before."""
+    whose = f"the account of {dataset!r}" + (f" for {analyst!r}" if analyst else "")
+    try:
+        genuine = _same(mac, chain.account(dataset, analyst, sequence, state))
+        holding = Holding.of_text(state) if genuine else None
+    except (TypeError, ValueError, KeyError, AttributeError, FarthingError):
+        holding = None
+    if holding is None:
+        raise LedgerTampered(f"{whose} does not carry the mark it was written with")
+    if sequence < memory.accounts.get((dataset, analyst), 0):
+        raise LedgerTampered(f"{whose} was put back to an older state", sequence=sequence)
+    return holding
+
+
+def _same(one: object, other: str) -> bool:
+    import hmac
+
+    return isinstance(one, str) and one.isascii() and hmac.compare_digest(one, other)

@@ -1,0 +1,162 @@
+"""Read a whole ledger and say whether it is the one that was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from farthing.errors import LedgerTampered
+from farthing.ledger.chain import GENESIS, Chain
+from farthing.ledger.receipts import Receipt
+from farthing.ledger.replay import Replay
+from farthing.ledger.store import Store
+from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES
+from farthing.ledger.transaction import Memory, Reader, checked_account, entry_of
+
+_PAGE = 1000
+_FIELDS = ", ".join(f"e.{column}" for column in COLUMNS)
+_NEXT = (
+    f"SELECT {_FIELDS}, a.body FROM {ENTRIES} e LEFT JOIN {ANSWERS} a ON a.sequence = e.sequence "
+    f"WHERE e.sequence > ? ORDER BY e.sequence LIMIT {_PAGE}"
+)
+_ACCOUNTS = f"SELECT dataset, analyst, sequence, state, mac FROM {ACCOUNTS}"
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether a ledger verifies, how many entries it has, its head, and what is wrong with it.
+
+    >>> Verification(True, 3, "ab" * 32).ok
+    True
+    """
+
+    ok: bool
+    entries: int
+    head: str
+    problems: tuple[str, ...] = ()
+    first_bad: int | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """What must be found in a ledger besides its own consistency: the witness, receipts, what was seen before."""
+
+    witness: tuple[int, str] | None = None
+    witness_place: str = ""
+    receipt: Receipt | None = None
+    memory: Memory | None = None
+
+
+def verify_store(
+    store: Store, chain: Chain, known: Known, progress: Progress | None = None
+) -> tuple[Verification, Replay]:
+    """Check every entry, the totals, the accounts, the answers and the head in one snapshot, in constant memory."""
+    replay = Replay()
+    try:
+        with store.snapshot() as connection:
+            _check(store, connection, chain, known, replay, progress)
+    except LedgerTampered as problem:
+        found = Verification(False, replay.sequence, replay.mac, (problem.problem,), problem.sequence)
+        return found, replay
+    return Verification(True, replay.sequence, replay.mac), replay
+
+
+def _check(
+    store: Store,
+    connection: Any,
+    chain: Chain,
+    known: Known,
+    replay: Replay,
+    progress: Progress | None,
+) -> None:
+    last, mac = Reader(store, connection, chain, known.memory or Memory(0, GENESIS)).head()
+    damage = store.integrity(connection.exec_driver_sql)
+    if damage:
+        raise LedgerTampered(damage)
+    for row in rows(store, connection):
+        entry = entry_of(chain, row[:-1])
+        if entry.sequence == 1 and entry.body.get("ledger") != chain.ledger:
+            raise LedgerTampered("the first entry belongs to another ledger", sequence=1)
+        replay.follow(entry)
+        answer = row[-1]
+        if entry.kind == "released":
+            if not isinstance(answer, str) or entry.body["answer"] != chain.answer(entry.request_id, answer):
+                raise LedgerTampered(
+                    f"the answer of entry {entry.sequence} was changed", sequence=entry.sequence
+                )
+        elif answer is not None:
+            raise LedgerTampered(
+                f"entry {entry.sequence} has an answer it never got", sequence=entry.sequence
+            )
+        _check_witness(known, entry.sequence, entry.mac)
+        receipt = known.receipt
+        if receipt and entry.sequence == receipt.sequence and Receipt.of(chain.ledger, entry) != receipt:
+            raise LedgerTampered(
+                f"entry {entry.sequence} is not the one of the receipt", sequence=entry.sequence
+            )
+        if progress is not None and entry.sequence % _PAGE == 0:
+            progress(entry.sequence, last)
+    _check_end(known, replay, chain.ledger)
+    if (replay.sequence, replay.mac) != (last, mac):
+        raise LedgerTampered(
+            f"the last entry is {replay.sequence} and the head says {last}",
+            sequence=min(replay.sequence, last) + 1,
+        )
+    stored = connection.exec_driver_sql(f"SELECT COUNT(*) FROM {ANSWERS}").scalar()
+    if stored != replay.released:
+        raise LedgerTampered(f"{stored} answers are stored and {replay.released} were released")
+    _check_accounts(connection, chain, replay, known.memory)
+    if progress is not None:
+        progress(last, last)
+
+
+def rows(
+    store: Store, connection: Any, since: int = 0, *, one_page: bool = False
+) -> Iterator[tuple[Any, ...]]:
+    """All entries after `since` with their answers, a page at a time, or the first page of them."""
+    statement = store.sql(_NEXT)
+    while True:
+        page = connection.exec_driver_sql(statement, (since,)).fetchall()
+        yield from map(tuple, page)
+        if one_page or len(page) < _PAGE:
+            return
+        since = page[-1][0]
+
+
+def _check_witness(known: Known, sequence: int, mac: str) -> None:
+    if known.witness is not None and known.witness[0] == sequence and known.witness[1] != mac:
+        raise LedgerTampered(
+            f"entry {sequence} is not the one that the witness {known.witness_place} saw", sequence=sequence
+        )
+
+
+def _check_end(known: Known, replay: Replay, ledger: str) -> None:
+    end = replay.sequence
+    if known.witness is not None and known.witness[0] > end:
+        raise LedgerTampered(
+            f"the ledger ends at entry {end} and the witness {known.witness_place} has seen entry "
+            f"{known.witness[0]}: it is an older copy, and what was spent since is not in it",
+            sequence=end + 1,
+        )
+    receipt = known.receipt
+    if receipt is not None and receipt.ledger != ledger:
+        raise LedgerTampered(f"the receipt is of another ledger, {receipt.ledger}")
+    if receipt is not None and not 0 < receipt.sequence <= end:
+        raise LedgerTampered(
+            f"the ledger ends at entry {end} and the receipt is of entry {receipt.sequence}: "
+            "it was cut short or is an older copy",
+            sequence=end + 1,
+        )
+
+
+def _check_accounts(connection: Any, chain: Chain, replay: Replay, memory: Memory | None) -> None:
+    expected = dict(replay.accounts)
+    for row in connection.exec_driver_sql(_ACCOUNTS):
+        dataset, analyst, sequence, state, mac = row
+        holding = checked_account(chain, memory or Memory(0, GENESIS), dataset, analyst, sequence, state, mac)
+        if expected.pop((dataset, analyst), None) != (sequence, holding):
+            raise LedgerTampered(f"the account of {dataset!r} is not what its entries add up to")
+    if expected:
+        raise LedgerTampered(f"the account of {next(iter(expected))[0]!r} is missing")

@@ -1,0 +1,71 @@
+"""The last entry seen, noted beside the ledger: a ledger put back to an older state no longer contains it.
+
+The note is written after every commit without waiting for the disk, so after a power cut it may be old or unreadable;
+it is a lower bound and never more. Whoever can write the ledger's directory can remove it: receipts kept elsewhere are
+the stronger witness.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from farthing.ledger.chain import Chain
+
+_LINE = re.compile(rb"([0-9]{20}) ([0-9a-f]{64}) ([0-9a-f]{64})\n")
+
+
+class Witness:
+    """The note in `path`; always one line of the same length, so that a write replaces it whole."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._handle: int | None = None
+        self._process = os.getpid()
+
+    def read(self, chain: Chain) -> tuple[int, str] | None:
+        """The (sequence, mark) that was seen last, or None if there is no note that can be believed."""
+        if self._path is None:
+            return None
+        try:
+            line = _LINE.fullmatch(self._path.read_bytes())
+        except OSError:
+            return None
+        if line is None:
+            return None
+        sequence, mac, seal = int(line[1]), line[2].decode(), line[3].decode()
+        return (sequence, mac) if hmac.compare_digest(seal, chain.witness(sequence, mac)) else None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a note at all, readable or not."""
+        return self._path is not None and self._path.exists()
+
+    @property
+    def place(self) -> str:
+        """Where the note is, for messages."""
+        return str(self._path)
+
+    def note(self, chain: Chain, sequence: int, mac: str) -> None:
+        """Note an entry that is durable. Best effort: the charge stands whether or not the note can be written."""
+        if self._path is None:
+            return
+        line = f"{sequence:020d} {mac} {chain.witness(sequence, mac)}\n".encode()
+        with suppress(OSError):
+            os.pwrite(self._open(), line, 0)
+
+    def close(self) -> None:
+        """Close the file."""
+        handle, self._handle = self._handle, None
+        if handle is not None and self._process == os.getpid():
+            os.close(handle)
+
+    def _open(self) -> int:
+        assert self._path is not None
+        if self._handle is None or self._process != os.getpid():
+            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._process = os.getpid()
+        return self._handle
