@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from farthing.errors import InvalidValue
-from farthing.mechanisms.counted_quantiles import CountedQuantile
+from farthing.mechanisms.counted_quantiles import CountedQuantile, CountedQuantiles
 from farthing.mechanisms.quantiles import Quantile, decimal
+from farthing.privacy import BoundedRange, Composed
 from theorems.selection_twins import SLACK, Seeded, log_ratios, number, rejected
 from theorems.test_quantiles import quantile_law
 
@@ -119,6 +120,18 @@ def test_ten_million_rows_are_as_cheap_as_ten() -> None:
     counts = np.full(1000, 10_000)
     point = CountedQuantile(0.5, 0.1, points=1000)._answer(counts, Seeded(1))[0]
     assert abs(point - 500) <= 1
+
+
+def test_several_quantiles_are_single_ones_with_their_share_of_epsilon() -> None:
+    several = CountedQuantiles((0.1, 0.5, 0.9), 0.75, points=50, groups=2, max_rows=3)
+    assert [choice.epsilon for choice in several.choices] == [0.25] * 3
+    assert several.event == Composed(((BoundedRange(0.25), 3),))
+    counts = np.arange(100).reshape(2, 50)
+    source, again = Seeded(1), Seeded(1)
+    one_by_one = [choice._answer(counts, again) for choice in several.choices]
+    assert several._answer(counts, source).tolist() == np.transpose(one_by_one).tolist()
+    with pytest.raises(InvalidValue, match=r"^probabilities="):
+        CountedQuantiles((), 1.0, 5)
 
 
 def test_the_error_in_rank_is_that_of_one_group() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.base import Mechanism, checked_integers, checked_mechanism_epsilon, rounded_up
+from farthing.mechanisms.base import (
+    Mechanism,
+    checked_integers,
+    checked_mechanism_epsilon,
+    rounded_down,
+    rounded_up,
+)
 from farthing.mechanisms.bounded_range import event_of_bounded_range
 from farthing.mechanisms.exact import Bits
 from farthing.mechanisms.quantiles import NeighboringRelation, checked_share, decimal, positive_count
@@ -94,3 +100,45 @@ class CountedQuantile(Mechanism):
             held = np.flatnonzero(group)
             answers.append(drawn_point_of_counts(held, group[held], 0, self.points - 1, q, self.rate, bits))
         return np.array(answers, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedQuantiles(Mechanism):
+    """Several quantiles of the same groups, each chosen by itself with its share of epsilon.
+
+    The answer has one row for each group and one column for each probability; answers may come out of order.
+
+    >>> import numpy as np
+    >>> quartiles = CountedQuantiles((0.25, 0.75), epsilon=2.0, points=5)
+    >>> quartiles.release(np.array([0, 5000, 0, 5000, 0]))
+    array([[1, 3]])
+    >>> quartiles.event
+    Composed(parts=((BoundedRange(epsilon=1.0), 2),))
+    """
+
+    probabilities: tuple[float, ...]
+    epsilon: float
+    points: int
+    groups: int = 1
+    max_rows: int = 1
+    neighbours: NeighboringRelation = "add-remove"
+    choices: tuple[CountedQuantile, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.probabilities:
+            raise InvalidValue("probabilities", self.probabilities, "must be at least one number")
+        total = Fraction(checked_mechanism_epsilon(self.epsilon))
+        share = rounded_down(total / len(self.probabilities))
+        choices = (
+            CountedQuantile(probability, share, self.points, self.groups, self.max_rows, self.neighbours)
+            for probability in self.probabilities
+        )
+        object.__setattr__(self, "choices", tuple(choices))
+
+    @property
+    def event(self) -> Event:
+        """A composition of the choices."""
+        return event_of_bounded_range(Fraction(self.choices[0].epsilon), len(self.choices))
+
+    def _answer(self, value: Any, source: Source) -> NDArray[np.int64]:
+        return np.stack([choice._answer(value, source) for choice in self.choices], axis=1)
