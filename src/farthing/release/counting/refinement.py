@@ -35,9 +35,9 @@ class PieceCounts(Aggregate):
     pieces: tuple[PieceAxis, ...]
     merge: tuple[int, ...] = field(repr=False)
     cells: int
-    fingerprint: str = field(init=False)
+    where: str | None = None  # a condition that is tried row by row instead of being cut into pieces
     by: tuple[str, ...] = field(init=False, default=(), repr=False)
-    where: Any = field(init=False, default=None, repr=False)
+    fingerprint: str = field(init=False)
 
     def __post_init__(self) -> None:
         plain = np.asarray(self.merge, dtype="<i8").tobytes()
@@ -70,6 +70,7 @@ class Refinement:
 
     questions: tuple[Question, ...]
     pieces: tuple[Pieces, ...]
+    where: str | None = None
 
     @property
     def product(self) -> int:
@@ -108,7 +109,7 @@ class Refinement:
             places = piece.places[axis].reshape([-1 if n == number else 1 for n in range(dimension)])
             outside = outside | (places < 0)
             found = found * len(axis) + places
-        if question.formula is not None:
+        if question.formula is not None and self.where is None:
             outside = outside | (question.formula.truth(_looked_up(truths)) != TRUE)
         shape = tuple(len(piece) for piece in self.pieces)
         return np.broadcast_to(np.where(outside, -1, found), shape).reshape(-1).astype(np.int64)
@@ -135,7 +136,13 @@ class Refinement:
 
     def aggregate(self) -> PieceCounts:
         """What the engine adds up."""
-        return PieceCounts(tuple(piece.axis for piece in self.pieces), tuple(self.merge.tolist()), self.cells)
+        axes = tuple(piece.axis for piece in self.pieces)
+        return PieceCounts(axes, tuple(self.merge.tolist()), self.cells, self.where)
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether its cells are those of one question, which no other can share."""
+        return self.where is not None
 
 
 def refinement_of(questions: Sequence[Question]) -> Refinement | None:
@@ -159,6 +166,18 @@ def refinement_of(questions: Sequence[Question]) -> Refinement | None:
     found.extend(pieces_of_condition(atom) for atom in conditions)
     refined = Refinement(tuple(questions), tuple(found))
     return refined if refined.product <= MOST_CELLS else None
+
+
+def own_refinement(question: Question) -> Refinement:
+    """The cells of one question. A condition that falls into too many pieces is tried row by row instead."""
+    found = refinement_of([question])
+    if found is not None:
+        return found
+    schema = question.schema
+    pieces = [
+        pieces_of(axis.column, schema[axis.column], (), (axis,), missing=False) for axis in question.axes
+    ]
+    return Refinement((question,), tuple(pieces), question.statistic.where)
 
 
 def _looked_up(truths: dict[Atom, Truths]) -> Callable[[Atom], Truths]:

@@ -13,7 +13,7 @@ from farthing.data.schema import Categories, Dates, Domain, Flags, Integers
 from farthing.errors import InvalidValue
 from farthing.release.counting.pieces import PieceAxis
 from farthing.release.counting.questions import Question, question_of
-from farthing.release.counting.refinement import Refinement, refinement_of
+from farthing.release.counting.refinement import Refinement, own_refinement
 from farthing.release.expectations import ColumnModel
 from farthing.release.facts import ASSUMED_ROWS, Facts
 from farthing.release.statistic import Statistic
@@ -36,11 +36,10 @@ def expected_counts(facts: Facts, question: Question) -> Floats:
     given = facts.expected.get(question.statistic.name)
     if given is not None and question.statistic.kind != "cdf":
         return checked_expectation(question.statistic.name, given, question.cells)
-    found = refinement_of([question])
-    if found is None:  # more conditions than can be laid out: nothing better is known
-        return np.full(question.cells, facts.rows / (2 * question.cells))
-    places = found.members[0]
-    return _added_up(places, facts.rows * refined_shares(facts, found), question.cells)
+    found = own_refinement(question)
+    share = 0.5 if found.by_itself else 1.0  # of a condition about which nothing better is known
+    amounts = facts.rows * share * refined_shares(facts, found)
+    return _added_up(found.members[0], amounts, question.cells)
 
 
 def refined_shares(facts: Facts, refinement: Refinement) -> Floats:

@@ -1,0 +1,140 @@
+"""Shares of rows below the edges of a column's cells: running totals over the whole, one for each group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.inference import Answer, ErrorLaw, Term
+from farthing.release.counting.questions import Question, labels_of
+from farthing.release.noise import Noise
+from farthing.release.outputs import Output
+from farthing.release.slots import Integers, Slot
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CdfOutput(Output):
+    """Running totals of cells over their sum, for `groups` groups of cells."""
+
+    members: NDArray[np.int64] = field(kw_only=True)
+    expected: Floats = field(kw_only=True)  # rows in each cell
+
+    @classmethod
+    def of(
+        cls, question: Question, reference: Floats, slot: Slot, members: NDArray[np.int64], expected: Floats
+    ) -> CdfOutput:
+        """The output of a question about a cdf."""
+        axis = question.axes[-1]
+        edges: tuple[Any, ...] = axis.labels if axis.edges is None else axis.edges[1:]
+        outer = labels_of(question.axes[:-1])
+        labels: tuple[Any, ...] = edges
+        if outer:
+            wrapped = len(question.axes) > 2
+            labels = tuple((*group, edge) if wrapped else (group, edge) for group in outer for edge in edges)
+        width = len(axis)
+        return cls(
+            question.statistic, labels, (slot,), reference, members=members,
+            expected=expected.reshape(-1, width),
+        )  # fmt: skip
+
+    @cached_property
+    def _below_and_above(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many cells of the slot lie below and above each edge, in one group after the other."""
+        parts = np.bincount(self.members[self.members >= 0], minlength=self.expected.size)
+        below = np.cumsum(parts.reshape(self.expected.shape), axis=1)
+        return below.reshape(-1), (below[:, -1:] - below).reshape(-1)
+
+    @cached_property
+    def _expected_shares(self) -> tuple[Floats, Floats]:
+        """The expected share below every edge, and the rows it is a share of."""
+        totals = np.maximum(self.expected.sum(axis=1, keepdims=True), 1.0)
+        shares = np.clip(np.cumsum(self.expected, axis=1) / totals, 0.0, 1.0)
+        shares[:, -1] = 1.0
+        return shares.reshape(-1), np.broadcast_to(totals, self.expected.shape).reshape(-1).copy()
+
+    @cached_property
+    def coefficients(self) -> Mapping[str, Floats]:
+        """By the delta method: noise below an edge counts 1 - share, noise above it share."""
+        (below, above), (shares, rows) = self._below_and_above, self._expected_shares
+        return {self.slots[0].name: ((1 - shares) ** 2 * below + shares**2 * above) / rows**2}
+
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """The law of the linear part of the error at the expected shares."""
+        shares, rows = self._expected_shares
+        return self._law(noises, shares, rows)
+
+    def _law(self, noises: Mapping[str, Noise], shares: Floats, rows: Floats) -> ErrorLaw:
+        (slot,) = self.slots
+        noise = noises[slot.name]
+        assert noise.kind != "exponential"
+        below, above = self._below_and_above
+        scale = slot.scale(noise)
+        terms = [
+            Term(noise.kind, scale, (1 - shares) / rows, below),
+            Term(noise.kind, scale, shares / rows, above),
+        ]
+        if self.statistic.for_population:
+            terms.append(Term("normal", 1.0, np.sqrt(shares * (1 - shares) / rows)))
+        return ErrorLaw(terms, len(shares))
+
+    def answer(
+        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
+    ) -> Answer:
+        """Shares that rise from 0 to 1. The interval holds every share that the running totals do not contradict."""
+        cells = np.zeros(self.expected.size)
+        noisy = np.asarray(measured[self.slots[0].name])
+        np.add.at(cells, self.members[self.members >= 0], noisy[self.members >= 0].astype(float))
+        totals = np.cumsum(cells.reshape(self.expected.shape), axis=1)
+        groups, width = totals.shape
+        whole = np.repeat(totals[:, -1], width)
+        steps = np.tile(np.arange(1, width + 1) / width, groups)  # where nothing can be said
+        plain = np.where(whole > 0, totals.reshape(-1) / np.where(whole > 0, whole, 1.0), steps)
+        values = np.concatenate([_rising(group) for group in plain.reshape(groups, width)])
+        shares = np.clip(values, 0.0, 1.0)
+        law = self._law(noises, shares, np.maximum(whole, 1.0))
+        below, above = self._below_and_above
+        variance = self.slots[0].variance(noises[self.slots[0].name])
+
+        def interval_at(level: float) -> tuple[Floats, Floats]:
+            # (total - share * whole)^2 <= factor^2 * variance of the left side, a quadratic in the share.
+            factor = law.errors(level) / np.where(law.standard_errors > 0, law.standard_errors, 1.0)
+            squares = factor**2 * variance
+            population = factor**2 * np.maximum(whole, 0.0) if self.statistic.for_population else 0.0
+            return _shares_between(totals.reshape(-1), whole, squares * below, squares * above, population)
+
+        return Answer.within(
+            self.name, values, law.standard_errors, interval_at, self.labels, confidence=confidence
+        )
+
+
+def _rising(shares: Floats) -> Floats:
+    """The nearest shares that rise from 0 to 1; as they are where they do."""
+    clipped = np.clip(shares, 0.0, 1.0)
+    if (np.diff(clipped) >= 0).all():
+        return np.asarray(clipped, dtype=float)
+    from scipy.optimize import isotonic_regression
+
+    return np.asarray(np.clip(isotonic_regression(shares).x, 0.0, 1.0), dtype=float)
+
+
+def _shares_between(
+    totals: Floats, whole: Floats, below: Floats, above: Floats, population: Floats | float
+) -> tuple[Floats, Floats]:
+    """All f in [0, 1] with (totals - f whole)^2 <= below (1 - f)^2 + above f^2 + population f (1 - f)."""
+    square = whole**2 - below - above + population
+    middle = totals * whole - below + np.asarray(population) / 2
+    rest = totals**2 - below
+    root = middle**2 - square * rest
+    known = (square > 0) & (root >= 0) & (whole > 0)
+    safe = np.where(known, square, 1.0)
+    width = np.sqrt(np.where(known, root, 0.0))
+    low = np.where(known, (middle - width) / safe, 0.0)
+    high = np.where(known, (middle + width) / safe, 1.0)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

@@ -1,0 +1,144 @@
+"""Which questions share their cells: merged when one partition gives all of them smaller errors than several would.
+
+A slot measured with noise of variance v gives a cell that is the sum of m of its cells the variance m v. Let c be what
+the outputs of a slot lose per unit of v (squared, relative errors, as a planner weighs them). At best, slots that pay
+in epsilon lose (sum of c^(1/3))^3 / epsilon^2 in all, and slots that pay in squares of it (sum of c^(1/2))^2 / rho; so
+two groups are better merged exactly when c^(1/3), or c^(1/2), of the merged one is less than the sum of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.release.counting.questions import Question
+from farthing.release.counting.refinement import Refinement, own_refinement, refinement_of
+from farthing.release.counting.shares import expected_counts
+from farthing.release.facts import Facts
+
+Floats = NDArray[np.float64]
+
+_MOST_PAIRS = 2_000  # comparisons of groups after all questions are placed
+
+
+def reference_of(facts: Facts, question: Question) -> Floats:
+    """What relative error is relative to: the mean expected count of the cells; for shares one half.
+
+    One number for all cells of a statistic: a rare cell does not draw the whole budget to itself.
+    """
+    if question.statistic.kind == "cdf":
+        return np.full(question.cells, 0.5)
+    mean = float(expected_counts(facts, question).mean())
+    return np.full(question.cells, max(1.0, mean))
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A question with the loss of each of its cells per unit of variance in it."""
+
+    question: Question
+    reference: Floats
+    loss: float
+
+    @classmethod
+    def of(cls, facts: Facts, question: Question) -> Asked:
+        """The question, weighed by what is expected."""
+        reference = reference_of(facts, question)
+        scale = float(reference[0])
+        if question.statistic.kind == "cdf":
+            # Shares are sums over half of the cells or so, divided by all rows.
+            rows = max(1.0, float(expected_counts(facts, question).sum()))
+            scale = 2.0 * scale * rows / np.sqrt(max(1, question.shape[-1]))
+        return cls(question, reference, 1.0 / scale**2)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Questions answered from one partition."""
+
+    asked: tuple[Asked, ...]
+    refinement: Refinement
+    replaces: bool
+
+    @cached_property
+    def cost(self) -> tuple[float, float]:
+        """What the outputs lose per unit of squared l1, and of squared l2 sensitivity over noise."""
+        loss = sum(
+            asked.loss * float(self.refinement.parts(number).mean())
+            for number, asked in enumerate(self.asked)
+        )
+        # Replacing a row takes one from a cell and puts one into another, where there is another.
+        apart = 2.0 if self.replaces and self.refinement.cells > 1 else 1.0
+        return loss * apart**2, loss * apart
+
+    @cached_property
+    def sources(self) -> frozenset[str]:
+        """What tells its rows apart."""
+        return frozenset().union(*(asked.question.sources for asked in self.asked))
+
+    def share(self, pure: bool) -> float:
+        """What groups are compared by; smaller is better, and shares add up."""
+        return float(np.cbrt(self.cost[0])) if pure else float(np.sqrt(self.cost[1]))
+
+
+def groups_of(facts: Facts, questions: Sequence[Question]) -> tuple[Group, ...]:
+    """The questions in groups, each question placed where it helps most, then groups merged while that helps."""
+    replaces = facts.dataset.neighbours == "replace"
+    groups: list[Group] = []
+    for question in questions:
+        asked = Asked.of(facts, question)
+        alone = Group((asked,), own_refinement(question), replaces)
+        gain, place, merged = 0.0, -1, alone
+        for number, group in enumerate(groups):
+            found = _merged(group, alone, facts.pure)
+            if found is not None and found[0] > gain:
+                (gain, merged), place = found, number
+        if place >= 0:
+            groups[place] = merged
+        else:
+            groups.append(alone)
+    return tuple(_settled(groups, facts.pure))
+
+
+def _settled(groups: list[Group], pure: bool) -> list[Group]:
+    """Pairs merged while any pair gains by it; a question placed early may have found better company since."""
+    pairs = 0
+    number = 0
+    while number < len(groups):
+        for other in range(number + 1, len(groups)):
+            pairs += 1
+            found = _merged(groups[number], groups[other], pure) if pairs <= _MOST_PAIRS else None
+            if found is not None:
+                groups[number] = found[1]
+                del groups[other]
+                number = -1
+                break
+        number += 1
+    return groups
+
+
+def _merged(one: Group, other: Group, pure: bool) -> tuple[float, Group] | None:
+    """What is gained by merging two groups, and the merged one; None if nothing is."""
+    if one.refinement.by_itself or other.refinement.by_itself:
+        return None
+    apart = one.share(pure) + other.share(pure)
+    if not one.sources & other.sources and _bound(one, other, pure) >= apart:
+        return None
+    asked = (*one.asked, *other.asked)
+    found = refinement_of([each.question for each in asked])
+    if found is None:
+        return None
+    merged = Group(asked, found, one.replaces)
+    gain = apart - merged.share(pure)
+    return (gain, merged) if gain > 1e-12 * apart else None
+
+
+def _bound(one: Group, other: Group, pure: bool) -> float:
+    """The least share of two groups merged that look at different columns: every cell of one meets all of the other."""
+    exponent, place = (1 / 3, 0) if pure else (1 / 2, 1)
+    loss = one.cost[place] * other.refinement.cells + other.cost[place] * one.refinement.cells
+    return float(loss**exponent)

@@ -1,0 +1,159 @@
+"""Counts as outputs: sums of the cells of one slot, with the exact law of their noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.data import Count
+from farthing.errors import InvalidValue
+from farthing.inference import Answer, ErrorLaw, Term
+from farthing.release.counting.cdf import CdfOutput
+from farthing.release.counting.grouping import Group, groups_of, reference_of
+from farthing.release.counting.questions import Question, question_of
+from farthing.release.counting.refinement import own_refinement
+from farthing.release.counting.shares import assumptions_of, expected_counts
+from farthing.release.facts import Facts
+from farthing.release.noise import Noise
+from farthing.release.outputs import Output
+from farthing.release.slots import Integers, Slot
+from farthing.release.statistic import Statistic
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ExactOutput(Output):
+    """Counts that are public already: the number of rows where that is public and fixed, or of rows that cannot be."""
+
+    values: Floats = field(kw_only=True)
+
+    @property
+    def coefficients(self) -> Mapping[str, Floats]:
+        """Nothing is measured."""
+        return {}
+
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """No error."""
+        return ErrorLaw((), len(self.values))
+
+    def answer(
+        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
+    ) -> Answer:
+        """The public numbers."""
+        law = self.predicted(noises)
+        return Answer.around(self.name, self.values, law, self.labels, confidence=confidence, least=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class CountOutput(Output):
+    """Counts that are sums of cells of one slot: `members` is the place of every cell of the slot, -1 for none."""
+
+    members: NDArray[np.int64] = field(kw_only=True)
+    sampling: Floats | None = field(kw_only=True, default=None)
+
+    @cached_property
+    def parts(self) -> NDArray[np.int64]:
+        """How many cells of the slot each count is the sum of."""
+        return np.bincount(self.members[self.members >= 0], minlength=len(self.reference))
+
+    @cached_property
+    def coefficients(self) -> Mapping[str, Floats]:
+        """As many variances as there are parts."""
+        return {self.slots[0].name: self.parts.astype(np.float64)}
+
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """The exact law of a sum of independent noises."""
+        return self._law(noises, self.sampling)
+
+    def _law(self, noises: Mapping[str, Noise], sampling: Floats | None) -> ErrorLaw:
+        (slot,) = self.slots
+        noise = noises[slot.name]
+        assert noise.kind != "exponential"
+        terms = [Term(noise.kind, slot.scale(noise), 1.0, self._counts)]
+        if sampling is not None:
+            terms.append(Term("normal", 1.0, np.sqrt(sampling)))
+        return ErrorLaw(terms, len(self.reference))
+
+    @cached_property
+    def _counts(self) -> Any:
+        alike = np.unique(self.parts)
+        return int(alike[0]) if len(alike) == 1 else self.parts
+
+    def answer(
+        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
+    ) -> Answer:
+        """The sums, none of them below zero; the interval is that of the sums as they came."""
+        cells = np.asarray(measured[self.slots[0].name])
+        plain = np.zeros(len(self.reference))
+        np.add.at(plain, self.members[self.members >= 0], cells[self.members >= 0].astype(float))
+        values = np.maximum(plain, 0.0)
+        sampling = None if self.sampling is None else values
+        return Answer.around(
+            self.name, values, self._law(noises, sampling), self.labels,
+            confidence=confidence, centre=plain, least=0.0,
+        )  # fmt: skip
+
+
+def outputs_of(
+    statistics: Sequence[Statistic], facts: Facts
+) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[str, ...]]:
+    """Slots and outputs of counts, histograms, cdfs and contingency tables; nothing is derived for them."""
+    questions = [question_of(statistic, facts.schema) for statistic in statistics]
+    exact = {question: found for question in questions if (found := _public(facts, question)) is not None}
+    groups = groups_of(facts, [question for question in questions if question not in exact])
+    outputs: dict[str, Output] = {output.name: output for output in exact.values()}
+    slots = []
+    for number, group in enumerate(groups, start=1):
+        slot = _slot(facts, group, number)
+        slots.append(slot)
+        for place, asked in enumerate(group.asked):
+            members = group.refinement.members[place]
+            output = _output(facts, asked.question, asked.reference, slot, members)
+            outputs[output.name] = output
+    columns = dict.fromkeys(
+        name
+        for question in questions
+        if question not in exact
+        for name in (*(axis.column for axis in question.axes), *question.plain_atoms)
+    )
+    assumed = assumptions_of(facts, tuple(columns)) if groups else ()
+    return tuple(slots), tuple(outputs[statistic.name] for statistic in statistics), {}, assumed
+
+
+def _slot(facts: Facts, group: Group, number: int) -> Slot:
+    aggregate = group.refinement.aggregate()
+    what = ", ".join(sorted(group.sources)) or "all rows"
+    return Slot(f"counts {number} ({what})", aggregate, facts.sensitivity(aggregate), group.refinement.cells)
+
+
+def _output(
+    facts: Facts, question: Question, reference: Floats, slot: Slot, members: NDArray[np.int64]
+) -> Output:
+    statistic = question.statistic
+    expected = expected_counts(facts, question)
+    if statistic.kind == "cdf":
+        return CdfOutput.of(question, reference, slot, members, expected)
+    sampling = expected if statistic.for_population else None
+    return CountOutput(statistic, question.labels, (slot,), reference, members=members, sampling=sampling)
+
+
+def _public(facts: Facts, question: Question) -> Output | None:
+    """The output of a question whose answer is public, or None."""
+    values: Floats | None = None
+    everybody = not question.axes and question.formula is None
+    if everybody and facts.sensitivity(Count()).l1 == 0:
+        assert facts.dataset.rows is not None
+        values = np.array([float(facts.dataset.rows)])
+    elif own_refinement(question).cells == 0:  # a condition that no row can meet
+        if question.statistic.kind == "cdf":
+            raise InvalidValue("where", question.statistic.where, "must be true for some row")
+        values = np.zeros(question.cells)
+    if values is None:
+        return None
+    return ExactOutput(question.statistic, question.labels, (), reference_of(facts, question), values=values)

@@ -1,0 +1,118 @@
+"""Designs: what is measured to answer the statistics of one plan, before any noise is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from farthing.data import Dataset
+from farthing.errors import InvalidValue
+from farthing.release.counting import outputs as counting
+from farthing.release.facts import Facts
+from farthing.release.measurements import Measurements
+from farthing.release.noise import Noise
+from farthing.release.outputs import Output
+from farthing.release.slots import Slot
+from farthing.release.statistic import COUNT_FAMILY, Statistic
+from farthing.release.validation import checked_all, nearest
+
+Family = Callable[
+    [Sequence[Statistic], Facts],
+    tuple[Sequence[Slot], Sequence[Output], Mapping[str, Any], Sequence[str]],
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Slots to be measured and the outputs that read them. Made from public facts alone.
+
+    `derived` are the columns that are computed before anything is added up; `assumptions` says in words what was
+    taken for granted about the table when errors were foretold.
+
+    >>> import pyarrow
+    >>> from farthing.data import dataset
+    >>> from farthing.release import count
+    >>> people = dataset(pyarrow.table({"sex": ["F"]}), schema={"sex": ["F", "M"]})
+    >>> design = design_of([count(), count(by="sex")], people)
+    >>> [slot.cells for slot in design.slots], [output.name for output in design.outputs]
+    ([3], ['count', 'count by sex'])
+    """
+
+    slots: tuple[Slot, ...]
+    outputs: tuple[Output, ...]
+    derived: tuple[tuple[str, Any], ...]
+    assumptions: tuple[str, ...]
+
+    def output(self, name: str) -> Output:
+        """The output of a statistic by its name."""
+        for output in self.outputs:
+            if output.name == name:
+                return output
+        raise InvalidValue(
+            "name",
+            name,
+            "must be a statistic of the plan",
+            nearest(name, (output.name for output in self.outputs)),
+        )
+
+    def measurements(self, noises: Mapping[str, Noise]) -> Measurements:
+        """What is charged and run, once noises are chosen."""
+        return Measurements(self.derived, self.slots, dict(noises))
+
+
+def design_of(
+    statistics: Sequence[Statistic],
+    dataset: Dataset,
+    expected: Mapping[str, Any] | None = None,
+    pure: bool = False,
+) -> Design:
+    """The design for statistics of one dataset; `pure` for delta = 0. No row is read.
+
+    `expected` holds what is known in public: "rows", columns and statistics by name (see `Facts`).
+    """
+    asked = checked_all(statistics, dataset.schema)
+    facts = Facts(dataset, _checked_expected(expected, asked, dataset), pure)
+    slots: list[Slot] = []
+    outputs: dict[str, Output] = {}
+    derived: dict[str, Any] = {}
+    assumptions: list[str] = []
+    for kinds, family in _families():
+        own = [statistic for statistic in asked if statistic.kind in kinds]
+        if not own:
+            continue
+        found = family(own, facts)
+        slots.extend(found[0])
+        outputs.update((output.name, output) for output in found[1])
+        derived.update(found[2])
+        assumptions.extend(found[3])
+    return Design(
+        tuple(slots),
+        tuple(outputs[statistic.name] for statistic in asked),
+        tuple(derived.items()),
+        tuple(dict.fromkeys(assumptions)),
+    )
+
+
+def _families() -> tuple[tuple[tuple[str, ...], Family], ...]:
+    return ((COUNT_FAMILY, counting.outputs_of),)
+
+
+def _checked_expected(
+    expected: Mapping[str, Any] | None, statistics: Sequence[Statistic], dataset: Dataset
+) -> dict[str, Any]:
+    if expected is None:
+        return {}
+    if not isinstance(expected, Mapping):
+        raise InvalidValue("expected", expected, "must be a mapping", "for example {'rows': 100_000}")
+    known = ["rows", *(statistic.name for statistic in statistics), *dataset.schema]
+    for name in expected:
+        # A count that is not asked for may still be known: "count by sex" tells how large the groups are.
+        if name not in known and not str(name).startswith("count"):
+            raise InvalidValue(
+                "expected",
+                name,
+                "must be rows, a column or a statistic of the plan",
+                nearest(str(name), known),
+            )
+    return dict(expected)

@@ -1,0 +1,89 @@
+"""A statistic against a schema: every mistake is found before anything is planned, charged or read."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from farthing.data.expressions import read
+from farthing.data.schema import Integers, Reals, Schema
+from farthing.errors import InvalidValue
+from farthing.release.counting.cells import cut_of
+from farthing.release.counting.questions import group_axes, refuse_too_many
+from farthing.release.statistic import COUNT_FAMILY, Statistic
+
+_WHOLE = {"count", "histogram", "contingency", "sum", "quantile", "quantiles"}
+
+
+def checked(statistic: Statistic, schema: Schema) -> Statistic:
+    """The statistic, its predicate as text, or a refusal that says what to do."""
+    if not isinstance(statistic, Statistic):
+        raise InvalidValue(
+            "statistic", statistic, "must be a statistic", 'for example count(by="sex") or mean("income")'
+        )
+    for name in statistic.columns:
+        _refuse_unknown(name, schema, "column")
+    for name in statistic.by:
+        _refuse_unknown(name, schema, "by")
+        if name in statistic.columns:
+            raise InvalidValue("by", name, f"must not be what {statistic.name!r} is about", "leave it out")
+    if statistic.rounded and statistic.kind not in _WHOLE:
+        raise InvalidValue("rounded", True, f"must be left out: a {statistic.kind} is not a whole number")
+    where = statistic.where
+    if where is not None:
+        condition = read(where, schema)
+        if not condition.is_predicate:
+            raise InvalidValue("where", condition.text, "must be true or false", "compare it with something")
+        where = condition.text
+    groups = group_axes(statistic.by, schema)
+    if statistic.kind in COUNT_FAMILY:
+        own = tuple(cut_of(name, schema[name], statistic.bins_of(name)) for name in statistic.columns)
+        refuse_too_many(statistic.name, (*groups, *own))
+        if statistic.kind == "cdf" and not hasattr(schema[statistic.column], "lower"):
+            raise InvalidValue(
+                "column",
+                statistic.column,
+                "must hold numbers or dates for a cdf",
+                "use histogram for categories",
+            )
+    else:
+        for name in statistic.columns:
+            if not isinstance(schema[name], Integers | Reals):
+                raise InvalidValue(
+                    "column", name, f"must hold numbers for a {statistic.kind}", "count or histogram takes any column"
+                )  # fmt: skip
+        refuse_too_many(statistic.name, groups)
+    return replace(statistic, where=where)
+
+
+def checked_all(statistics: Sequence[Statistic], schema: Schema) -> tuple[Statistic, ...]:
+    """Statistics of one plan: each checked, no two of one name."""
+    if not statistics:
+        raise InvalidValue("statistics", [], "must be one or more", 'for example count() or mean("income")')
+    found = tuple(checked(statistic, schema) for statistic in statistics)
+    seen: set[str] = set()
+    for statistic in found:
+        if statistic.name in seen:
+            raise InvalidValue(
+                "name",
+                statistic.name,
+                "must not stand for two statistics of one plan",
+                "give one of them name=",
+            )
+        seen.add(statistic.name)
+    return found
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to do about a name that is not known: the nearest ones, or all of them."""
+    names = list(known)
+    near = difflib.get_close_matches(str(name), names, 3, 0.5)
+    if near:
+        return f"did you mean {' or '.join(near)}"
+    return f"there are: {', '.join(names[:12])}{' ...' if len(names) > 12 else ''}"
+
+
+def _refuse_unknown(name: str, schema: Schema, argument: str) -> None:
+    if name not in schema:
+        raise InvalidValue(argument, name, "must be a column of the schema", nearest(name, schema))
