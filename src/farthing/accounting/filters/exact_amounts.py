@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from contextlib import AbstractContextManager
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from flint import arb, fmpq
@@ -25,6 +26,7 @@ from farthing.numerics.balls import precision
 _MAX_BITS = 8192
 
 
+@lru_cache(maxsize=4096)
 def exact(number: float) -> Fraction:
     """The number that `number` stands for: the short decimal that names it, else the double itself.
 
