@@ -93,14 +93,14 @@ def order_of(epsilon_nano: int, slack_units: int) -> Order:
     """
     limit = 17 * epsilon_nano // 32
     low, high = EXCESSES[0], EXCESSES[-1]
-    if not (_conversion_in_nano(high, slack_units) <= epsilon_nano - limit):
-        return Order(high, epsilon_nano - _conversion_in_nano(high, slack_units))
-    at_low = _conversion_in_nano(low, slack_units)
+    if not (conversion_in_nano(high, slack_units) <= epsilon_nano - limit):
+        return Order(high, epsilon_nano - conversion_in_nano(high, slack_units))
+    at_low = conversion_in_nano(low, slack_units)
     if at_low <= epsilon_nano - limit:
         return Order(low, epsilon_nano - at_low)
     while high - low > 1:
         middle = (low + high) // 2
-        if _conversion_in_nano(middle, slack_units) <= epsilon_nano - limit:
+        if conversion_in_nano(middle, slack_units) <= epsilon_nano - limit:
             high = middle
         else:
             low = middle
@@ -108,7 +108,7 @@ def order_of(epsilon_nano: int, slack_units: int) -> Order:
 
 
 @lru_cache(maxsize=4096)
-def _conversion_in_nano(excess: int, slack_units: int) -> int:
+def conversion_in_nano(excess: int, slack_units: int) -> int:
     """(ln(1/slack) + ln c) / (alpha - 1) in billionths, rounded up: the conversion of RenyiFilter."""
     with precise_balls():
         rest: Any = arb(fmpq(excess, PARTS))  # alpha - 1

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from flint import arb, fmpq
@@ -25,7 +26,7 @@ from farthing.ledger.amounts import (
     nano_up,
     units_up,
 )
-from farthing.ledger.orders import EXCESSES, ORDERS, PARTS, Divergences, Order
+from farthing.ledger.orders import EXCESSES, ORDERS, PARTS, Divergences, Order, conversion_in_nano
 from farthing.privacy import BoundedRange, Composed, Event, RandomizedResponse, Sampled
 
 _FINE = (
@@ -111,16 +112,19 @@ def _chosen_point(
     """The point (delta, epsilon) at which an event without a pure epsilon, or a plan, enters the plain sums.
 
     Of the delta that plain sums may use it takes the same share as of epsilon, rounded to a power of two, so that
-    neither runs out long before the other. A plan that has a pure epsilon keeps it unless composing it saves an eighth.
+    neither runs out long before the other; for that a rough epsilon is enough, read off the divergences. A plan that
+    has a pure epsilon keeps it unless composing it saves an eighth.
     """
     room = plain_units - leak
-    if room <= 0 or epsilon_nano == 0:
+    rough = [
+        divergence + conversion_in_nano(excess, room)
+        for excess, divergence in zip(EXCESSES, divergences_of(event), strict=True)
+        if divergence is not None and room > 0
+    ]
+    if not rough:
         return leak, pure
-    at_most = composed_nano(event, leak + room)
-    if at_most is None:
-        return leak, pure
-    halvings = 0
-    while halvings < 40 and (at_most << (halvings + 1)) <= epsilon_nano:
+    share, halvings = max(1, min(rough)), 0
+    while halvings < 40 and share << (halvings + 1) <= epsilon_nano:
         halvings += 1
     units = leak + max(1, room >> halvings)
     composed = composed_nano(event, units)
@@ -149,12 +153,10 @@ def divergences_of(event: Event) -> Divergences:
     amounts = tuple(None if fine is None else -(-fine // _FINE) for fine in _fine_divergences(event))
     pure = price_of(event).epsilon
     if pure is not None:  # an epsilon-DP event has no divergence above epsilon
-        amounts = tuple(least(amount, nano_up(pure)) for amount in amounts)
+        most = nano_up(pure)
+        amounts = tuple(least(amount, most) for amount in amounts)
     # Divergences rise with the order, so a bound at a higher one holds at every lower one.
-    rising = list(amounts)
-    for place in reversed(range(len(rising) - 1)):
-        rising[place] = least(rising[place], rising[place + 1])
-    return tuple(rising)
+    return tuple(accumulate(reversed(amounts), least))[::-1]
 
 
 def black_box_divergences(nano: int, order: Order) -> Divergences:
@@ -198,9 +200,11 @@ def _total(amounts: tuple[int | None, ...]) -> int | None:
     return sum(known) if len(known) == len(amounts) else None
 
 
-def least(*amounts: int | None) -> int | None:
-    """The least of some amounts, None being infinite."""
-    return min((amount for amount in amounts if amount is not None), default=None)
+def least(one: int | None, other: int | None) -> int | None:
+    """The lesser of two amounts, None being infinite."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 def _is_plan(event: Event) -> bool:
