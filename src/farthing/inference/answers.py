@@ -1,0 +1,219 @@
+"""Answers: values, how far off they may be, and an interval at a confidence. No rows, no way to any."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from farthing.errors import InvalidValue
+from farthing.inference.error_laws import ErrorLaw
+from farthing.inference.figures import with_interval
+from farthing.inference.noise_sums import checked_confidence
+from farthing.inference.terms import Floats
+
+Numbers = float | Floats
+IntervalAt = Callable[[float], tuple[Floats, Floats]]
+_ROWS_SHOWN = 24
+
+
+@dataclass(frozen=True)
+class Around:
+    """The interval `centre` plus and minus the error of a law, cut to where the truth is known to lie.
+
+    Cutting costs no coverage: what is cut off does not hold the truth.
+
+    >>> from farthing.inference import Term
+    >>> Around(np.array([2.0]), ErrorLaw([Term("normal", 3.0)]), least=0.0)(0.95)
+    (array([0.]), array([7.87989196]))
+    """
+
+    centre: Floats
+    law: ErrorLaw
+    least: float = -math.inf
+    most: float = math.inf
+
+    def __call__(self, confidence: float) -> tuple[Floats, Floats]:
+        """Lower and upper ends at a confidence."""
+        errors = self.law.errors(confidence)
+        return (
+            np.clip(self.centre - errors, self.least, self.most),
+            np.clip(self.centre + errors, self.least, self.most),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A statistic as released: one number, or one for each label.
+
+    >>> from farthing.inference import ErrorLaw, Term
+    >>> answer = Answer.around("mean of income", 41_230.4, ErrorLaw([Term("normal", 245.0)]))
+    >>> answer
+    41,230 ± 480 (95%)
+    >>> answer.at(0.5)
+    41,230 ± 165 (50%)
+    >>> counts = Answer.around("count by sex", [510, 3], ErrorLaw([Term("laplace", 2.0)]), ("F", "M"), least=0)
+    >>> print(counts)
+    count by sex (95%)
+      F  510 ± 6
+      M    3 (0 to 9)
+    >>> counts["F"].values
+    510.0
+    """
+
+    name: str
+    labels: tuple[Any, ...]
+    values: Numbers
+    standard_errors: Numbers
+    lower: Numbers
+    upper: Numbers
+    confidence: float
+    interval_at: IntervalAt = field(repr=False)
+
+    @classmethod
+    def around(
+        cls,
+        name: str,
+        values: ArrayLike,
+        law: ErrorLaw,
+        labels: tuple[Any, ...] = (),
+        *,
+        confidence: float = 0.95,
+        centre: ArrayLike | None = None,
+        least: float = -math.inf,
+        most: float = math.inf,
+    ) -> Answer:
+        """An answer whose interval is `centre` plus and minus the law's error.
+
+        `centre` is the unbiased estimate that the law speaks of, when `values` were moved afterwards (to be
+        non-negative or consistent); the default is `values` themselves. `least` and `most` bound the truth.
+        """
+        middle = np.atleast_1d(np.asarray(values if centre is None else centre, dtype=float))
+        interval = Around(middle, law, least, most)
+        return cls.within(name, values, law.standard_errors, interval, labels, confidence=confidence)
+
+    @classmethod
+    def within(
+        cls,
+        name: str,
+        values: ArrayLike,
+        standard_errors: ArrayLike,
+        interval_at: IntervalAt,
+        labels: tuple[Any, ...] = (),
+        *,
+        confidence: float = 0.95,
+    ) -> Answer:
+        """An answer whose interval is a function of the confidence; it is widened to hold the value itself."""
+        level = checked_confidence(confidence)
+        flat = np.atleast_1d(np.asarray(values, dtype=float))
+        if flat.shape != (len(labels) or 1,):
+            raise InvalidValue(
+                "values", flat.shape, f"must be {len(labels) or 1} number(s), one for each label"
+            )
+        errors = np.broadcast_to(np.asarray(standard_errors, dtype=float), flat.shape)
+        low, high = interval_at(level)
+        low, high = np.minimum(low, flat), np.maximum(high, flat)
+        if labels:
+            return cls(name, tuple(labels), flat, np.array(errors), low, high, level, interval_at)
+        return cls(
+            name, (), float(flat[0]), float(errors[0]), float(low[0]), float(high[0]), level, interval_at
+        )
+
+    def at(self, confidence: float) -> Answer:
+        """The same answer with its interval at another confidence."""
+        return Answer.within(
+            self.name,
+            self.values,
+            self.standard_errors,
+            self.interval_at,
+            self.labels,
+            confidence=confidence,
+        )
+
+    def error(self, confidence: float | None = None) -> Numbers:
+        """The distance from the value to the further end of the interval."""
+        shown = self if confidence is None else self.at(confidence)
+        ends = np.maximum(np.subtract(shown.upper, shown.values), np.subtract(shown.values, shown.lower))
+        return ends if self.labels else float(ends)
+
+    def renamed(self, name: str) -> Answer:
+        """The same answer under another name."""
+        return replace(self, name=name)
+
+    def __len__(self) -> int:
+        return len(self.labels) or 1
+
+    def __getitem__(self, label: Any) -> Answer:
+        """The answer for one label, as an answer of its own."""
+        if label not in self.labels:
+            raise InvalidValue("label", label, f"must be one of {_few(self.labels)}")
+        place = self.labels.index(label)
+        whole = self.interval_at
+
+        def one(confidence: float) -> tuple[Floats, Floats]:
+            low, high = whole(confidence)
+            return low[place : place + 1], high[place : place + 1]
+
+        return Answer.within(
+            f"{self.name}: {_label(label)}",
+            np.asarray(self.values)[place],
+            np.asarray(self.standard_errors)[place],
+            one,
+            confidence=self.confidence,
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.labels)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        level = f"({100 * self.confidence:.6g}%)"
+        columns = map(np.atleast_1d, (self.values, self.lower, self.upper))
+        rows = [with_interval(*map(float, cell)) for cell in zip(*columns, strict=True)]
+        if not self.labels:
+            return f"{rows[0]} {level}"
+        names = [_label(label) for label in self.labels]
+        width = max(map(len, names))
+        heads = [row.split(" ", 1) for row in rows]
+        numbers = max(len(head[0]) for head in heads)
+        lines = [
+            f"  {name:<{width}}  {head[0]:>{numbers}}" + (f" {head[1]}" if len(head) > 1 else "")
+            for name, head in zip(names, heads, strict=True)
+        ]
+        if len(lines) > _ROWS_SHOWN:
+            lines = [*lines[:_ROWS_SHOWN], f"  ... and {len(lines) - _ROWS_SHOWN:,} more"]
+        return "\n".join([f"{self.name} {level}", *lines])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, ready for JSON; what is not finite becomes None."""
+        return {
+            "name": self.name,
+            "labels": [list(label) if isinstance(label, tuple) else label for label in self.labels],
+            "values": _plain(self.values),
+            "standard_errors": _plain(self.standard_errors),
+            "lower": _plain(self.lower),
+            "upper": _plain(self.upper),
+            "confidence": self.confidence,
+        }
+
+
+def _label(label: Any) -> str:
+    """A label as text; a label of several columns has its parts joined."""
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _few(labels: tuple[Any, ...]) -> str:
+    shown = ", ".join(repr(label) for label in labels[:8])
+    return (shown if len(labels) <= 8 else f"{shown} and {len(labels) - 8} more") or "none: it is one number"
+
+
+def _plain(numbers: Numbers) -> Any:
+    if isinstance(numbers, float):
+        return numbers if math.isfinite(numbers) else None
+    return [float(number) if math.isfinite(number) else None for number in numbers]

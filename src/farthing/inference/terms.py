@@ -1,0 +1,166 @@
+"""Terms of noise: what an error is made of, without a mechanism or a row in sight.
+
+An answer that is a combination of independent noisy numbers is off by `sum of coefficient * noise`. A term says which
+noise (kind and scale), what it is multiplied by, and how many independent copies of it are added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.errors import InvalidValue
+from farthing.privacy.events import checked_real
+
+Floats = NDArray[np.float64]
+Kind = Literal["laplace", "gaussian", "normal"]
+KINDS: tuple[Kind, ...] = ("laplace", "gaussian", "normal")
+NARROW_GAUSSIAN = 1.0  # below this sigma, sums over the few likely integers; above, Poisson summation
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """`count` independent noises of one kind and scale, each multiplied by `coefficient`.
+
+    "laplace" is the law on the whole numbers with mass proportional to exp(-|n| / scale), "gaussian" the one with
+    exp(-n^2 / (2 scale^2)); "normal" is real-valued with standard deviation `scale` (an error of sampling, say).
+    `coefficient` and `count` may be arrays over the cells of an answer.
+
+    >>> Term("laplace", 10.0, coefficient=0.5, count=4).variance
+    199.8334...
+    """
+
+    kind: Kind
+    scale: float
+    coefficient: float | Floats = 1.0
+    count: int | NDArray[np.int64] = 1
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidValue("kind", self.kind, f"must be one of {', '.join(KINDS)}")
+        scale = checked_real(self.scale, "scale")
+        if not 0 <= scale < math.inf:
+            raise InvalidValue("scale", self.scale, "must be a finite number >= 0")
+        object.__setattr__(self, "scale", scale)
+        if not np.all(np.isfinite(self.coefficient)):
+            raise InvalidValue("coefficient", self.coefficient, "must be finite")
+        counts = np.asarray(self.count)
+        if counts.dtype.kind not in "iu" or not np.all(counts >= 0):
+            raise InvalidValue("count", self.count, "must be whole numbers >= 0")
+
+    @property
+    def variance(self) -> Any:
+        """The variance of the term, an array where `coefficient` or `count` is one."""
+        one = variance_of(self.kind, self.scale)
+        if isinstance(self.coefficient, np.ndarray) or isinstance(self.count, np.ndarray):
+            return np.square(self.coefficient) * self.count * one
+        return self.coefficient**2 * self.count * one
+
+
+@lru_cache(maxsize=4096)
+def variance_of(kind: Kind, scale: float) -> float:
+    """The variance of one noise: that of the law on the integers, not of its continuous cousin.
+
+    >>> round(variance_of("laplace", 2.0), 4), variance_of("gaussian", 3.0), round(variance_of("gaussian", 0.5), 4)
+    (7.8354, 9.0, 0.215)
+    """
+    if scale == 0:
+        return 0.0
+    if kind == "laplace":
+        return 0.5 / math.sinh(0.5 / scale) ** 2 if scale > 1e-3 else 0.0
+    if kind == "normal" or scale >= 2:  # from 2 on the difference is below 1e-30
+        return scale**2
+    masses, magnitudes = _narrow_gaussian(scale)
+    return float(np.dot(masses, magnitudes**2))
+
+
+@lru_cache(maxsize=1024)
+def _narrow_gaussian(sigma: float) -> tuple[Floats, Floats]:
+    """P[|noise| = n] and n, for n = 0, 1, ... as far as doubles go."""
+    magnitudes = np.arange(0.0, math.ceil(40 * max(sigma, 0.05)) + 2)
+    masses = np.exp(-(magnitudes**2) / (2 * sigma**2))
+    masses[1:] *= 2
+    return masses / masses.sum(), magnitudes
+
+
+# Below these scales an integer noise is zero but for a chance of 1e-15: no error at a confidence can show it.
+_SILENT: dict[Kind, float] = {"laplace": 0.028, "gaussian": 0.12, "normal": 5e-324}
+
+# A normalised term: kind, scale, coefficient > 0, count >= 1; hashable, one cell.
+Part = tuple[Kind, float, float, int]
+Parts = tuple[Part, ...]
+
+
+def parts_of(terms: Iterable[tuple[Kind, float, float, int]]) -> Parts:
+    """The terms of one cell, signs dropped (the laws are symmetric), like terms joined, in a fixed order."""
+    joined: dict[tuple[Kind, float, float], int] = {}
+    normal = 0.0
+    for kind, scale, coefficient, count in terms:
+        size = abs(coefficient)
+        if size == 0 or count == 0 or scale < _SILENT[kind]:
+            continue
+        if kind == "normal":
+            normal += count * (size * scale) ** 2
+        else:
+            key = (kind, scale, size)
+            joined[key] = joined.get(key, 0) + int(count)
+    parts: list[Part] = [(*key, count) for key, count in sorted(joined.items())]
+    if normal > 0:
+        parts.append(("normal", math.sqrt(normal), 1.0, 1))
+    return tuple(parts)
+
+
+def variance_of_parts(parts: Parts) -> float:
+    """The variance of the sum."""
+    return sum(count * size * size * variance_of(kind, scale) for kind, scale, size, count in parts)
+
+
+def characteristic_function(parts: Parts, frequencies: Floats) -> Floats:
+    """E[cos(u X)] at every frequency u: all there is, since X is symmetric."""
+    total = np.ones_like(frequencies)
+    for kind, scale, size, count in parts:
+        total *= _one_characteristic_function(kind, scale, size * frequencies) ** count
+    return total
+
+
+def _one_characteristic_function(kind: Kind, scale: float, u: Floats) -> Floats:
+    if kind == "laplace":
+        return np.asarray(1 / (1 + 2 * variance_of(kind, scale) * np.sin(u / 2) ** 2))
+    if kind == "normal":
+        return np.asarray(np.exp(-((scale * u) ** 2) / 2))
+    if scale < NARROW_GAUSSIAN:
+        masses, magnitudes = _narrow_gaussian(scale)
+        return np.asarray(np.cos(np.multiply.outer(u, magnitudes)) @ masses)
+    # Poisson summation: copies of the normal's transform at every multiple of 2 pi; the next ones are below 1e-19.
+    reduced = u - 2 * math.pi * np.round(u / (2 * math.pi))
+    copies = sum(np.exp(-((scale * (reduced - 2 * math.pi * k)) ** 2) / 2) for k in (-1, 0, 1))
+    return np.asarray(copies / (1 + 2 * math.exp(-2 * (math.pi * scale) ** 2)))
+
+
+def chernoff_radius(parts: Parts, probability: float) -> float:
+    """An x with P[|X| > x] <= probability: the best of Chernoff's bounds on a grid of tilts.
+
+    Cheap and never too small; a tenth or so too large, so it is used for far tails and for the reach of a grid.
+    """
+    if not parts:
+        return 0.0
+    poles = [1 / (size * scale) for kind, scale, size, _ in parts if kind == "laplace"]
+    proxy = sum(n * a * a * (variance_of(kind, t) if kind == "laplace" else t * t) for kind, t, a, n in parts)
+    natural = math.sqrt(2 * math.log(2 / probability) / proxy)
+    top = min([0.9999 * pole for pole in poles] + [2 * natural])
+    tilts = top * np.linspace(1 / 64, 1, 64)
+    logarithm = np.zeros_like(tilts)
+    for kind, scale, size, count in parts:
+        if kind == "laplace":
+            with np.errstate(over="ignore", invalid="ignore"):
+                inner = 1 - 2 * variance_of(kind, scale) * np.sinh(size * tilts / 2) ** 2
+            logarithm -= count * np.log(np.maximum(inner, 1e-300))
+        else:  # the discrete Gaussian is subgaussian with its own sigma (Canonne, Kamath & Steinke 2020, Fact 19)
+            logarithm += count * (scale * size * tilts) ** 2 / 2
+    return float(np.min((logarithm + math.log(2 / probability)) / tilts))
