@@ -1,0 +1,241 @@
+"""The curator: check, charge, run, record, answer, in this order and through no other door."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import threading
+import time
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from farthing.curator.questions import OneNumber, Planned, Question, Single, digest_of
+from farthing.curator.recording import Answers, answers_of, text_of
+from farthing.curator.running import Progress, run_apart
+from farthing.curator.units import refuse_other_unit, unit_of
+from farthing.data import Dataset
+from farthing.data.aggregates.shape import Aggregate
+from farthing.errors import AnswerForfeited, InvalidValue, LedgerUnavailable
+from farthing.privacy.events import checked_real
+
+if TYPE_CHECKING:
+    from farthing.ledger import Charge, Ledger, Receipt
+    from farthing.release.measurements import Measurements
+
+_PAUSES = (0.1, 0.4, 1.6)  # seconds between attempts to record what was drawn, for a database that restarts
+_LONGEST_REASON = 200
+_LOOK = 0.05  # seconds between two looks for an answer that another process may be about to record
+
+_turns: weakref.WeakValueDictionary[tuple[str, str], _Turn] = weakref.WeakValueDictionary()
+_making = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Noisy whole numbers by name, and the receipt of the charge that paid for them.
+
+    `repeated` says that they were drawn by an earlier call with the same request id.
+
+    >>> import numpy
+    >>> Answered({"people": numpy.array([41])}, None, "r-1", True).answers["people"].tolist()
+    [41]
+    """
+
+    answers: Answers
+    receipt: Receipt
+    request_id: str
+    repeated: bool
+
+
+class Curator:
+    """The one door between rows and a ledger.
+
+    A charge is durable before a row is read, and an answer is recorded before anybody sees it. What goes wrong in
+    between leaves the charge in place: for one request id noise is drawn once at most, and asking again returns what
+    was recorded.
+
+    >>> import pyarrow, tempfile
+    >>> from farthing.data import Count, dataset
+    >>> from farthing.ledger import open_ledger
+    >>> from farthing.mechanisms import DiscreteLaplace
+    >>> people = dataset(pyarrow.table({"age": [30, 45, 51]}), schema={"age": (0, 110)})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = open_ledger(f"{folder.name}/study.db")
+    >>> curator = Curator(ledger)
+    >>> curator.register(people, "survey", epsilon=1.0)
+    >>> found = curator.answer(
+    ...     people, "people", Count(), DiscreteLaplace(0.25), ledger_name="survey", request_id="first"
+    ... )
+    >>> again = curator.answer(
+    ...     people, "people", Count(), DiscreteLaplace(0.25), ledger_name="survey", request_id="first"
+    ... )
+    >>> again.repeated, again.answers == found.answers, ledger.budget("survey").remaining.epsilon
+    (True, True, 0.75)
+    >>> ledger.close(); folder.cleanup()
+    """
+
+    def __init__(self, ledger: Ledger, *, analyst: str | None = None) -> None:
+        self.ledger = ledger
+        self.analyst = analyst
+
+    def register(self, dataset: Dataset, ledger_name: str, epsilon: float, delta: float = 0.0) -> None:
+        """Open a budget for the rows of `dataset`; whom it protects is written down with it."""
+        self.ledger.register(ledger_name, epsilon, delta, unit=unit_of(dataset))
+
+    def release(
+        self,
+        dataset: Dataset,
+        measurements: Measurements,
+        *,
+        ledger_name: str,
+        request_id: str | None = None,
+        world: str = "planned",
+        delta: float | None = None,
+        timeout: float | None = None,
+        progress: Progress | None = None,
+    ) -> Answered:
+        """Charge for the measurements of a plan, then run them on the rows in one pass.
+
+        The same `request_id` returns the recorded answers. `timeout` is how many seconds the run may take; whether it
+        is met depends on rows, so choose it generously.
+        """
+        asking = _Asking(ledger_name, _checked_request(request_id), world, delta, _checked_timeout(timeout))
+        return self._ask(Planned(measurements), dataset, asking, progress)
+
+    def answer(
+        self,
+        dataset: Dataset,
+        name: str,
+        aggregate: Aggregate,
+        mechanism: OneNumber,
+        *,
+        ledger_name: str,
+        request_id: str | None = None,
+        world: str = "adaptive",
+        delta: float | None = None,
+        timeout: float | None = None,
+        progress: Progress | None = None,
+    ) -> Answered:
+        """Charge for one aggregate through one mechanism of whole-number noise, then run it.
+
+        The mechanism must have been made for the aggregate's sensitivity on this dataset, or for a larger one.
+        """
+        asking = _Asking(ledger_name, _checked_request(request_id), world, delta, _checked_timeout(timeout))
+        return self._ask(Single(name, aggregate, mechanism, dataset.probability), dataset, asking, progress)
+
+    def _ask(
+        self, question: Question, dataset: Dataset, asking: _Asking, progress: Progress | None
+    ) -> Answered:
+        question.check(dataset)
+        refuse_other_unit(dataset, self.ledger.budget(asking.name).unit, asking.name)
+        digest = digest_of(question, dataset)
+        with _turn_of(self.ledger, asking.request_id):
+            charge = self.ledger.charge(
+                asking.name,
+                question.event,
+                request_id=asking.request_id,
+                world=asking.world,
+                delta=asking.delta,
+                analyst=self.analyst,
+                digest=digest,
+            )
+            if charge.repeated:  # by whoever charged first, who may have drawn, and may have been seen
+                return self._recorded(asking)
+            return self._run(question, dataset, charge, asking.timeout, progress)
+
+    def _run(
+        self,
+        question: Question,
+        dataset: Dataset,
+        charge: Charge,
+        timeout: float | None,
+        progress: Progress | None,
+    ) -> Answered:
+        try:
+            outcome = run_apart(lambda tell: text_of(question.run(dataset, tell)), timeout, progress)
+        except BaseException as problem:
+            self._forfeit(charge, f"interrupted by {type(problem).__name__}")
+            raise
+        if outcome.text is None:
+            self._forfeit(charge, outcome.reason)
+            raise AnswerForfeited(charge.request_id, outcome.reason) from outcome.error
+        return Answered(
+            answers_of(outcome.text), self._record(charge, outcome.text), charge.request_id, repeated=False
+        )
+
+    def _record(self, charge: Charge, text: str) -> Receipt:
+        """Record what was drawn, again if the database is away for a moment: it is the same answer each time."""
+        for pause in (*_PAUSES, None):
+            try:
+                return self.ledger.release(charge, text)
+            except LedgerUnavailable:
+                if pause is None:  # recorded or not, asking again with this request id finds out
+                    raise
+                time.sleep(pause)
+            except InvalidValue:
+                break
+        raise AnswerForfeited(charge.request_id, "another call with this request id gave it up meanwhile")
+
+    def _recorded(self, asking: _Asking) -> Answered:
+        """The answer of an earlier attempt; without one the charge is forfeited, because noise is drawn once."""
+        stored = self.ledger.stored(asking.request_id)
+        deadline = time.monotonic() + (asking.timeout or 0.0)
+        while stored is not None and stored.state == "reserved" and time.monotonic() < deadline:
+            time.sleep(_LOOK)  # another process may be running it, with a time limit like ours
+            stored = self.ledger.stored(asking.request_id)
+        if stored is not None and stored.state == "reserved":
+            self._forfeit(stored.charge, "no answer was recorded by the attempt that was charged")
+            stored = self.ledger.stored(asking.request_id)
+        if stored is None or stored.answer is None:
+            raise AnswerForfeited(asking.request_id, "the attempt that was charged ended without one")
+        return Answered(answers_of(stored.answer), stored.receipt, asking.request_id, repeated=True)
+
+    def _forfeit(self, charge: Charge, reason: str) -> None:
+        """Write down that no answer will come; if that fails, the charge stays as it is, which is spent."""
+        with suppress(Exception):  # the failure that led here is the one to report
+            self.ledger.forfeit(charge, reason[:_LONGEST_REASON].strip())
+
+
+@dataclass(frozen=True)
+class _Asking:
+    name: str
+    request_id: str
+    world: str
+    delta: float | None
+    timeout: float | None
+
+
+class _Turn:
+    """A lock that can be forgotten when nobody holds or awaits it."""
+
+    __slots__ = ("__weakref__", "lock")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+def _turn_of(ledger: Any, request_id: str) -> _Turn:
+    """Calls of this process with one request id wait for each other: the second finds the answer of the first."""
+    with _making:
+        return _turns.setdefault((ledger.id, request_id), _Turn())
+
+
+def _checked_request(request_id: str | None) -> str:
+    return secrets.token_hex(16) if request_id is None else request_id
+
+
+def _checked_timeout(timeout: float | None) -> float | None:
+    if timeout is None:
+        return None
+    seconds = checked_real(timeout, "timeout")
+    if not 0 < seconds < math.inf:
+        raise InvalidValue("timeout", timeout, "must be a number of seconds > 0", "leave it out for no limit")
+    return seconds

@@ -1,0 +1,150 @@
+"""What can be asked of private rows: something with a price, a fingerprint, and a way to run it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from farthing.data import Dataset, Sensitivity
+from farthing.data.aggregates.shape import Aggregate
+from farthing.errors import InvalidValue
+from farthing.privacy import Event, Sampled
+from farthing.release.measurements import Measurements
+
+Progress = Callable[[float], None]
+
+_NORMS = {"l1_sensitivity": "l1", "l2_sensitivity": "l2"}
+
+
+class Question(Protocol):
+    """All that the curator needs to know. Only `run` touches rows."""
+
+    @property
+    def event(self) -> Event:
+        """What it costs."""
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of everything public about it."""
+
+    def check(self, dataset: Dataset) -> None:
+        """Refuse a dataset for which the noise would be too small, before anything is charged."""
+
+    def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
+        """Noisy whole numbers by name."""
+
+
+class OneNumber(Protocol):
+    """A mechanism that adds noise to whole numbers and says how far neighbours may be apart."""
+
+    @property
+    def event(self) -> Event:
+        """What one release costs."""
+
+    def release(self, value: Any) -> Any:
+        """A fresh answer."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The measurements of a plan."""
+
+    measurements: Measurements
+
+    @property
+    def event(self) -> Event:
+        """All of them as one fixed plan."""
+        return self.measurements.event
+
+    @property
+    def digest(self) -> str:
+        """That of the measurements."""
+        return self.measurements.digest
+
+    def check(self, dataset: Dataset) -> None:
+        """Every slot was designed for neighbours at least as far apart as those of this dataset."""
+        derived = dict(self.measurements.derived)
+        prepared = dataset.derive(**derived) if derived else dataset
+        for slot in self.measurements.slots:
+            _refuse_further(prepared.sensitivity(slot.aggregate), slot.sensitivity, slot.name)
+
+    def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
+        """One pass over the rows, then the noise."""
+        return self.measurements.run(dataset, progress)
+
+
+@dataclass(frozen=True)
+class Single:
+    """One aggregate through one mechanism of additive noise on whole numbers."""
+
+    name: str
+    aggregate: Aggregate
+    mechanism: OneNumber
+    probability: float = 1.0
+
+    @cached_property
+    def event(self) -> Event:
+        """The mechanism's event, amplified where the rows are a secret sample."""
+        event = self.mechanism.event
+        return event if self.probability == 1 else Sampled(event, self.probability)
+
+    @property
+    def digest(self) -> str:
+        """Of the name, the aggregate and the mechanism."""
+        return _hashed([self.name, repr(self.aggregate), repr(self.mechanism), self.probability.hex()])
+
+    def check(self, dataset: Dataset) -> None:
+        """The noise is made for the sensitivity of the aggregate, or for more."""
+        stated = {name: getattr(self.mechanism, name, None) for name in ("grid", "cells", *_NORMS)}
+        norm = next((name for name in _NORMS if stated[name] is not None), None)
+        if norm is None or stated["grid"] is not None:
+            kind = type(self.mechanism).__name__
+            raise InvalidValue("mechanism", kind, f"must state {' or '.join(_NORMS)} for whole numbers")
+        least = getattr(dataset.sensitivity(self.aggregate), _NORMS[norm])
+        if not stated[norm] >= least:
+            raise InvalidValue(norm, stated[norm], f"must be at least {least}", "see dataset.sensitivity()")
+        cells = _cells_of(self.aggregate, dataset)
+        if stated["cells"] != cells:
+            raise InvalidValue("cells", stated["cells"], f"must be {cells}, as many as the aggregate has")
+
+    def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
+        """The one aggregate, and its noise."""
+        exact = dataset.exact({self.name: self.aggregate}, progress)[self.name]
+        return {self.name: self.mechanism.release(exact)}
+
+
+def digest_of(question: Question, dataset: Dataset) -> str:
+    """A fingerprint of a question about a dataset; the place where the rows lie is not part of it."""
+    stability = dataset.stability()
+    steps = [[link.title, link.own, link.rows] for link in stability.links[1:]]
+    facts = [question.digest, steps, stability.links[0].own, list(dataset.unit), dataset.neighbours]
+    schema = [[name, repr(dataset.schema[name])] for name in dataset.schema]
+    return _hashed([*facts, schema, stability.group, str(stability.exact_probability)])
+
+
+def _refuse_further(found: Sensitivity, designed: Sensitivity, name: str) -> None:
+    for norm in ("l0", "l1", "l2_squared", "linf"):
+        least, stated = getattr(found, norm), getattr(designed, norm)
+        if not stated >= least:
+            raise InvalidValue(
+                f"{norm} sensitivity of {name!r}",
+                stated,
+                f"must be at least {least} for this dataset",
+                "make the plan for the dataset that it is run on",
+            )
+
+
+def _cells_of(aggregate: Aggregate, dataset: Dataset) -> int:
+    """How many whole numbers an aggregate consists of."""
+    shape = [len(axis) for axis in aggregate.axes(dataset.schema)]
+    return aggregate.finished(np.zeros((*shape, len(aggregate.features(dataset.schema))))).size
+
+
+def _hashed(facts: Any) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
