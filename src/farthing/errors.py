@@ -7,6 +7,7 @@
     ├── EngineError                           a database failed; its own words are kept out, they may quote a row
     ├── MissingExtra      (also ImportError)  a part of farthing whose optional packages are not installed
     ├── BudgetExceeded                        a filter or ledger refused a charge
+    ├── Infeasible                            a plan cannot meet what was required of it
     ├── AnswerForfeited                       a request was charged and will never have an answer
     └── LedgerError                           the ledger refused; nothing was released
         ├── LedgerTampered                    the ledger does not verify
@@ -24,6 +25,7 @@ __all__ = [
     "BudgetExceeded",
     "EngineError",
     "FarthingError",
+    "Infeasible",
     "InvalidData",
     "InvalidExpression",
     "InvalidValue",
@@ -133,6 +135,26 @@ class BudgetExceeded(FarthingError):
         self.requested = requested
         self.remaining = remaining
         self.budget_id = budget_id
+        super().__init__(message)
+
+
+class Infeasible(FarthingError):
+    """A plan cannot meet what was required of it; nothing was spent.
+
+    `blocking` names the statistics whose holds or requirements stand in the way, `closest` is the least error that
+    fits for the hardest of them (None when it is not one of them alone), `epsilon` what all of them would cost.
+
+    >>> error = Infeasible("'count' within 2 ...", blocking=("count",), closest=2.9, epsilon=1.5)
+    >>> error.blocking, error.closest, error.epsilon
+    (('count',), 2.9, 1.5)
+    """
+
+    def __init__(
+        self, message: str, *, blocking: tuple[str, ...], closest: float | None, epsilon: float
+    ) -> None:
+        self.blocking = blocking
+        self.closest = closest
+        self.epsilon = epsilon
         super().__init__(message)
 
 
