@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.release.counting.questions import Question
-from farthing.release.counting.refinement import Refinement, own_refinement, refinement_of
+from farthing.release.counting.refinement import Refinement, joined, own_refinement
 from farthing.release.counting.shares import expected_counts
 from farthing.release.facts import Facts
 
@@ -123,16 +123,13 @@ def _settled(groups: list[Group], pure: bool) -> list[Group]:
 
 def _merged(one: Group, other: Group, pure: bool) -> tuple[float, Group] | None:
     """What is gained by merging two groups, and the merged one; None if nothing is."""
-    if one.refinement.by_itself or other.refinement.by_itself:
-        return None
     apart = one.share(pure) + other.share(pure)
     if not one.sources & other.sources and _bound(one, other, pure) >= apart:
         return None
-    asked = (*one.asked, *other.asked)
-    found = refinement_of([each.question for each in asked])
+    found = joined(one.refinement, other.refinement)
     if found is None:
         return None
-    merged = Group(asked, found, one.replaces)
+    merged = Group((*one.asked, *other.asked), found, one.replaces)
     gain = apart - merged.share(pure)
     return (gain, merged) if gain > 1e-12 * apart else None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,11 @@ class PieceAxis:
     codes: tuple[int, ...]
     missing: int
     size: int
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it is about: a condition and a column may have the same text."""
+        return ("condition" if self.form == "condition" else "column", self.source)
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,63 @@ def pieces_of_condition(atom: Atom) -> Pieces:
     """The three pieces of an atom that is taken as it is."""
     axis = PieceAxis(atom.text, "condition", (False, True), (0, 1), 2, 3)
     return Pieces(axis, {atom: np.array([0, 2, UNKNOWN], dtype=np.int8)}, {})
+
+
+def joined_axis(
+    one: PieceAxis | None, other: PieceAxis | None, domain: Domain | None
+) -> tuple[PieceAxis, NDArray[np.int64], NDArray[np.int64]]:
+    """Pieces of one source that two lists of them tell apart, and the old piece of each new one in both; -1 for none.
+
+    Where a list does not have the source, the map for it is empty.
+    """
+    nothing = np.zeros(0, dtype=np.int64)
+    if one is None or other is None:
+        axis = one or other
+        assert axis is not None
+        wider, kept = _with_missing(axis)
+        return wider, kept if other is None else nothing, kept if one is None else nothing
+    if one.form == "condition":
+        same = np.arange(one.size)
+        return one, same, same
+    form, raw, codes = _aligned(one, other, domain)
+    known: dict[tuple[int, int], int] = {}
+    new = tuple(known.setdefault(pair, len(known)) for pair in zip(*codes, strict=True))
+    pairs = [*known]
+    missing = -1
+    if one.missing >= 0 or other.missing >= 0:
+        missing = len(pairs)
+        pairs.append((one.missing, other.missing))
+    maps = np.array(pairs, dtype=np.int64).reshape(len(pairs), 2)
+    return PieceAxis(one.source, form, raw, new, missing, len(pairs)), maps[:, 0], maps[:, 1]
+
+
+def _with_missing(axis: PieceAxis) -> tuple[PieceAxis, NDArray[np.int64]]:
+    """An axis beside questions that do not look at it: rows without a value are rows to them."""
+    if axis.missing >= 0:
+        return axis, np.arange(axis.size)
+    wider = replace(axis, missing=axis.size, size=axis.size + 1)
+    return wider, np.append(np.arange(axis.size), -1)
+
+
+def _aligned(
+    one: PieceAxis, other: PieceAxis, domain: Domain | None
+) -> tuple[str, tuple[Any, ...], tuple[list[int], list[int]]]:
+    """Two axes over the same values or intervals: the form, the raw list and the codes of both."""
+    if one.raw == other.raw and one.form == other.form:
+        return one.form, one.raw, (list(one.codes), list(other.codes))
+    cuts = [
+        tuple((value, 0) for value in axis.raw[1:]) if axis.form == "values" else axis.raw
+        for axis in (one, other)
+    ]
+    both = tuple(sorted({*cuts[0], *cuts[1]}))
+    codes: list[list[int]] = []
+    for axis, own in zip((one, other), cuts, strict=True):
+        inside = set(own)
+        interval = np.cumsum([0, *(cut in inside for cut in both)])
+        codes.append([axis.codes[place] for place in interval])
+    if domain is not None and size_of(domain) == len(both) + 1:
+        return "values", values_of(domain), (codes[0], codes[1])
+    return "cuts", both, (codes[0], codes[1])
 
 
 def _behaviour(value: Any, atoms: Sequence[Atom], axes: Sequence[CellAxis]) -> tuple[int, ...]:

@@ -45,8 +45,8 @@ def expected_counts(facts: Facts, question: Question) -> Floats:
 def refined_shares(facts: Facts, refinement: Refinement) -> Floats:
     """The expected share of rows in every refined cell."""
     shares = np.ones(1)
-    for piece in refinement.pieces:
-        shares = (shares[:, None] * piece_shares(facts, piece.axis)[None, :]).reshape(-1)
+    for axis in refinement.axes:
+        shares = (shares[:, None] * piece_shares(facts, axis)[None, :]).reshape(-1)
     inside = refinement.merge >= 0
     return _added_up(refinement.merge[inside], shares[inside], refinement.cells)
 
