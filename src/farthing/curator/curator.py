@@ -7,18 +7,19 @@ import secrets
 import threading
 import time
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from farthing.curator.questions import OneNumber, Planned, Question, Single, digest_of
-from farthing.curator.recording import Answers, answers_of, text_of
+from farthing.curator.questions import Finish, OneNumber, Planned, Question, Single, digest_of
+from farthing.curator.recording import Answers, answers_of, finished_of, text_of
 from farthing.curator.running import Progress, run_apart
 from farthing.curator.units import refuse_other_unit, unit_of
 from farthing.data import Dataset
 from farthing.data.aggregates.shape import Aggregate
 from farthing.errors import AnswerForfeited, InvalidValue, LedgerUnavailable
-from farthing.privacy.events import checked_real
+from farthing.privacy.events import Event, checked_real
 
 if TYPE_CHECKING:
     from farthing.ledger import Charge, Ledger, Receipt
@@ -47,6 +48,7 @@ class Answered:
     receipt: Receipt
     request_id: str
     repeated: bool
+    finished: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Curator:
@@ -95,14 +97,19 @@ class Curator:
         delta: float | None = None,
         timeout: float | None = None,
         progress: Progress | None = None,
+        event: Event | None = None,
+        finish: Finish | None = None,
     ) -> Answered:
         """Charge for the measurements of a plan, then run them on the rows in one pass.
+
+        `event` is what is charged where sampling makes the measurements cheaper than they are by themselves. `finish`
+        turns the noisy numbers into JSON-ready data that is recorded with them and comes back as `finished`.
 
         The same `request_id` returns the recorded answers. `timeout` is how many seconds the run may take; whether it
         is met depends on rows, so choose it generously.
         """
         asking = _Asking(ledger_name, _checked_request(request_id), world, delta, _checked_timeout(timeout))
-        return self._ask(Planned(measurements), dataset, asking, progress)
+        return self._ask(Planned(measurements, event, finish), dataset, asking, progress)
 
     def answer(
         self,
@@ -154,16 +161,15 @@ class Curator:
         progress: Progress | None,
     ) -> Answered:
         try:
-            outcome = run_apart(lambda tell: text_of(question.run(dataset, tell)), timeout, progress)
+            outcome = run_apart(lambda tell: _drawn(question, dataset, tell), timeout, progress)
         except BaseException as problem:
             self._forfeit(charge, f"interrupted by {type(problem).__name__}")
             raise
         if outcome.text is None:
             self._forfeit(charge, outcome.reason)
             raise AnswerForfeited(charge.request_id, outcome.reason) from outcome.error
-        return Answered(
-            answers_of(outcome.text), self._record(charge, outcome.text), charge.request_id, repeated=False
-        )
+        receipt = self._record(charge, outcome.text)
+        return _answered(outcome.text, receipt, charge.request_id, repeated=False)
 
     def _record(self, charge: Charge, text: str) -> Receipt:
         """Record what was drawn, again if the database is away for a moment: it is the same answer each time."""
@@ -190,12 +196,31 @@ class Curator:
             stored = self.ledger.stored(asking.request_id)
         if stored is None or stored.answer is None:
             raise AnswerForfeited(asking.request_id, "the attempt that was charged ended without one")
-        return Answered(answers_of(stored.answer), stored.receipt, asking.request_id, repeated=True)
+        return _answered(stored.answer, stored.receipt, asking.request_id, repeated=True)
 
     def _forfeit(self, charge: Charge, reason: str) -> None:
         """Write down that no answer will come; if that fails, the charge stays as it is, which is spent."""
         with suppress(Exception):  # the failure that led here is the one to report
             self.ledger.forfeit(charge, reason[:_LONGEST_REASON].strip())
+
+
+def stored_answer(ledger: Ledger, request_id: str) -> Answered:
+    """The answer that a ledger holds for a request; no row is read and nothing is drawn."""
+    stored = ledger.stored(request_id)
+    if stored is None:
+        raise InvalidValue("request_id", request_id, "must be that of a release in the ledger")
+    if stored.answer is None:
+        raise AnswerForfeited(request_id, "the attempt that was charged ended without one")
+    return _answered(stored.answer, stored.receipt, request_id, repeated=True)
+
+
+def _drawn(question: Question, dataset: Dataset, tell: Progress) -> str:
+    answers = question.run(dataset, tell)
+    return text_of(answers, question.finish(answers))
+
+
+def _answered(text: str, receipt: Receipt, request_id: str, *, repeated: bool) -> Answered:
+    return Answered(answers_of(text), receipt, request_id, repeated, finished_of(text))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from farthing.privacy import Event, Sampled
 from farthing.release.measurements import Measurements
 
 Progress = Callable[[float], None]
+Finish = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 _NORMS = {"l1_sensitivity": "l1", "l2_sensitivity": "l2"}
 
@@ -39,6 +40,9 @@ class Question(Protocol):
     def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
         """Noisy whole numbers by name."""
 
+    def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What is made of them: JSON-ready data, recorded beside them. Post-processing; it sees no rows."""
+
 
 class OneNumber(Protocol):
     """A mechanism that adds noise to whole numbers and says how far neighbours may be apart."""
@@ -53,14 +57,20 @@ class OneNumber(Protocol):
 
 @dataclass(frozen=True)
 class Planned:
-    """The measurements of a plan."""
+    """The measurements of a plan.
+
+    `priced` is an event that covers them where they cost less than by themselves (a table that is a secret sample);
+    `finishing` makes of the noisy numbers what people are told.
+    """
 
     measurements: Measurements
+    priced: Event | None = None
+    finishing: Finish | None = None
 
     @property
     def event(self) -> Event:
         """All of them as one fixed plan."""
-        return self.measurements.event
+        return self.measurements.event if self.priced is None else self.priced
 
     @property
     def digest(self) -> str:
@@ -77,6 +87,10 @@ class Planned:
     def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
         """One pass over the rows, then the noise."""
         return self.measurements.run(dataset, progress)
+
+    def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What the plan makes of the noisy numbers."""
+        return None if self.finishing is None else self.finishing(answers)
 
 
 @dataclass(frozen=True)
@@ -117,6 +131,10 @@ class Single:
         """The one aggregate, and its noise."""
         exact = dataset.exact({self.name: self.aggregate}, progress)[self.name]
         return {self.name: self.mechanism.release(exact)}
+
+    def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Nothing more."""
+        return None
 
 
 def digest_of(question: Question, dataset: Dataset) -> str:

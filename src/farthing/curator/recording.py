@@ -14,22 +14,32 @@ from farthing.errors import InvalidData
 Answers = dict[str, NDArray[Any]]
 
 
-def text_of(answers: Mapping[str, Any]) -> str:
-    """Arrays of whole numbers as JSON, exact at any size.
+def text_of(answers: Mapping[str, Any], finished: Mapping[str, Any] | None = None) -> str:
+    """Arrays of whole numbers as JSON, exact at any size, and what was made of them afterwards.
 
     >>> text_of({"people": np.array([3, -1])})
-    '{"people":{"shape":[2],"values":[3,-1]}}'
+    '{"answers":{"people":{"shape":[2],"values":[3,-1]}},"finished":null}'
     """
-    return json.dumps({name: _written(value) for name, value in answers.items()}, separators=(",", ":"))
+    written = {name: _written(value) for name, value in answers.items()}
+    return json.dumps({"answers": written, "finished": finished}, separators=(",", ":"), allow_nan=False)
 
 
 def answers_of(text: str) -> Answers:
     """The arrays of `text_of`: int64 where all numbers fit, Python integers otherwise.
 
-    >>> answers_of('{"people":{"shape":[2],"values":[3,-1]}}')
+    >>> answers_of('{"answers":{"people":{"shape":[2],"values":[3,-1]}},"finished":null}')
     {'people': array([ 3, -1])}
     """
-    return {name: _read(value) for name, value in json.loads(text).items()}
+    return {name: _read(value) for name, value in json.loads(text)["answers"].items()}
+
+
+def finished_of(text: str) -> dict[str, Any]:
+    """What was made of the answers when they were drawn; empty where nothing was.
+
+    >>> finished_of('{"answers":{},"finished":{"mean":3.5}}')
+    {'mean': 3.5}
+    """
+    return json.loads(text)["finished"] or {}
 
 
 def _written(value: Any) -> dict[str, Any]:
