@@ -25,14 +25,9 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 GRANT CREATE ON SCHEMA public TO owner;
 ALTER DEFAULT PRIVILEGES FOR ROLE owner IN SCHEMA public GRANT SELECT ON TABLES TO reader;
 """
+_SETTINGS = ("shared_buffers=64MB", "max_connections=100")
 # Tables of a test need not survive a power cut.
-_SETTINGS = [
-    "fsync=off",
-    "synchronous_commit=off",
-    "full_page_writes=off",
-    "shared_buffers=64MB",
-    "max_connections=100",
-]
+_NOT_DURABLE = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
 def programs() -> Path | None:
@@ -48,9 +43,10 @@ def server(directory: Path) -> PostgresServer:
 
 
 class PostgresServer:
-    """One cluster of databases in `directory`, on a port of its own."""
+    """One cluster of databases in `directory`, on a port of its own; a durable one syncs, for benchmarks."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, durable: bool = False) -> None:
+        self._settings = _SETTINGS if durable else (*_SETTINGS, *_NOT_DURABLE)
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         self._facts: dict[str, Any] = {}
@@ -85,7 +81,7 @@ class PostgresServer:
 
     def _launch(self, programs_at: Path) -> None:
         data, log = self._directory / "data", self._directory / "postgres.log"
-        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+        settings = [word for setting in self._settings for word in ("-c", setting)]
         self._process = subprocess.Popen(
             [programs_at / "postgres", "-D", data, "-p", str(self._port), "-h", "127.0.0.1", "-k", "", *settings],
             stdout=log.open("wb"), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,

@@ -1,0 +1,40 @@
+"""Whatever a client saw is in the ledger, however the client or the server ended."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from system.ledger.conftest import NewPlace
+from system.ledger.kills import killed
+from system.ledger.nursery import Nursery
+from system.ledger.places import postgres_place
+from system.ledger.restarts import restarted
+
+
+@pytest.mark.slow
+def test_every_answer_seen_before_a_kill_is_in_the_ledger(clients: Nursery, new_place: NewPlace) -> None:
+    found, said = killed(clients, new_place(), 24, random.Random(5))
+    assert found == []
+    assert sum("request" in line for line in said) > 4  # otherwise nothing was tested
+
+
+@pytest.mark.slow
+def test_a_client_that_answers_before_it_charges_is_caught(clients: Nursery, new_place: NewPlace) -> None:
+    """The power of the kills: the same harness, with the mistake that it looks for."""
+    found, _ = killed(clients, new_place(), 24, random.Random(5), "release first")
+    assert any("seen and never charged" in problem or "answered twice" in problem for problem in found)
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_or_doubled_when_postgres_is_stopped_at_once(
+    clients: Nursery, mortal_postgres: dict[str, Any], tmp_path: Path
+) -> None:
+    server = Path(mortal_postgres["directory"])
+    place = postgres_place(mortal_postgres, tmp_path)
+    found, said = restarted(clients, place, server, 3, 100, random.Random(5))
+    assert found == []
+    assert any("unavailable" in line for line in said)  # otherwise nobody was writing when the server stopped
