@@ -9,6 +9,8 @@
     tradeoff_curve          the f-DP curve of one composition
     audit_region            what an audit estimated, against what was claimed
     burn_down               a ledger's budget as it is used up
+    plan_chart              what each statistic of a plan takes, and the price under each theorem
+    release_chart           released values with their intervals
     save                    any chart to SVG, PNG or a self-contained HTML file
 
 Charts need the extra `plots` (`pip install 'farthing[plots]'`); importing this package does not.
@@ -19,6 +21,7 @@ from farthing.plots.bars import theorem_bars
 from farthing.plots.burn_down import Moment, burn_down
 from farthing.plots.curves import epsilon_against_delta, epsilon_against_k
 from farthing.plots.gap import dominated_gap, heterogeneous_gap, spread_gap
+from farthing.plots.plans import plan_chart, release_chart
 from farthing.plots.regions import compare_regions, privacy_regions
 from farthing.plots.saving import save
 from farthing.plots.tradeoff import tradeoff_curve
@@ -32,7 +35,9 @@ __all__ = [
     "epsilon_against_delta",
     "epsilon_against_k",
     "heterogeneous_gap",
+    "plan_chart",
     "privacy_regions",
+    "release_chart",
     "save",
     "spread_gap",
     "theorem_bars",

@@ -1,0 +1,111 @@
+"""Plans and releases as charts: errors foretold, the price under each theorem, values with error bars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from farthing.errors import InvalidValue
+from farthing.plots._style import BLUE, GREY, Row, altair, data_of, finished
+
+_PRICES = {
+    "basic": "summing",
+    "advanced": "advanced",
+    "kov": "KOV",
+    "optimal": "optimal",
+    "own": "own curves",
+}
+_MOST_CELLS = 60
+
+
+def plan_chart(plan: Mapping[str, Any]) -> Any:
+    """What each statistic takes of the budget, and the price of the whole under each theorem.
+
+    `plan` is the plain data of `Plan.to_dict()`.
+
+    >>> one = {"name": "count", "epsilon": 0.5, "error": 6.0, "mechanism": "discrete Laplace", "sentence": ""}
+    >>> told = {"statistics": [one], "price": {"basic": 0.5, "own": 0.5}, "delta": 0.0, "cost": {"upper": 0.5}}
+    >>> plan_chart(told).to_dict()["title"]["text"]
+    '1 statistic for epsilon 0.5'
+    """
+    alt = altair()
+    rows: list[Row] = [
+        {
+            "statistic": one["name"],
+            "epsilon": one["epsilon"],
+            "error": f"± {one['error']:.4g}" if _finite(one["error"]) else "unlimited",
+            "told": one["sentence"],
+        }
+        for one in plan["statistics"]
+        if _finite(one["epsilon"])
+    ]
+    statistics = alt.Chart(data_of(rows))
+    base = statistics.encode(
+        x=alt.X("epsilon:Q", title="epsilon of the statistic alone"),
+        y=alt.Y("statistic:N", title=None, sort=None, axis=alt.Axis(labelLimit=260)),
+        tooltip=["statistic:N", "epsilon:Q", "error:N", "told:N"],
+    )
+    shares = alt.layer(
+        base.mark_bar(color=BLUE), base.mark_text(align="left", dx=4, fontSize=11).encode(text="error:N")
+    ).properties(width=420)
+    prices = [
+        {"theorem": label, "epsilon": plan["price"][key]}
+        for key, label in _PRICES.items()
+        if _finite(plan["price"].get(key))
+    ]
+    price = (
+        alt.Chart(data_of(prices))
+        .mark_bar(color=GREY)
+        .encode(
+            x=alt.X("epsilon:Q", title="epsilon of the whole plan"),
+            y=alt.Y("theorem:N", title=None, sort=None),
+            tooltip=["theorem:N", "epsilon:Q"],
+        )
+        .properties(width=420)
+    )
+    count = len(plan["statistics"])
+    return finished(
+        alt.vconcat(shares, price),
+        f"{count} statistic{'s' * (count != 1)} for epsilon {plan['cost']['upper']:.4g}",
+        [f"at delta = {plan['delta']:.3g}; the numbers beside the bars are errors at 95%."],
+    )
+
+
+def release_chart(answers: Sequence[Mapping[str, Any]]) -> Any:
+    """Every value with its interval, a panel for each statistic.
+
+    `answers` are records with `statistic`, `cell`, `value`, `lower` and `upper`, as `Release.records()` gives them.
+
+    >>> record = {"statistic": "count", "cell": "", "value": 12.0, "lower": 9.0, "upper": 15.0}
+    >>> release_chart([record]).to_dict()["title"]["text"]
+    '1 statistic, with their 95% intervals'
+    """
+    alt = altair()
+    if not answers:
+        raise InvalidValue("answers", [], "must hold at least one")
+    names = list(dict.fromkeys(record["statistic"] for record in answers))
+    panels = []
+    for name in names:
+        rows = [
+            {**record, "cell": record["cell"] or name}
+            for record in answers
+            if record["statistic"] == name
+            and all(_finite(record[key]) for key in ("value", "lower", "upper"))
+        ]
+        base = alt.Chart(data_of(rows[:_MOST_CELLS])).encode(
+            y=alt.Y("cell:N", title=None, sort=None, axis=alt.Axis(labelLimit=220)),
+            tooltip=["cell:N", "value:Q", "lower:Q", "upper:Q"],
+        )
+        lines = base.mark_rule(color=BLUE, strokeWidth=2).encode(
+            x=alt.X("lower:Q", title=name, scale=alt.Scale(zero=False)), x2="upper:Q"
+        )
+        panels.append(alt.layer(lines, base.mark_point(filled=True, color=BLUE, size=50).encode(x="value:Q")))
+    return finished(
+        alt.vconcat(*(panel.properties(width=460) for panel in panels)),
+        f"{len(names)} statistic{'s' * (len(names) != 1)}, with their 95% intervals",
+    )
+
+
+def _finite(value: Any) -> bool:
+    return value is not None and math.isfinite(value)
