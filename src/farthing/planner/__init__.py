@@ -1,0 +1,17 @@
+"""What-if: dividing a budget over the measurements of a design. Public facts only, never rows.
+
+problem        a design, a budget, and what was asked of it: `Problem`, `Requirement`
+allocation     `allocate`, and `fit` for the least budget: `Allocation`
+price          the same plan under the composition theorems: `Price`
+model, losses  the design as arrays, and what noises cost as floats
+order          the composed cost, estimated, and the Renyi order that decides it
+shares         every slot's best noise at one order and one price of privacy
+search         price, order and weights brought to agree
+requirements   errors that must not be exceeded
+"""
+
+from farthing.planner.allocation import Allocation, allocate, fit
+from farthing.planner.price import Price, own_epsilon
+from farthing.planner.problem import Problem, Requirement
+
+__all__ = ["Allocation", "Price", "Problem", "Requirement", "allocate", "fit", "own_epsilon"]

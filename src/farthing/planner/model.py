@@ -1,0 +1,222 @@
+"""A design as arrays: what each slot's noise does to the errors and to the cost, for all slots at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.errors import InvalidValue
+from farthing.planner.losses import REAL_LAPLACE, Floats, Losses
+from farthing.planner.problem import Design
+from farthing.privacy import (
+    ApproxDP,
+    BoundedRange,
+    Composed,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+)
+from farthing.release.noise import KINDS, Noise
+from farthing.release.slots import Slot
+
+LAPLACE, GAUSSIAN, EXPONENTIAL = 0, 1, 2
+"""Places of the kinds in arrays, in the order of `release.noise.KINDS`."""
+
+GRID = np.exp(np.linspace(math.log(1e-6), math.log(50.0), 321))
+"""The epsilons at which the errors of choices by exponential weights are tabulated (between: cubic, in logarithms)."""
+
+_COARSE = GRID[::8]
+_LARGEST_EPSILON = 50.0  # what mechanisms accept
+_NARROWEST = 4.5  # least (sigma^2 - narrowing) of a vector of Gaussian noise, in squared steps: 8 is refused
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Arrays over the slots of a design; made once for each design.
+
+    `linear[i, s]` is the mean over cells of output i's squared relative error for each squared step of noise variance
+    of slot s. `curves[i]` is (slot, the same mean on GRID) for an output that is not linear. The strength of a
+    slot is epsilon (Laplace, exponential) or l2 sensitivity / tau (Gaussian): the larger, the dearer.
+    """
+
+    slots: tuple[Slot, ...]
+    names: tuple[str, ...]
+    outputs: tuple[str, ...]
+    allowed: NDArray[np.bool_]
+    linear: Floats
+    curves: Mapping[int, tuple[int, Floats]]
+    l1: Floats
+    steps: Floats
+    l2: Floats
+    narrowing: Floats
+    parts: Floats
+    least: Floats
+    most: Floats
+
+    @classmethod
+    def of(cls, design: Design) -> Model:
+        """Ask every slot for its events and every output for its coefficients."""
+        slots = tuple(design.slots)
+        names = tuple(slot.name for slot in slots)
+        place = {name: number for number, name in enumerate(names)}
+        linear = np.zeros((len(design.outputs), len(slots)))
+        curves: dict[int, tuple[int, Floats]] = {}
+        for row, output in enumerate(design.outputs):
+            reference = np.asarray(output.reference, dtype=float)
+            for name, coefficients in output.coefficients.items():
+                linear[row, place[name]] = float(np.mean(np.asarray(coefficients) / reference**2))
+            if not output.coefficients and output.slots:
+                means = [float(np.mean(output.variance_curve(e) / reference**2)) for e in _COARSE.tolist()]
+                curves[row] = place[output.slots[0].name], _smooth(np.array(means))
+        facts = np.array([_facts(slot) for slot in slots])
+        allowed = np.array([[kind in slot.kinds for kind in KINDS] for slot in slots])
+        least, most = _limits(facts)
+        return cls(
+            slots, names, tuple(output.name for output in design.outputs), allowed, linear, curves,
+            facts[:, 0], facts[:, 1], facts[:, 2], facts[:, 3], facts[:, 4], least, most,
+        )  # fmt: skip
+
+    def losses(self, kinds: NDArray[np.int64], strengths: Floats) -> Losses:
+        """The noises as the accountant will see them."""
+        laplace, gaussian, choice = kinds == LAPLACE, kinds == GAUSSIAN, kinds == EXPONENTIAL
+        parts = self.parts[choice]
+        return Losses(
+            float(np.square(strengths[gaussian]).sum()),
+            strengths[laplace],
+            self.steps[laplace],
+            strengths[choice] / parts,
+            parts,
+        )
+
+    def variances(self, kinds: NDArray[np.int64], strengths: Floats) -> Floats:
+        """Noise variance of every slot in squared steps; 0 for a choice by exponential weights, which has none."""
+        out = np.exp(self.log_laplace_variance(strengths))
+        gaussian = kinds == GAUSSIAN
+        out[gaussian] = (self.l2[gaussian] / strengths[gaussian]) ** 2 + self.narrowing[gaussian]
+        out[kinds == EXPONENTIAL] = 0.0
+        return out
+
+    def log_laplace_variance(self, epsilon: Floats) -> Floats:
+        """log(1/2 / sinh(1 / (2 scale))^2), without overflow."""
+        x = epsilon / (2 * self.l1)
+        value: Floats = math.log(2.0) - 2 * x - 2 * np.log(-np.expm1(-2 * x))
+        return value
+
+    def errors(self, kinds: NDArray[np.int64], strengths: Floats) -> Floats:
+        """Mean squared relative error of every output."""
+        out: Floats = self.linear @ self.variances(kinds, strengths)
+        for row, (slot, table) in self.curves.items():
+            out[row] += curve_at(table, float(strengths[slot]))
+        return out
+
+    def noise(self, place: int, kind: int, strength: float) -> Noise:
+        """The noise of a slot in the terms of the design."""
+        if kind != GAUSSIAN:
+            return Noise(KINDS[kind], strength)
+        l2 = float(self.l2[place])
+        return Noise("gaussian", math.sqrt((l2 / strength) ** 2 + float(self.narrowing[place])) / l2)
+
+    def strength(self, place: int, noise: Noise) -> tuple[int, float]:
+        """Kind and strength of a noise given in the terms of the design."""
+        kind = KINDS.index(noise.kind)
+        if not self.allowed[place, kind]:
+            raise InvalidValue("noise", noise.kind, f"must be one of {', '.join(self.slots[place].kinds)}")
+        if kind != GAUSSIAN:
+            return kind, noise.parameter
+        l2 = float(self.l2[place])
+        rest = (noise.parameter * l2) ** 2 - float(self.narrowing[place])
+        return kind, l2 / math.sqrt(rest) if rest > 0 else math.inf
+
+
+def curve_at(table: Floats, epsilon: float) -> float:
+    """A tabulated curve between its points."""
+    return math.exp(float(np.interp(math.log(epsilon), np.log(GRID), np.log(table))))
+
+
+def _facts(slot: Slot) -> tuple[float, float, float, float, float]:
+    """l1, steps of the Laplace loss, l2, narrowing of the Gaussian, and parts of a choice: read off its events."""
+    l1 = steps = l2 = parts = 1.0
+    narrowing = 0.0
+    if "laplace" in slot.kinds:
+        l1, steps = float(slot.sensitivity.l1), _laplace_steps(slot.event(Noise("laplace", 0.5)))
+    if "gaussian" in slot.kinds:
+        l2 = float(slot.sensitivity.l2)
+        sigma = max(1000.0, l2)
+        inner = _gaussian_multiplier(slot.event(Noise("gaussian", sigma / l2)))
+        narrowing = max(0.0, sigma**2 - (inner * l2) ** 2)
+        narrowing = 0.0 if narrowing < 1e-6 * sigma else narrowing
+    if "exponential" in slot.kinds:
+        parts = float(_choices(slot.event(Noise("exponential", 0.5))))
+    return l1, steps, l2, narrowing, parts
+
+
+def _parts(event: Event) -> tuple[tuple[Event, int], ...]:
+    return event.parts if isinstance(event, Composed) else ((event, 1),)
+
+
+def _laplace_steps(event: Event) -> float:
+    match event:
+        case DiscreteLaplaceNoise(l1_sensitivity=steps):
+            return float(steps)
+        case LaplaceNoise():
+            return REAL_LAPLACE
+    raise InvalidValue("event", event, "must be Laplace noise for noise of that kind")
+
+
+def _gaussian_multiplier(event: Event) -> float:
+    """The multiplier of the one Gaussian part; beside it there may be a leak too small to matter to a search."""
+    for part, _ in _parts(event):
+        match part:
+            case (
+                GaussianNoise(noise_multiplier=multiplier)
+                | DiscreteGaussianNoise(noise_multiplier=multiplier)
+            ):
+                return float(multiplier)
+            case ApproxDP(epsilon=0.0):
+                continue
+    raise InvalidValue("event", event, "must be Gaussian noise for noise of that kind")
+
+
+def _choices(event: Event) -> int:
+    """How many equal choices of bounded range share the epsilon."""
+    total = 0
+    for part, count in _parts(event):
+        if not isinstance(part, BoundedRange):
+            raise InvalidValue("event", event, "must be choices of bounded range for noise of that kind")
+        total += count
+    return total
+
+
+def _limits(facts: Floats) -> tuple[Floats, Floats]:
+    """Least and largest strengths for each slot and kind: what the mechanisms accept, with a little room."""
+    l1, l2, narrowing = facts[:, 0], facts[:, 2], facts[:, 3]
+    least = np.stack(
+        (np.maximum(l1 * 2.0**-55, 1e-12), np.maximum(l2 * 2.0**-55, 1e-11), np.full(len(l1), 1e-6)), 1
+    )
+    most = np.full((len(l1), 3), _LARGEST_EPSILON)
+    vector = narrowing > 0
+    most[:, GAUSSIAN] = np.where(vector, np.minimum(l2 / math.sqrt(_NARROWEST), 8.0), 90.0)
+    return least, most
+
+
+def _smooth(coarse: Floats) -> Floats:
+    """The table on GRID from values on every eighth point: monotone, by a cubic in logarithms."""
+    level = np.log(np.maximum(np.minimum.accumulate(coarse), 1e-300))
+    slope = np.gradient(level)
+    position = np.arange(len(GRID)) / 8
+    left = np.minimum(position.astype(int), len(coarse) - 2)
+    u = position - left
+    cubic = (
+        level[left] * (1 + 2 * u) * (1 - u) ** 2
+        + slope[left] * u * (1 - u) ** 2
+        + level[left + 1] * u * u * (3 - 2 * u)
+        + slope[left + 1] * u * u * (u - 1)
+    )
+    table: Floats = np.exp(np.minimum.accumulate(cubic))
+    return table

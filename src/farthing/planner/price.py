@@ -1,0 +1,123 @@
+"""The same noises under the composition theorems: what a plan would cost if they were all one knew."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from farthing.accounting import compose, sampled_approx_dp
+from farthing.accounting.theorems import advanced_composition, basic_composition, kov_heterogeneous_bound
+from farthing.numerics import Bounds
+from farthing.planner.problem import Problem
+from farthing.privacy import BoundedRange, Event, GaussianNoise, LaplaceNoise
+from farthing.release.noise import Noise
+
+_HARDLY = 0.01  # a gain below one percent is called none
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Epsilons at one delta: the theorems', raw (they may exceed the sum), and the mechanisms' own.
+
+    For the theorems every measurement is a black box known by an (epsilon, delta) of its own: the pure epsilon of
+    Laplace noise and of choices; for Gaussian noise its exact epsilon at an equal share of half the delta.
+
+    >>> print(Price(basic=1.0, advanced=4.4, kov=1.0, optimal=1.0, own=0.99, delta=1e-9, count=3).sentence)
+    With 3 measurements composition gains nothing yet: the optimum for black boxes is the plain sum, epsilon = 1.
+    """
+
+    basic: float
+    advanced: float
+    kov: float
+    optimal: float
+    own: float
+    delta: float
+    count: int
+
+    @property
+    def sentence(self) -> str:
+        """What composing gains here, in words; that it gains nothing, where it does not."""
+        measurements = "1 measurement" if self.count == 1 else f"{self.count} measurements"
+        if self.count == 1:
+            black = "With 1 measurement there is nothing to compose"
+        elif self.delta == 0:
+            black = f"With {measurements} at delta = 0 composition gains nothing: epsilons add up to {self.basic:.3g}"
+        elif self.optimal > self.basic * (1 - _HARDLY):
+            black = (
+                f"With {measurements} composition gains nothing yet: the optimum for black boxes is the plain sum, "
+                f"epsilon = {self.basic:.3g}"
+            )
+        else:
+            black = (
+                f"With {measurements} optimal composition of black boxes costs epsilon = {self.optimal:.3g}, "
+                f"the plain sum {self.basic:.3g}"
+            )
+        if self.own < self.optimal * (1 - _HARDLY):
+            ratio = self.optimal / self.own if self.own > 0 else math.inf
+            return f"{black}; the mechanisms' own curves bring it to {self.own:.3g}, {ratio:.3g} times less."
+        return f"{black}."
+
+    def to_dict(self) -> dict[str, float]:
+        """As plain data."""
+        return {
+            "basic": self.basic,
+            "advanced": self.advanced,
+            "kov": self.kov,
+            "optimal": self.optimal,
+            "own": self.own,
+        }
+
+
+def price_of(problem: Problem, noises: Mapping[str, Noise], cost: Bounds) -> Price:
+    """The theorems at the problem's delta; `cost` is the proven cost by the mechanisms' own transforms."""
+    slots = problem.design.slots
+    delta = problem.inner_delta
+    gaussian = [slot for slot in slots if noises[slot.name].kind == "gaussian"]
+    share = delta / (2 * len(gaussian)) if gaussian else 0.0
+    epsilons = [
+        _alone(slot.event(noises[slot.name]), share)
+        if noises[slot.name].kind == "gaussian"
+        else noises[slot.name].parameter
+        for slot in slots
+    ]
+    deltas = [share if noises[slot.name].kind == "gaussian" else 0.0 for slot in slots]
+
+    def outer(epsilon: float) -> float:
+        if problem.sampling_rate is None or not epsilon < 700:
+            return epsilon
+        return sampled_approx_dp(epsilon, delta, problem.sampling_rate).epsilon
+
+    # At delta = 0 every theorem says the sum, but the closed forms divide by delta.
+    everything = basic_composition(epsilons, deltas=deltas)[0]
+    advanced = advanced_composition(epsilons, delta, deltas=deltas) if delta > 0 else everything
+    kov = kov_heterogeneous_bound(epsilons, delta, deltas=deltas) if delta > 0 else everything
+    optimal = compose(epsilons, deltas=deltas).epsilon_at(delta).upper
+    return Price(
+        outer(everything), outer(advanced), outer(kov), outer(optimal), cost.upper, problem.delta, len(slots)
+    )
+
+
+def own_epsilon(noises: Iterable[Noise], delta: float) -> float:
+    """What a few noises cost by themselves at `delta`, by their own curves: for tables, not for charging.
+
+    >>> own_epsilon([Noise("laplace", 0.25), Noise("laplace", 0.5)], 0.0)
+    0.75
+    """
+    events: list[Event] = []
+    for noise in noises:
+        match noise.kind:
+            case "laplace":
+                events.append(LaplaceNoise(1 / noise.parameter))
+            case "gaussian":
+                events.append(GaussianNoise(noise.parameter))
+            case "exponential":
+                events.append(BoundedRange(noise.parameter))
+    return compose(events).epsilon_at(delta, proof=False).estimate
+
+
+@lru_cache(maxsize=1024)
+def _alone(event: Event, delta: float) -> float:
+    """The epsilon of one release at `delta`, by its own curve."""
+    return compose([event]).epsilon_at(delta).upper

@@ -1,0 +1,267 @@
+"""Errors that must not be exceeded: weights raised until they hold, the least epsilon that meets them, or a refusal.
+
+A requirement speaks of the error at a confidence, the search of mean squared errors (`limits`). The two move together,
+so each requirement keeps a bracket around the limit at which its predicted error is just within; where the law of the
+error has steps (whole numbers), the bracket closes on the step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from farthing.errors import Infeasible, InvalidValue
+from farthing.planner.losses import Floats
+from farthing.planner.model import Model
+from farthing.planner.problem import Problem
+from farthing.planner.search import Division, Search, Unaffordable
+from farthing.planner.shares import Kinds, Shares
+from farthing.release.noise import Noise
+
+_TOLERANCE = 1e-3
+_AIM = 3e-4  # below the requirement by so much, relatively, is where the search aims
+_ROUNDS = 40
+
+
+@dataclass
+class _Bracket:
+    """Around the limit of one requirement: `low` is known to be enough, `high` is known not to be."""
+
+    within: float
+    low: float = 0.0
+    high: float = math.inf
+    best: float = 0.0
+
+    def seen(self, limit: float, error: float) -> None:
+        """Take note of the error found at a limit."""
+        if error <= self.within:
+            self.low, self.best = max(self.low, limit), max(self.best, error)
+        else:
+            self.high = min(self.high, limit)
+
+    def met(self, error: float) -> bool:
+        """Within, and as close as the law of the error lets it come."""
+        closed = self.high < self.low * (1 + _TOLERANCE / 2)
+        return error <= self.within and (error >= self.within * (1 - _TOLERANCE) or closed)
+
+    def following(self, limit: float, error: float) -> float:
+        """The next limit to try: errors grow with the root of the limit, more or less."""
+        proposed = limit * (self.within * (1 - _AIM) / error) ** 2
+        if not self.low < proposed < self.high or self.high < self.low * 1.2:
+            proposed = math.sqrt(self.low * self.high) if self.low > 0 and self.high < math.inf else proposed
+        return self.low if self.high < self.low * (1 + _TOLERANCE / 2) else proposed
+
+
+@dataclass(frozen=True, eq=False)
+class Requirements:
+    """The requirements of a problem, and the search they bind."""
+
+    problem: Problem
+    model: Model
+    search: Search
+
+    @property
+    def _rows(self) -> dict[str, int]:
+        return {name: self.model.outputs.index(name) for name in self.problem.requirements}
+
+    def errors(self, shares: Shares) -> dict[str, float]:
+        """The predicted error of every output that has a requirement, at its confidence."""
+        noises = noises_of(self.model, shares, self.problem.held)
+        outputs = {output.name: output for output in self.problem.design.outputs}
+        return {
+            name: float(outputs[name].predicted(noises).error(requirement.confidence))
+            for name, requirement in self.problem.requirements.items()
+        }
+
+    def met(self, first: Division) -> Division:
+        """The best division that meets them all; `first` is the best without any."""
+        self._check_reach()
+        return self._closed(
+            first, lambda limits, start: replace(self.search, limits=limits).divided(start), {}
+        )
+
+    def least(self) -> Division:
+        """The cheapest division that meets them all."""
+        self._check_reach()
+        self._check_cover()
+        limits = np.full(len(self.model.outputs), math.inf)
+        for name, row in self._rows.items():
+            # Any start will do; the reference is a scale that errors of this output are measured by.
+            output = next(o for o in self.problem.design.outputs if o.name == name)
+            scale = float(np.mean(1 / np.asarray(output.reference, dtype=float) ** 2))
+            limits[row] = (self.problem.requirements[name].within / 2) ** 2 * scale
+        first = replace(self.search, limits=limits).cheapest()
+        start = {name: float(limits[row]) for name, row in self._rows.items()}
+        return self._closed(
+            first, lambda limits, found: replace(self.search, limits=limits).least(found), start
+        )
+
+    def _closed(
+        self, found: Division, solve: Callable[[Floats, Division], Division], known: dict[str, float]
+    ) -> Division:
+        """Move the limits until every requirement is met, and tight where it binds."""
+        brackets = {name: _Bracket(asked.within) for name, asked in self.problem.requirements.items()}
+        limits = np.full(len(self.model.outputs), math.inf)
+        for name, limit in known.items():
+            limits[self._rows[name]] = limit
+        for _ in range(_ROUNDS):
+            errors = self.errors(found.shares)
+            squares = self.model.errors(found.shares.kinds, found.shares.strengths)
+            done = True
+            for name, row in self._rows.items():
+                bracket, binding = brackets[name], math.isfinite(limits[row])
+                slack = binding and squares[row] < limits[row] * (1 - 1e-5)
+                # An output may be better than its limit for the sake of another, or because there is enough for all.
+                if errors[name] <= bracket.within and (not binding or slack):
+                    continue
+                now = float(squares[row])
+                bracket.seen(now, errors[name])
+                if binding and bracket.met(errors[name]):
+                    continue
+                limits[row], done = bracket.following(now, errors[name]), False
+            if done:
+                return found
+            try:
+                found = solve(limits, found)
+            except Unaffordable as refused:
+                raise self._infeasible(limits, refused.least) from None
+        return found
+
+    # --- refusals -----------------------------------------------------------------------------------------------
+
+    def _check_reach(self) -> None:
+        """Held noise, or the narrowest noise a mechanism makes, may be too wide already."""
+        place, free = np.arange(len(self.model.names)), self.search.divider.free
+        kinds = np.where(free, self._strongest_kinds(), self.search.divider.held.kinds)
+        strongest = np.where(free, self.model.most[place, kinds], self.search.divider.held.strengths)
+        for name, error in self.errors(Shares(kinds, strongest)).items():
+            within = self.problem.requirements[name].within
+            if error <= within:
+                continue
+            held = self._held_under(name)
+            why = f"the hold of {_listed(held)}" if held else "the narrowest noise there is"
+            raise Infeasible(
+                f"{name!r} within {within:.4g} cannot be met: {why} leaves an error of {error:.4g}; "
+                + ("release the hold, or ask for that much." if held else "ask for that much."),
+                blocking=tuple(held) or (name,), closest=error, epsilon=math.inf,
+            )  # fmt: skip
+
+    def _strongest_kinds(self) -> Kinds:
+        """The first kind that is allowed, which is Laplace noise where there is a choice: it goes furthest."""
+        kinds: Kinds = np.argmax(self.model.allowed, axis=1)
+        return kinds
+
+    def _check_cover(self) -> None:
+        """Without a budget to share, a slot that no requirement speaks of has no noise that would be right."""
+        asked = np.zeros(len(self.model.names), dtype=bool)
+        for row in self._rows.values():
+            asked |= self.model.linear[row] > 0
+            if row in self.model.curves:
+                asked[self.model.curves[row][0]] = True
+        missing = [
+            output.name
+            for output in self.problem.design.outputs
+            if any(
+                self.search.divider.free[self.model.names.index(slot.name)]
+                and not asked[self.model.names.index(slot.name)]
+                for slot in output.slots
+            )
+        ]
+        if missing:
+            raise InvalidValue(
+                "require", sorted(self.problem.requirements), f"must speak of {_listed(missing)} too",
+                "the least epsilon is known only when every statistic says how exact it must be",
+            )  # fmt: skip
+
+    def _infeasible(self, limits: Floats, least: float) -> Infeasible:
+        """Which requirement (or hold) stands in the way, the closest that fits, and the epsilon that would do."""
+        asked = {name: row for name, row in self._rows.items() if math.isfinite(limits[row])}
+        costs = {name: self._alone(limits, [row]).cheapest().cost for name, row in asked.items()}
+        blocking = [name for name, cost in costs.items() if not cost < self.search.target] or list(asked)
+        hardest = max(blocking, key=lambda name: costs[name])
+        closest = (
+            self._closest(limits, asked[hardest])
+            if len(blocking) < 2 or costs[hardest] >= self.search.target
+            else None
+        )
+        needed = self._outer(least)
+        requirement = self.problem.requirements[hardest]
+        parts = [
+            f"{_listed(blocking)} cannot be met with epsilon={self._outer(self.search.target):.4g}: "
+            f"epsilon={needed:.4g} would be needed"
+        ]
+        if closest is not None:
+            parts.append(
+                f"the closest that fits for {hardest!r} is within {closest:.4g} "
+                f"({100 * requirement.confidence:g}%, not {requirement.within:.4g}), with everything else given up"
+            )
+        held = self._holds_in_the_way(limits)
+        if held:
+            parts.append(f"without the hold of {_listed(held)} it would fit")
+        parts.append("ask for less exactness, hold or reserve less, or raise epsilon")
+        return Infeasible(
+            "; ".join(parts) + ".", blocking=tuple(held) + tuple(blocking), closest=closest, epsilon=needed
+        )
+
+    def _alone(self, limits: Floats, rows: Iterable[int]) -> Search:
+        only = np.full(len(limits), math.inf)
+        for row in rows:
+            only[row] = limits[row]
+        return replace(self.search, limits=only)
+
+    def _closest(self, limits: Floats, row: int) -> float | None:
+        """The error of one output when the whole target, but for what is held, goes to it."""
+        only, found, looser = limits.copy(), None, 1.0
+        for _ in range(60):
+            only[row] = limits[row] * looser
+            trial = self._alone(only, [row]).cheapest()
+            gap = math.log(trial.cost / self.search.target)
+            if gap <= 0:
+                found = trial
+                if gap > -1e-4:
+                    break
+            looser *= math.exp(min(max(2 * (gap + 3e-5), -3.0), 3.0))
+        if found is None:
+            return None
+        return self.errors(found.shares)[self.model.outputs[row]]
+
+    def _holds_in_the_way(self, limits: Floats) -> list[str]:
+        if not self.problem.held:
+            return []
+        divider = replace(self.search.divider, free=np.ones(len(self.model.names), dtype=bool))
+        without = replace(self.search, divider=divider, limits=limits).cheapest().cost
+        if not without < self.search.target:
+            return []
+        return sorted(
+            {o.name for o in self.problem.design.outputs if any(s.name in self.problem.held for s in o.slots)}
+        )
+
+    def _held_under(self, name: str) -> list[str]:
+        output = next(o for o in self.problem.design.outputs if o.name == name)
+        return [name] if any(slot.name in self.problem.held for slot in output.slots) else []
+
+    def _outer(self, epsilon: float) -> float:
+        """An epsilon of the slots as one of the problem: after sampling, and with what is reserved."""
+        return outer_epsilon(self.problem, epsilon)
+
+
+def outer_epsilon(problem: Problem, epsilon: float) -> float:
+    """What the problem's epsilon must be for the slots to cost `epsilon`."""
+    rate = problem.sampling_rate
+    return problem.reserved + (epsilon if rate is None else math.log1p(rate * math.expm1(epsilon)))
+
+
+def noises_of(model: Model, shares: Shares, held: object) -> dict[str, Noise]:
+    """Shares as noises in the terms of the design; held ones as they were given."""
+    kept = held if isinstance(held, dict) else dict(held)  # type: ignore[call-overload]
+    return {
+        name: kept.get(name) or model.noise(place, int(shares.kinds[place]), float(shares.strengths[place]))
+        for place, name in enumerate(model.names)
+    }
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(map(repr, names))

@@ -1,0 +1,293 @@
+"""The search for the best division: a price of privacy, a Renyi order and weights that agree with each other.
+
+Cheap saddle-point estimates steer, one contour integral sets the common scale at the end, and where that integral has
+not died out the accountant's own estimate corrects it. All of it only proposes noises: what they cost is proven later.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.accounting import compose
+from farthing.planner.losses import Floats, Losses
+from farthing.planner.order import composed_cost, saddle_cost
+from farthing.planner.shares import Divider, Shares
+
+MARGIN = 1e-6
+"""How far below the budget the estimated cost is put, relatively, so that the proof lands within it."""
+
+PURE_MARGIN = 2e-10
+"""The same at delta = 0, where epsilons add up: what the accountant's replacing fine noise by real noise may add."""
+
+_ROUNDS = 24
+_CLOSE = 1e-3
+_VERY_CLOSE = 2e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """Shares, and the weights, the saddle and the price that they are the answer to; `cost` is an estimate."""
+
+    shares: Shares
+    weights: Floats
+    saddle: float
+    price: float
+    cost: float
+
+
+class Unaffordable(Exception):
+    """The limits and the held slots cost more than the target; `least` is an estimate of what they cost."""
+
+    def __init__(self, least: float) -> None:
+        super().__init__(least)
+        self.least = least
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Divide `target` at `delta`: `weights` for the outputs, and `limits` on their mean squared errors (inf: none)."""
+
+    divider: Divider
+    delta: float
+    target: float
+    weights: Floats
+    limits: Floats
+
+    # --- the least that limits cost -----------------------------------------------------------------------------
+
+    @cached_property
+    def limited(self) -> bool:
+        """Whether any output has a limit."""
+        return bool(np.isfinite(self.limits).any())
+
+    def cheapest(self) -> Division:
+        """The cheaper of two searches: from the order of Gaussian noise, and from pure epsilons."""
+        found = [self.least()]
+        if self.delta > 0 and self.divider.without_gaussian is not None:
+            pure = replace(self, divider=self.divider.without_gaussian)
+            found += [pure.least(), self.least(replace(found[0], saddle=math.inf))]
+        return min(found, key=lambda each: each.cost)
+
+    def least(self, start: Division | None = None) -> Division:
+        """The cheapest shares within the limits; slots that no limit asks for get (next to) nothing."""
+        active = np.isfinite(self.limits)
+        alone = replace(self, weights=np.zeros(len(self.weights)))
+        weights = np.where(active, 1.0 if start is None else np.maximum(start.weights, 1e-280), 0.0)
+        saddle = self._first_saddle() if start is None else start.saddle
+        if start is not None:  # its weights were at its price
+            weights = weights / start.price
+        cost = 0.0
+        for turn in range(_ROUNDS):
+            shares, weights = alone._settled(weights, saddle, 1.0)
+            if turn == _ROUNDS // 2 and self.divider.kinds is None:  # kinds that flip to and fro are kept
+                alone = replace(alone, divider=replace(self.divider, kinds=shares.kinds))
+            shares = self._without_unasked(shares)
+            before, old = cost, saddle
+            cost, saddle = saddle_cost(self._losses(shares), self.delta, saddle)
+            steady = saddle == old or (math.isfinite(old) and abs(math.log(saddle / old)) < 1e-2)
+            if abs(cost - before) < _VERY_CLOSE * cost and steady:
+                break
+        return Division(shares, weights, saddle, 1.0, self._true_cost(shares, saddle))
+
+    def _without_unasked(self, shares: Shares) -> Shares:
+        model = self.divider.model
+        rows = np.isfinite(self.limits)
+        asked: NDArray[np.bool_] = np.any(model.linear[rows] > 0, axis=0)
+        for row, (slot, _) in model.curves.items():
+            asked[slot] |= bool(rows[row])
+        place = np.arange(len(asked))
+        faint = np.where(asked | ~self.divider.free, shares.strengths, model.least[place, shares.kinds])
+        return Shares(shares.kinds, faint)
+
+    # --- the division of the target -----------------------------------------------------------------------------
+
+    def divided(self, start: Division | None = None, pure: bool = False) -> Division:
+        """The best shares that cost the target, from the saddle of `start`, or of pure epsilons, or of a guess."""
+        floor = self._floor(start)
+        goal = self.target
+        if start is not None:
+            found = self._rounds(start.weights, start.saddle, start.price, floor, goal, _CLOSE)
+        else:
+            saddle = math.inf if pure or self.delta == 0 else self._first_saddle()
+            found = self._rounds(self.weights, saddle, self._first_price(saddle), floor, goal, _CLOSE)
+        if self.limited:  # scaling would move what has a limit, so the price itself must be right
+            for _ in range(4):
+                true = composed_cost(self._losses(found.shares), self.delta, found.saddle).epsilon
+                if abs(math.log(true / self.target)) < _VERY_CLOSE:
+                    break
+                goal *= self.target / true
+                found = self._rounds(found.weights, found.saddle, found.price, floor, goal, _VERY_CLOSE)
+        return self._scaled(found)
+
+    def _floor(self, start: Division | None) -> float:
+        """What the held slots and the limits cost by themselves; a refusal when that is too much."""
+        if self.limited:
+            floor = self.least(start).cost
+        elif (~self.divider.free).any():
+            floor = self.held_cost
+        else:
+            return 0.0
+        if not floor < self.target * (1 - 2 * MARGIN):
+            raise Unaffordable(floor)
+        return floor
+
+    @cached_property
+    def held_cost(self) -> float:
+        """What the held slots cost by themselves."""
+        model, held, kept = self.divider.model, self.divider.held, ~self.divider.free
+        place = np.arange(len(kept))
+        faint = np.where(kept, held.strengths, model.least[place, held.kinds])
+        if not kept.any():
+            return 0.0
+        events = [
+            model.slots[p].event(model.noise(p, int(held.kinds[p]), float(faint[p]))) for p in place[kept]
+        ]
+        return compose(events).epsilon_at(self.delta, proof=False).estimate
+
+    def _rounds(
+        self, weights: Floats, saddle: float, price: float, floor: float, goal: float, tolerance: float
+    ) -> Division:
+        """Secant steps on the logarithm of the price, the saddle following."""
+        low, high = -math.inf, math.inf
+        log_price, slope = math.log(price), -0.3
+        before: tuple[float, float] | None = None
+        search = self
+        floor = min(floor, 0.999 * goal)
+        for turn in range(_ROUNDS):
+            shares, weights = search._settled(weights, saddle, math.exp(log_price))
+            losses = self._losses(shares)
+            cost, fresh = saddle_cost(losses, self.delta, saddle)
+            gap = math.log(max(cost - floor, 1e-9 * cost) / (goal - floor))
+            steady = math.isinf(saddle) or abs(math.log(fresh / saddle)) < 0.03
+            if (abs(gap) < tolerance and steady) or not high - low > 1e-12:
+                break
+            if before is not None and abs(log_price - before[0]) > 1e-9:
+                secant = (gap - before[1]) / (log_price - before[0])
+                slope = secant if -2 < secant < -0.02 else slope
+            before = log_price, gap
+            if gap > 0:
+                low = max(low, log_price)
+            else:
+                high = min(high, log_price)
+            if not steady:  # what was too dear at another order may no longer be
+                low, high = -math.inf, math.inf
+            step = min(max(-gap / slope, -8.0), 8.0)
+            if turn == _ROUNDS // 2 and self.divider.kinds is None:  # kinds that flip to and fro are kept
+                search = replace(self, divider=replace(self.divider, kinds=shares.kinds))
+                low, high = -math.inf, math.inf
+            following = log_price + step
+            if not low < following < high:
+                following = (low + high) / 2 if math.isfinite(high - low) else log_price + step
+            if self.delta > 0:
+                # At another order privacy is measured otherwise: the price follows, so that the strengths stay.
+                kept = math.log(losses.pull(saddle) / losses.pull(fresh))
+                following, before = following + kept, (before[0] + kept, before[1])
+                low, high, saddle = low + kept, high + kept, fresh
+            weights = np.where(weights > self.weights, weights * math.exp(following - log_price), weights)
+            log_price = following
+        return Division(shares, weights, saddle, math.exp(log_price), cost)
+
+    def _settled(self, weights: Floats, saddle: float, price: float) -> tuple[Shares, Floats]:
+        """Shares at this price with the weights of limited outputs raised until they are within their limits."""
+        if not self.limited:
+            return self.divider.shares(self.weights, saddle, price), self.weights
+        active = np.isfinite(self.limits)
+        weights = np.maximum(weights, self.weights)
+        for _ in range(40):
+            shares = self.divider.shares(weights, saddle, price)
+            gap = np.log(
+                self.divider.model.errors(shares.kinds, shares.strengths)[active] / self.limits[active]
+            )
+            raised = weights[active] > self.weights[active]
+            if not (np.abs(gap[raised]) > 1e-7).any() and not (gap > 1e-7).any():
+                break
+            # Errors fall as weight^(-1/2) to weight^(-2/3).
+            more = weights[active] * np.exp(np.clip(1.7 * gap, -20.0, 20.0))
+            weights = weights.copy()
+            weights[active] = np.clip(more, np.maximum(self.weights[active], 1e-280), 1e280)
+        return shares, weights
+
+    # --- the common scale ---------------------------------------------------------------------------------------
+
+    def rescaled(self, found: Division, target: float) -> Division:
+        """A division found before, at a smaller target."""
+        return replace(self, target=target)._scaled(found)
+
+    def _scaled(self, found: Division) -> Division:
+        """Every free strength times one factor, so that the cost meets the target from below."""
+        divider, factor, correction = self.divider, 1.0, 1.0
+        for _ in range(5):
+            slope, before = 1.2, None
+            for _ in range(12):
+                shares = found.shares.scaled(factor, divider.model, divider.free)
+                losses = self._losses(shares)
+                cost = composed_cost(losses, self.delta, found.saddle)
+                # Both are bounds, up to their margins: the composed estimate, and the sum of pure epsilons.
+                effective = min(cost.epsilon * correction / (1 - MARGIN), losses.pure / (1 - PURE_MARGIN))
+                gap = math.log(effective / self.target)
+                tight = PURE_MARGIN / 8 if self.delta == 0 else MARGIN / 4
+                if -tight < gap <= 0:
+                    break
+                if before is not None and factor != before[0]:
+                    secant = (gap - before[1]) / math.log(factor / before[0])
+                    slope = secant if 0.02 < secant < 3 else slope
+                before = factor, gap
+                following = factor * math.exp(min(max(-(gap + tight / 2) / slope, -3.0), 3.0))
+                stronger = found.shares.scaled(following, divider.model, divider.free)
+                if np.array_equal(stronger.strengths, shares.strengths):
+                    break  # every slot is as strong as its mechanism goes
+                factor = following
+            if cost.reliable or losses.pure <= self.target * (1 - PURE_MARGIN):
+                return replace(found, shares=shares, saddle=cost.saddle, cost=min(cost.epsilon, losses.pure))
+            accounted = self._accounted(shares)
+            if accounted <= self.target * (1 - MARGIN) and accounted > self.target * (1 - 20 * MARGIN):
+                break
+            correction = accounted / cost.epsilon * (1 + MARGIN)
+        return replace(found, shares=shares, saddle=cost.saddle, cost=accounted)
+
+    def _true_cost(self, shares: Shares, saddle: float) -> float:
+        cost = composed_cost(self._losses(shares), self.delta, saddle)
+        return cost.epsilon if cost.reliable else self._accounted(shares)
+
+    def _accounted(self, shares: Shares) -> float:
+        """The accountant's own estimate, its margin included."""
+        model = self.divider.model
+        events = [
+            slot.event(model.noise(place, int(shares.kinds[place]), float(shares.strengths[place])))
+            for place, slot in enumerate(model.slots)
+        ]
+        return compose(events).epsilon_at(self.delta, proof=False).upper
+
+    def _losses(self, shares: Shares) -> Losses:
+        return self.divider.model.losses(shares.kinds, shares.strengths)
+
+    # --- where to start -----------------------------------------------------------------------------------------
+
+    def _first_saddle(self) -> float:
+        """That of one Gaussian release of the whole target: epsilon = rho + 2 sqrt(rho log(1/delta))."""
+        if self.delta == 0:
+            return math.inf
+        leak = -math.log(self.delta)
+        root = math.sqrt(leak + self.target) - math.sqrt(leak)
+        return math.sqrt(leak) / root
+
+    def _first_price(self, saddle: float) -> float:
+        """A price at which the slots' own divergences add up to about what the target leaves for them."""
+        budget = self.target if math.isinf(saddle) else self.target + math.log(self.delta) / saddle
+        budget = max(budget, 0.1 * self.target)
+        price = 1.0
+        for _ in range(3):
+            shares = self.divider.shares(self.weights, saddle, price)
+            losses = self._losses(shares)
+            total = (
+                losses.pure
+                if math.isinf(saddle)
+                else float(losses.log_moment(np.array([saddle]))[0]) / saddle
+            )
+            price *= (total / budget) ** 3.3
+        return price
