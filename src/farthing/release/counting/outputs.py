@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from farthing.data import Count
 from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorLaw, Term
 from farthing.release.counting.cdf import CdfOutput
+from farthing.release.counting.consistency import settled_cells
 from farthing.release.counting.grouping import Group, groups_of, reference_of
 from farthing.release.counting.questions import Question, question_of
 from farthing.release.counting.refinement import own_refinement
@@ -55,6 +56,7 @@ class CountOutput(Output):
     """Counts that are sums of cells of one slot: `members` is the place of every cell of the slot, -1 for none."""
 
     members: NDArray[np.int64] = field(kw_only=True)
+    together: tuple[NDArray[np.int64], ...] = field(kw_only=True)  # members of all counts from the same slot
     sampling: Floats | None = field(kw_only=True, default=None)
 
     @cached_property
@@ -88,16 +90,23 @@ class CountOutput(Output):
     def answer(
         self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
     ) -> Answer:
-        """The sums, none of them below zero; the interval is that of the sums as they came."""
-        cells = np.asarray(measured[self.slots[0].name])
-        plain = np.zeros(len(self.reference))
-        np.add.at(plain, self.members[self.members >= 0], cells[self.members >= 0].astype(float))
-        values = np.maximum(plain, 0.0)
+        """The sums, made into counts that agree with each other; the interval is that of the sums as they came."""
+        (slot,) = self.slots
+        cells = np.asarray(measured[slot.name])
+        deviation = float(np.sqrt(slot.variance(noises[slot.name])))
+        plain = self._sums(cells)
+        values = self._sums(settled_cells(cells, self.together, deviation))
         sampling = None if self.sampling is None else values
         return Answer.around(
             self.name, values, self._law(noises, sampling), self.labels,
             confidence=confidence, centre=plain, least=0.0,
         )  # fmt: skip
+
+    def _sums(self, cells: NDArray[np.int64]) -> Floats:
+        inside = self.members >= 0
+        return np.bincount(
+            self.members[inside], weights=cells[inside].astype(np.float64), minlength=len(self.reference)
+        ).astype(np.float64)
 
 
 def outputs_of(
@@ -112,10 +121,7 @@ def outputs_of(
     for number, group in enumerate(groups, start=1):
         slot = _slot(facts, group, number)
         slots.append(slot)
-        for place, asked in enumerate(group.asked):
-            members = group.refinement.members[place]
-            output = _output(facts, asked.question, asked.reference, slot, members)
-            outputs[output.name] = output
+        outputs.update((output.name, output) for output in _outputs(facts, group, slot))
     columns = dict.fromkeys(
         name
         for question in questions
@@ -132,15 +138,23 @@ def _slot(facts: Facts, group: Group, number: int) -> Slot:
     return Slot(f"counts {number} ({what})", aggregate, facts.sensitivity(aggregate), group.refinement.cells)
 
 
-def _output(
-    facts: Facts, question: Question, reference: Floats, slot: Slot, members: NDArray[np.int64]
-) -> Output:
-    statistic = question.statistic
-    expected = expected_counts(facts, question)
-    if statistic.kind == "cdf":
-        return CdfOutput.of(question, reference, slot, members, expected)
-    sampling = expected if statistic.for_population else None
-    return CountOutput(statistic, question.labels, (slot,), reference, members=members, sampling=sampling)
+def _outputs(facts: Facts, group: Group, slot: Slot) -> Iterator[Output]:
+    together = tuple(
+        places
+        for asked, places in zip(group.asked, group.refinement.members, strict=True)
+        if asked.question.statistic.kind != "cdf"
+    )
+    for asked, members in zip(group.asked, group.refinement.members, strict=True):
+        question, reference = asked.question, asked.reference
+        expected = expected_counts(facts, question)
+        if question.statistic.kind == "cdf":
+            yield CdfOutput.of(question, reference, slot, members, expected)
+            continue
+        yield CountOutput(
+            question.statistic, question.labels, (slot,), reference,
+            members=members, together=together,
+            sampling=expected if question.statistic.for_population else None,
+        )  # fmt: skip
 
 
 def _public(facts: Facts, question: Question) -> Output | None:

@@ -1,0 +1,304 @@
+"""Counts end to end: designs found without hints, errors foretold exactly, answers that are counts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from farthing.data import Dataset, dataset
+from farthing.errors import InvalidValue
+from farthing.inference import Answer
+from farthing.release import statistics as st
+from farthing.release.counting.consistency import nearest_counts, settled_cells
+from farthing.release.counting.shares import expected_rows
+from farthing.release.designs import Design, design_of
+from farthing.release.facts import Facts
+from farthing.release.noise import Noise
+from farthing.release.statistics import Statistic
+
+ROWS = 4_000
+SCHEMA = {"sex": ["F", "M"], "age": (0, 110), "bmi": (10.0, 60.0), "region": ["n", "e", "s", "w"]}
+
+
+def _table() -> pyarrow.Table:
+    numbers = np.random.default_rng(20240601)
+    return pyarrow.table(
+        {
+            "sex": numbers.choice(["F", "M"], ROWS).tolist(),
+            "age": numbers.integers(0, 111, ROWS),
+            "bmi": np.where(numbers.random(ROWS) < 0.1, np.nan, numbers.normal(26, 4, ROWS)),
+            "region": numbers.choice(["n", "e", "s", "w"], ROWS).tolist(),
+        }
+    )
+
+
+TABLE = _table()
+PEOPLE = dataset(TABLE, schema=SCHEMA)
+
+
+def _laplace(design: Design, epsilon: float = 1.0) -> dict[str, Noise]:
+    return {slot.name: Noise("laplace", epsilon / len(design.slots)) for slot in design.slots}
+
+
+def _total_squared_error(design: Design, epsilon: float) -> float:
+    noises = _laplace(design, epsilon)
+    return sum(float((output.predicted(noises).standard_errors ** 2).sum()) for output in design.outputs)
+
+
+FOUR = {
+    "as conditions": ["sex='M' and bmi<25", "sex='M'", "sex='F' and bmi<25", "sex='F'"],
+    "the other way round": ["sex='F'", "sex='M'", "bmi<25 and sex='F'", "25>bmi and sex='M'"],
+    "with not": [
+        "not sex='F'",
+        "not sex='M'",
+        "not (sex='F' or bmi>=25)",
+        "sex not in ('M') and not bmi>=25",
+    ],
+}
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("written", [*FOUR, "as groups"])
+def test_the_four_counts_of_the_course_cost_12_over_epsilon_squared(written: str, pure: bool) -> None:
+    asked = (
+        [st.count(by="sex"), st.count(where="bmi < 25", by="sex")]
+        if written == "as groups"
+        else [st.count(where=condition) for condition in FOUR[written]]
+    )
+    for expected in ({}, {"rows": 1e6}, {"bmi": (30.0, 2.0)}, {"sex": {"F": 9, "M": 1}}):
+        design = design_of(asked, PEOPLE, expected, pure)
+        assert [slot.cells for slot in design.slots] == [4]
+        for epsilon in (0.01, 0.3, 1.0):
+            assert _total_squared_error(design, epsilon) <= 12 / epsilon**2
+
+
+def test_a_total_joins_its_histogram_and_two_large_histograms_stay_apart() -> None:
+    design = design_of([st.count(), st.histogram("age", 22), st.histogram("bmi", 25)], PEOPLE, {"rows": 1e5})
+    assert sorted(slot.cells for slot in design.slots) == [23, 25]
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_merging_never_foretells_a_larger_loss_than_measuring_apart(pure: bool) -> None:
+    asked = [
+        st.count(by="sex"),
+        st.histogram("age", 5),
+        st.contingency(["sex", "region"]),
+        st.count(where="bmi<20"),
+    ]
+    power = 1 / 3 if pure else 1 / 2
+
+    def loss(design: Design) -> float:
+        shares = []
+        for slot in design.slots:
+            own = [output for output in design.outputs if slot in output.slots]
+            parts = [float((one.coefficients[slot.name] / one.reference**2).mean()) for one in own]
+            shares.append(math.fsum(parts) ** power)
+        return math.fsum(shares)
+
+    together = loss(design_of(asked, PEOPLE, {"rows": 1e4}, pure))
+    apart = math.fsum(loss(design_of([one], PEOPLE, {"rows": 1e4}, pure)) for one in asked)
+    assert together <= apart * (1 + 1e-9)
+
+
+MIXED = [
+    st.count(),
+    st.count(by="sex"),
+    st.count(where="bmi < 25 and age >= 18"),
+    st.histogram("age", [0, 18, 40, 65, 110]),
+    st.histogram("bmi", 10, by="sex"),
+    st.contingency(["sex", "region"]),
+    st.cdf("age", 11),
+    st.cdf("bmi", [20, 25, 30], by="sex", name="cdf by sex"),
+]
+
+
+def _truth(statistic: Statistic, people: Dataset = PEOPLE) -> np.ndarray:
+    design = design_of([statistic], people)
+    (slot,), (output,) = design.slots, design.outputs
+    exact = slot.merged(people.exact({slot.name: slot.aggregate})[slot.name])
+    # Noise so small that it is zero: what is left is the arithmetic.
+    return np.atleast_1d(output.answer({slot.name: exact}, {slot.name: Noise("laplace", 200.0)}).values)
+
+
+def test_answers_without_noise_are_the_counts_of_the_rows() -> None:
+    frame = TABLE.to_pandas()
+    young = frame[(frame.bmi < 25) & (frame.age >= 18)]
+    assert _truth(st.count(where="bmi < 25 and age >= 18")).tolist() == [len(young)]
+    table = _truth(st.contingency(["sex", "region"])).tolist()
+    assert table == [len(frame[(frame.sex == s) & (frame.region == r)]) for s in "FM" for r in "nesw"]
+    shares = _truth(st.cdf("bmi", [20, 25, 30], by="sex"))
+    present = frame[frame.bmi.notna()]
+    wanted = [(present[present.sex == s].bmi < edge).mean() for s in "FM" for edge in (20, 25, 30, 1e9)]
+    assert shares == pytest.approx(wanted)
+
+
+def test_labels_name_the_cells() -> None:
+    design = design_of(MIXED, PEOPLE)
+    assert design.output("count").labels == ()
+    assert design.output("count by sex").labels == ("F", "M")
+    assert design.output("histogram of age").labels == ((0, 18), (18, 40), (40, 65), (65, 110))
+    assert design.output("histogram of bmi by sex").labels[:2] == (("F", (10.0, 15.0)), ("F", (15.0, 20.0)))
+    assert design.output("contingency of sex and region").labels[-1] == ("M", "w")
+    assert design.output("cdf of age").labels == tuple(range(10, 111, 10))
+    assert design.output("cdf by sex").labels[:4] == (("F", 20.0), ("F", 25.0), ("F", 30.0), ("F", 60.0))
+
+
+def test_a_release_of_a_mixed_design_runs_in_one_go() -> None:
+    design = design_of(MIXED, PEOPLE, {"rows": ROWS})
+    noises = _laplace(design, 100.0)
+    measured = design.measurements(noises).run(PEOPLE)
+    for output in design.outputs:
+        answer = output.answer(measured, noises)
+        assert answer.labels == output.labels
+        assert np.abs(np.atleast_1d(answer.values) - _truth(output.statistic)).max() <= 20
+
+
+def test_values_of_a_cdf_rise_to_one() -> None:
+    design = design_of([st.cdf("age", 22, by="sex")], PEOPLE)
+    (slot,), (output,) = design.slots, design.outputs
+    for seed in range(6):
+        noisy = np.random.default_rng(seed).integers(-40, 60, slot.cells)
+        answer = output.answer({slot.name: noisy}, {slot.name: Noise("laplace", 0.02)})
+        shares = np.asarray(answer.values).reshape(2, 22)
+        assert (np.diff(shares, axis=1) >= 0).all()
+        assert (shares >= 0).all() and (shares[:, -1] == 1).all()
+        assert (np.asarray(answer.lower) <= shares.reshape(-1)).all()
+        assert (shares.reshape(-1) <= np.asarray(answer.upper)).all()
+
+
+def _answers(asked: list[Statistic], noisy: list[int], epsilon: float = 1.0) -> list[Answer]:
+    design = design_of(asked, PEOPLE, {"rows": ROWS})
+    (slot,) = design.slots
+    noises = {slot.name: Noise("laplace", epsilon)}
+    return [output.answer({slot.name: np.array(noisy)}, noises) for output in design.outputs]
+
+
+def test_counts_far_from_zero_are_the_plain_sums() -> None:
+    total, table = _answers([st.count(by="sex"), st.contingency(["sex", "region"])], [*range(100, 110)])
+    # In each group the rows without a region come first.
+    assert np.asarray(table.values).tolist() == [*range(101, 105), *range(106, 110)]
+    assert np.asarray(total.values).sum() == sum(range(100, 110))
+    assert table.error() == pytest.approx(np.full(8, 3.0))
+
+
+def test_negative_counts_become_zero_and_totals_agree_with_parts() -> None:
+    noisy = np.array([5, 900, 3, -2, 2, 2, 800, 1, -1, 4])
+    total, table = _answers([st.count(by="sex"), st.contingency(["sex", "region"])], noisy.tolist())
+    cells = np.asarray(table.values)
+    assert (cells >= 0).all() and (cells == cells.round()).all()
+    assert np.asarray(total.values).sum() == noisy.sum()
+    assert set(cells[cells > 100]) <= {900.0, 800.0}
+    for group in range(2):  # the part without a region makes up the rest
+        assert 0 <= np.asarray(total.values)[group] - cells[4 * group : 4 * group + 4].sum() <= 5
+
+
+@given(some.lists(some.integers(-20, 60), min_size=1, max_size=30))
+def test_nearest_counts_are_whole_and_keep_the_sum(values: list[int]) -> None:
+    found = nearest_counts(np.array(values))
+    assert (found >= 0).all()
+    assert found.sum() == max(0, sum(values))
+
+
+@given(some.lists(some.integers(0, 12), min_size=2, max_size=12), some.data())
+def test_settling_never_moves_cells_further_from_the_truth(truth: list[int], data: some.DataObject) -> None:
+    noise = data.draw(some.lists(some.integers(-6, 6), min_size=len(truth), max_size=len(truth)))
+    noisy = np.array(truth) + np.array(noise)
+    alone = settled_cells(noisy, [np.arange(len(truth))], 2.0)
+    assert np.abs(alone - truth).max() <= np.abs(noisy - truth).max()
+    assert (alone >= 0).all()
+
+
+def test_all_rows_are_exact_where_their_number_is_public() -> None:
+    people = dataset(TABLE, schema=SCHEMA, neighbours="replace", rows=ROWS)
+    design = design_of([st.count(), st.count(by="sex")], people)
+    (slot,) = design.slots
+    assert slot.sensitivity.l1 == 2
+    output = design.output("count")
+    assert output.slots == () and output.predicted({}).standard_error == 0
+    assert output.answer({}, {}).values == ROWS
+    assert design_of([st.count(where="bmi < 25")], people).slots[0].sensitivity.l1 == 1
+
+
+def test_rows_that_cannot_be_are_zero_without_a_measurement() -> None:
+    design = design_of([st.count(where="bmi < 20 and bmi > 30", by="sex")], PEOPLE)
+    assert design.slots == ()
+    assert np.asarray(design.outputs[0].answer({}, {}).values).tolist() == [0.0, 0.0]
+    with pytest.raises(InvalidValue, match="true for some row"):
+        design_of([st.cdf("age", 5, where="bmi < 20 and bmi > 30")], PEOPLE)
+
+
+def test_units_of_several_rows_are_bounded() -> None:
+    many = dataset(
+        TABLE.append_column("id", pyarrow.array(range(ROWS))), unit="id", max_rows=3, schema=SCHEMA
+    )
+    assert design_of([st.count(by="sex")], many).slots[0].sensitivity.l1 == 3
+
+
+def test_sampling_widens_the_interval() -> None:
+    design = design_of(
+        [st.count(by="sex"), st.count(by="sex", for_population=True, name="p")], PEOPLE, {"rows": 1e4}
+    )
+    noises = _laplace(design)
+    plain, wide = (output.predicted(noises).standard_errors for output in design.outputs)
+    assert wide**2 == pytest.approx(plain**2 + 5_000)
+    measured = design.measurements(noises).run(PEOPLE)
+    answer = design.output("p").answer(measured, noises)
+    assert np.asarray(answer.error()) == pytest.approx(1.96 * math.sqrt(ROWS / 2), rel=0.05)
+
+
+def test_expected_rows_follow_what_is_known() -> None:
+    facts = Facts(
+        PEOPLE, {"rows": 1000, "sex": {"F": 3, "M": 1}, "bmi": (30.0, 5.0), "count by region": [1, 2, 3, 4]}
+    )
+    assert expected_rows(facts).tolist() == [1000]
+    assert expected_rows(facts, None, ("sex",)).tolist() == [750, 250]
+    assert expected_rows(facts, "bmi < 30", ("sex",)) == pytest.approx([375, 125], rel=0.01)
+    assert expected_rows(facts, None, ("region",)).tolist() == [1, 2, 3, 4]
+    assert expected_rows(facts, "age < 11").tolist() == pytest.approx([1000 * 11 / 111])
+    assert expected_rows(facts, "age + bmi < 50").tolist() == [500]
+
+
+@pytest.mark.parametrize(
+    ("expected", "words"),
+    [
+        ({"row": 10}, "did you mean rows"),
+        ({"rows": -1}, "number of rows"),
+        ({"sex": {"X": 1}}, "must be a category"),
+        ({"sex": 3}, "must map categories"),
+        ({"age": (200, 3)}, "mean between 0 and 110"),
+        ({"count by sex": [1, 2, 3]}, "a list of 2"),
+        ([1], "must be a mapping"),
+    ],
+)
+def test_expectations_that_make_no_sense_are_refused(expected: object, words: str) -> None:
+    with pytest.raises(InvalidValue, match=words):
+        design_of([st.count(by="sex"), st.histogram("age", 5)], PEOPLE, expected)  # type: ignore[arg-type]
+
+
+def test_designs_tell_what_they_took_for_granted() -> None:
+    design = design_of([st.count(by="sex")], PEOPLE)
+    assert any("1,000 rows" in line for line in design.assumptions)
+    assert any(line.startswith("sex is taken") for line in design.assumptions)
+    assert design_of([st.count(by="sex")], PEOPLE, {"rows": 1e4, "sex": {"F": 1, "M": 1}}).assumptions == ()
+
+
+def test_a_design_reads_no_row() -> None:
+    class Rowless:
+        def __init__(self, inner: Dataset) -> None:
+            self._inner = inner
+
+        def __getattr__(self, name: str) -> object:
+            assert name not in {"exact", "table", "_base"}, "a row could be read"
+            return getattr(self._inner, name)
+
+    design_of(MIXED, Rowless(PEOPLE))  # type: ignore[arg-type]
+
+
+def test_unknown_outputs_are_named() -> None:
+    with pytest.raises(InvalidValue, match="did you mean count by sex"):
+        design_of([st.count(by="sex")], PEOPLE).output("count by sexe")
