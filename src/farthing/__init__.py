@@ -1,23 +1,46 @@
 """farthing: differential privacy, accounted to the last farthing.
 
+dataset       a table that stays in its engine, with its unit and its public facts
+Study         a dataset with a budget: plan, then release
+count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, contingency, linear_regression
+              the statistics a study may ask for
+open_ledger   the account that nobody can overdraw
 compose       what several mechanisms cost together, as a proven interval
 calibrate     the least noise that fits a budget
-dataset       a table that stays in its engine, with its unit and its public facts
 audit         try to contradict what a mechanism claims, by running it
 privacy       events: what a mechanism did, as facts an accountant can price
 accounting    composition, the classical theorems, filters, calibration
 mechanisms    noise that can be trusted, each with its event and its exact error
 data          schemas, transformations with their stability, bounded aggregates
+release       from statistics to measurements and back to answers
+ledger        append-only budgets, charges and answers
+study         plans and releases
 auditing      empirical lower bounds on epsilon
 plots         Altair charts (needs the extra `plots`)
 """
 
-from farthing import accounting, data, errors, mechanisms, privacy
+from farthing import accounting, data, errors, ledger, mechanisms, privacy, release, study
 from farthing.accounting import Composition, calibrate, compose
 from farthing.auditing import audit
 from farthing.data import dataset
 from farthing.errors import FarthingError
+from farthing.ledger import open_ledger
 from farthing.numerics import Bounds
+from farthing.release import (
+    cdf,
+    contingency,
+    count,
+    histogram,
+    linear_regression,
+    mean,
+    median,
+    quantile,
+    quantiles,
+    std,
+    sum,
+    variance,
+)
+from farthing.study import Study
 
 __version__ = "0.1.0"
 
@@ -25,14 +48,31 @@ __all__ = [
     "Bounds",
     "Composition",
     "FarthingError",
+    "Study",
     "__version__",
     "accounting",
     "audit",
     "calibrate",
+    "cdf",
     "compose",
+    "contingency",
+    "count",
     "data",
     "dataset",
     "errors",
+    "histogram",
+    "ledger",
+    "linear_regression",
+    "mean",
     "mechanisms",
+    "median",
+    "open_ledger",
     "privacy",
+    "quantile",
+    "quantiles",
+    "release",
+    "std",
+    "study",
+    "sum",
+    "variance",
 ]

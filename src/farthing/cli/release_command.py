@@ -1,0 +1,129 @@
+"""`farthing release`: charge the ledger, run the plan of a study once, print what may be told."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from farthing.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from farthing.study import Plan, Release
+    from farthing.study.study_file import StudyFile
+
+HELP = """\
+Release the statistics of a study (study.toml): charge the ledger, run on the engine, add noise, record, print.
+
+What will be spent is shown and confirmed first (--yes skips the question). The same file releases once: asked
+again it is answered from the ledger, without reading a row or spending anything. --request-id names a release of
+your own; a new id draws anew and pays again.
+
+Exit code: 0 when it was released; 1 when you said no; 2 when it was refused (the message says whether anything was
+charged).
+"""
+
+
+@click.command("release", help=HELP)
+@click.argument("file", default="study.toml")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print answers, plan and receipt as JSON; asks nothing."
+)
+@click.option("--report", metavar="FILE", help="Write a self-contained HTML page.")
+@click.option("--csv", "table", metavar="FILE", help="Write a tidy table.")
+@click.option("--receipt", metavar="FILE", help="Write the ledger's receipt, for `farthing ledger verify`.")
+@click.option("--request-id", metavar="ID", help="Name this release; the same id is answered once.")
+@click.option("--yes", is_flag=True, help="Do not ask before spending.")
+def release_command(
+    file: str,
+    as_json: bool,
+    report: str | None,
+    table: str | None,
+    receipt: str | None,
+    request_id: str | None,
+    yes: bool,
+) -> None:
+    """Look for a stored answer, else plan, confirm and run."""
+    from farthing.study.study_file import read_study
+
+    asked = read_study(file)
+    for name, path in (("report", report), ("csv", table), ("receipt", receipt)):
+        if path is not None:
+            _refuse_unwritable(name, path)
+    release = _released(asked, request_id or asked.request_id, yes or as_json)
+    if as_json:
+        click.echo(release.to_json())
+    else:
+        _print(release)
+    for path, write in (
+        (report, release.report),
+        (table, lambda where: _write_table(release, where)),
+        (receipt, release.receipt.save),
+    ):
+        if path is not None:
+            write(path)
+            click.echo(f"Written: {path}", err=as_json)
+
+
+def _released(asked: StudyFile, request_id: str, agreed: bool) -> Release:
+    from rich.console import Console
+
+    from farthing.cli.waiting import stages
+
+    study = asked.study()
+    if study.ledger.stored(request_id) is not None:
+        return study.released(request_id)
+    with stages(Console(stderr=True)) as work:
+        work.begin("planning")
+        plan = asked.plan(study)
+        _ = plan.cost
+    if not agreed:
+        _confirm(plan)
+    with stages(Console(stderr=True)) as work:
+        work.begin("running on the engine", measured=True)
+        return plan.release(request_id, progress=work.share)
+
+
+def _confirm(plan: Plan) -> None:
+    from farthing.study.words import shown
+
+    budget = plan.study.budget
+    click.echo(str(plan))
+    click.echo(
+        f"\nThis will spend epsilon {shown(plan.cost.upper, 6)} of the {shown(budget.remaining.epsilon, 6)} left for "
+        f"{plan.study.name!r}, for good."
+    )
+    if not sys.stdin.isatty():
+        raise InvalidValue("yes", False, "must be said where nobody can be asked", "add --yes")
+    if not click.confirm("Release?"):
+        click.echo("Nothing was spent.")
+        click.get_current_context().exit(1)
+
+
+def _print(release: Release) -> None:
+    from farthing.study.words import shown
+
+    if release.repeated:
+        click.echo("Answered from the ledger: this release was made before; nothing was spent now.\n")
+    click.echo(str(release))
+    click.echo(f"\nspent: epsilon {shown(release.cost, 6)}; request {release.request_id}")
+
+
+def _write_table(release: Release, path: str) -> None:
+    import csv
+
+    records = release.records()
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(dict.fromkeys(key for one in records for key in one)))
+        writer.writeheader()
+        writer.writerows(records)
+
+
+def _refuse_unwritable(name: str, path: str) -> None:
+    """Before anything is spent: a release whose page cannot be written would be a sad one."""
+    try:
+        with open(path, "a", encoding="utf-8"):
+            pass
+    except OSError as problem:
+        raise InvalidValue(name, path, f"cannot be written ({problem.strerror})", "choose another") from None

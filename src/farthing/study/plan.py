@@ -1,0 +1,221 @@
+"""`Plan`: what each statistic will be like and what it will cost, before anything is spent."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from farthing.errors import InvalidValue
+from farthing.numerics import Bounds
+from farthing.planner import Allocation, Price, Problem, Requirement, allocate, fit
+from farthing.privacy.events import checked_epsilon, checked_real
+from farthing.release import Statistic
+from farthing.release.designs import Design
+from farthing.release.measurements import Measurements
+from farthing.study.planned import PlannedStatistic, planned
+from farthing.study.stored import plain
+from farthing.study.tables import plan_table
+from farthing.study.words import explained, shown
+
+if TYPE_CHECKING:
+    from farthing.study.released import Release
+    from farthing.study.study import Study
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A frozen value: every control returns a new plan, and none of them spends anything.
+
+    `statistics` foretells each error; `cost` is a proven interval for the epsilon of everything together; `price`
+    shows the same plan under the older theorems. `release()` charges, runs and answers, once: a second call returns the
+    same answers.
+    """
+
+    study: Study
+    asked: tuple[Statistic, ...]
+    problem: Problem
+    expected: Mapping[str, Any]
+    limited: bool = False
+    request_id: str = field(default_factory=lambda: _fresh())
+    made_by: str = ""  # the text of the file it was read from, for the report
+    _given: Allocation | None = None
+
+    @classmethod
+    def made(
+        cls,
+        study: Study,
+        asked: tuple[Statistic, ...],
+        problem: Problem,
+        expected: Mapping[str, Any] | None,
+        limited: bool,
+    ) -> Plan:
+        """A plan whose budget is divided now, so that what cannot be planned is said at once."""
+        plan = cls(study, asked, problem, dict(expected or {}), limited)
+        _ = plan.allocation
+        return plan
+
+    # What is foretold
+
+    @property
+    def design(self) -> Design:
+        """What is measured, and how each statistic comes out of it."""
+        design = self.problem.design
+        assert isinstance(design, Design)
+        return design
+
+    @cached_property
+    def allocation(self) -> Allocation:
+        """The noise of every measurement."""
+        return self._given if self._given is not None else allocate(self.problem)
+
+    @cached_property
+    def statistics(self) -> tuple[PlannedStatistic, ...]:
+        """Each statistic with its mechanism, its epsilon and its error, in the order they were asked for."""
+        return tuple(planned(output, self.allocation) for output in self.design.outputs)
+
+    def named(self, name: str) -> PlannedStatistic:
+        """The statistic of this name."""
+        for statistic in self.statistics:
+            if statistic.name == name:
+                return statistic
+        names = [statistic.name for statistic in self.statistics]
+        near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.4) or names[:5]
+        raise InvalidValue(
+            "name", name, "must be a statistic of the plan", f"did you mean: {', '.join(near)}"
+        )
+
+    __getitem__ = named
+
+    @property
+    def cost(self) -> Bounds:
+        """The epsilon of the whole plan at its delta, as a proven interval; `upper` is what will be charged."""
+        return self.allocation.cost
+
+    @property
+    def delta(self) -> float:
+        """The delta at which the cost is stated."""
+        return self.problem.delta
+
+    @property
+    def price(self) -> Price:
+        """The same plan under summing, advanced, KOV and optimal composition, and by its own curves."""
+        return self.allocation.price
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the foretold errors take for granted because nobody said otherwise."""
+        return self.design.assumptions
+
+    # Controls
+
+    def weight(self, name: str, weight: float) -> Plan:
+        """The statistic counts `weight` times as much as one that was not given a weight."""
+        self.named(name)
+        number = checked_real(weight, "weight")
+        if not 1e-6 <= number <= 1e6:
+            raise InvalidValue("weight", weight, "must be between 1e-6 and 1e6", "1 is the usual weight")
+        return self._with(weights={**self.problem.weights, name: number})
+
+    def require(self, name: str, within: float, confidence: float = 0.95) -> Plan:
+        """The statistic is within `within` of the truth in `confidence` of all cases; the others share the rest."""
+        self.named(name)
+        requirement = Requirement(within, confidence)
+        return self._with(requirements={**self.problem.requirements, name: requirement})
+
+    def hold(self, name: str) -> Plan:
+        """The statistic keeps its present noise, whatever happens to the others."""
+        slots = self.named(name).output.slots
+        kept = {slot.name: self.allocation.noises[slot.name] for slot in slots}
+        return self._with(held={**self.problem.held, **kept})
+
+    def reserve(self, epsilon: float) -> Plan:
+        """This much of the plan's epsilon is left unspent."""
+        number = checked_epsilon(epsilon)
+        if not number < self.problem.epsilon:
+            raise InvalidValue(
+                "epsilon", epsilon, f"must be less than the plan's {self.problem.epsilon:g}", "reserve less"
+            )
+        return self._with(reserved=number)
+
+    def fitted(self, requirements: Mapping[str, Requirement]) -> Plan:
+        """The least epsilon that meets these requirements; see `Study.fit`."""
+        problem = replace(self.problem, requirements=dict(requirements))
+        found = fit(problem)
+        return replace(self, problem=found.problem, limited=True, request_id=_fresh(), _given=found)
+
+    def _with(self, **changes: Any) -> Plan:
+        problem = replace(self.problem, **changes)
+        return replace(self, problem=problem, request_id=_fresh(), _given=allocate(problem, self.allocation))
+
+    # Release
+
+    @property
+    def measurements(self) -> Measurements:
+        """What would be run: slots with their noises."""
+        return self.design.measurements(self.allocation.noises)
+
+    def release(
+        self, request_id: str | None = None, progress: Callable[[float], None] | None = None
+    ) -> Release:
+        """Charge the ledger, run once on the engine, add the noise, record, answer.
+
+        A plan is answered once: asking again with the same plan or the same `request_id` returns the stored answers.
+        """
+        from farthing.study.released import released
+
+        return released(self, request_id or self.request_id, progress)
+
+    # For people and programs
+
+    def __str__(self) -> str:
+        return plan_table(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Plan({len(self.statistics)} statistics, epsilon={shown(self.problem.epsilon)}, nothing spent)"
+        )
+
+    def explain(self) -> str:
+        """In words: what is measured, what each statistic is made of, and why it costs what it does."""
+        return explained(self)
+
+    def plot(self) -> Any:
+        """Errors, shares of the budget and prices, as an Altair chart (needs the extra `plots`)."""
+        from farthing.plots import plan_chart
+
+        return plan_chart(self.to_dict())
+
+    def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
+        """The plan as plain data."""
+        price = self.price
+        return {
+            "dataset": self.study.name,
+            "epsilon": self.problem.epsilon,
+            "delta": self.problem.delta,
+            "confidence": confidence,
+            "statistics": [statistic.to_dict(confidence) for statistic in self.statistics],
+            "cost": {"lower": self.cost.lower, "upper": self.cost.upper},
+            "price": {
+                "basic": price.basic,
+                "advanced": price.advanced,
+                "kov": price.kov,
+                "optimal": price.optimal,
+                "own": price.own,
+                "sentence": price.sentence,
+            },
+            "assumptions": list(self.assumptions),
+        }
+
+    def to_json(self, confidence: float = 0.95) -> str:
+        """The plan as JSON; what is infinite is null."""
+        return json.dumps(plain(self.to_dict(confidence)), indent=2)
+
+
+def _fresh() -> str:
+    """A plan that was changed is another plan, and is answered anew."""
+    return f"plan-{secrets.token_hex(12)}"

@@ -1,0 +1,101 @@
+"""One statistic of a plan: its mechanism, its epsilon and its error, in words and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from farthing.inference import ErrorLaw
+from farthing.planner import Allocation, own_epsilon
+from farthing.release.noise import Noise
+from farthing.release.outputs import Output
+from farthing.study.words import sentence_of, shown
+
+_WORDS = {
+    "laplace": "discrete Laplace",
+    "gaussian": "discrete Gaussian",
+    "exponential": "exponential mechanism",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedStatistic:
+    """What a plan foretells of one statistic.
+
+    `standard_error` is the root of the mean squared error over its cells; `error(0.95)` holds in 95 cases of 100 (on
+    average over cells, where it has several: `errors` has one for each). `epsilon` is what the statistic would
+    cost alone at the plan's delta; measurements that statistics share count in each of them.
+    """
+
+    output: Output
+    noises: tuple[tuple[str, Noise], ...]
+    delta: float
+    law: ErrorLaw
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.output.name
+
+    @property
+    def mechanism(self) -> str:
+        """Which noise makes it private."""
+        kinds = dict.fromkeys(noise.kind for _, noise in self.noises)
+        return " and ".join(_WORDS[kind] for kind in kinds) or "none needed"
+
+    @cached_property
+    def epsilon(self) -> float:
+        """What it would cost alone."""
+        return own_epsilon([noise for _, noise in self.noises], self.delta)
+
+    @property
+    def noise(self) -> dict[str, float]:
+        """The parameter of every measurement it reads: epsilon, or for Gaussian noise sigma over the sensitivity."""
+        return {name: noise.parameter for name, noise in self.noises}
+
+    @property
+    def cells(self) -> int:
+        """How many numbers it has."""
+        return max(1, len(self.output.labels))
+
+    @property
+    def standard_error(self) -> float:
+        """The root of the mean squared error, in the data's own units."""
+        return float(self.law.standard_error)
+
+    def error(self, confidence: float = 0.95) -> float:
+        """Within this distance of the true value in `confidence` of all cases."""
+        return float(self.law.error(confidence))
+
+    def errors(self, confidence: float = 0.95) -> Sequence[float]:
+        """The same for every cell by itself."""
+        return [float(error) for error in self.law.errors(confidence)]
+
+    @property
+    def sentence(self) -> str:
+        """The error in plain words."""
+        return sentence_of(self)
+
+    def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "name": self.name,
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "noise": self.noise,
+            "cells": self.cells,
+            "standard_error": self.standard_error,
+            "error": self.error(confidence),
+            "sentence": self.sentence,
+        }
+
+    def __repr__(self) -> str:
+        return f"{self.name}: ± {shown(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
+
+
+def planned(output: Output, allocation: Allocation) -> PlannedStatistic:
+    """The statistic of one output under an allocation."""
+    noises = tuple((slot.name, allocation.noises[slot.name]) for slot in output.slots)
+    return PlannedStatistic(output, noises, allocation.problem.delta, allocation.laws[output.name])

@@ -1,0 +1,168 @@
+"""`Release`: what was answered, with its errors, its cost and its receipt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farthing.curator import Answered
+from farthing.errors import InvalidValue, MissingExtra
+from farthing.inference import Answer
+from farthing.ledger import Ledger, Receipt
+from farthing.study.stored import plain, records_of, restored, stored_form
+
+if TYPE_CHECKING:
+    from farthing.study.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Release(Mapping[str, Answer]):
+    """Answers by the name of their statistic. Everything in it is public: it was paid for.
+
+    `release["mean of income"]` is an Answer; `plan` is what was foretold, as plain data; `receipt` proves the charge.
+    """
+
+    answers: Mapping[str, Answer]
+    plan: Mapping[str, Any]
+    receipt: Receipt
+    request_id: str
+    repeated: bool = False
+
+    def __getitem__(self, name: str) -> Answer:
+        if name not in self.answers:
+            raise InvalidValue(
+                "name", name, "must be a statistic of the release", f"there are: {', '.join(self)}"
+            )
+        return self.answers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.answers)
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    @property
+    def cost(self) -> float:
+        """The epsilon that was charged."""
+        return float(self.plan["cost"]["upper"])
+
+    def records(self) -> list[dict[str, Any]]:
+        """One plain record for each cell of each statistic."""
+        return [record for answer in self.answers.values() for record in records_of(answer)]
+
+    def to_frame(self) -> Any:
+        """A tidy pandas table: statistic, cell, value, standard_error, lower, upper."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtra("tables", "pandas", "frames") from None
+        return pandas.DataFrame(self.records())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "request_id": self.request_id,
+            "answers": [stored_form(answer) for answer in self.answers.values()],
+            "plan": dict(self.plan),
+            "receipt": json.loads(self.receipt.to_json()),
+        }
+
+    def to_json(self) -> str:
+        """Everything as JSON."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def plot(self) -> Any:
+        """Values with error bars, as an Altair chart (needs the extra `plots`)."""
+        from farthing.plots import release_chart
+
+        return release_chart(self.records())
+
+    def report(self, path: str) -> Path:
+        """A self-contained HTML page: tables, charts, what was spent and what it means."""
+        from farthing.study.report import report_page
+
+        target = Path(path)
+        target.write_text(report_page(self), encoding="utf-8")
+        return target
+
+    def __str__(self) -> str:
+        return "\n".join(_told(answer) for answer in self.answers.values())
+
+    def __repr__(self) -> str:
+        return f"Release({len(self)} statistics, epsilon={self.cost:.3g}, request_id={self.request_id!r})"
+
+
+def _told(answer: Answer) -> str:
+    return str(answer) if answer.labels else f"{answer.name}: {answer}"
+
+
+def released(plan: Plan, request_id: str, progress: Callable[[float], None] | None) -> Release:
+    """Run a plan through the curator."""
+    foretold = _foretold(plan)
+    outputs, noises = plan.design.outputs, plan.allocation.noises
+
+    def finish(measured: Mapping[str, Any]) -> dict[str, Any]:
+        answers = [output.answer(measured, noises) for output in outputs]
+        return {"answers": [stored_form(answer) for answer in answers], "plan": foretold}
+
+    answered = plan.study.curator.release(
+        plan.study.dataset,
+        plan.measurements,
+        ledger_name=plan.study.name,
+        request_id=request_id,
+        event=plan.allocation.event,
+        delta=plan.delta,
+        finish=finish,
+        progress=progress,
+    )
+    return _read(answered)
+
+
+def _foretold(plan: Plan) -> dict[str, Any]:
+    """The plan as it is kept with its answers: with whom it protects, the budget it met, and what asked for it."""
+    budget = plan.study.budget
+    kept: dict[str, Any] = plain(
+        {
+            **plan.to_dict(),
+            "unit": budget.unit,
+            "budget": {
+                "total": budget.total.epsilon,
+                "spent_before": budget.spent_upper,
+                "left_after": max(0.0, budget.total.epsilon - budget.spent_upper - plan.cost.upper),
+            },
+            "made_by": plan.made_by or _code_of(plan),
+        }
+    )
+    return kept
+
+
+def _code_of(plan: Plan) -> str:
+    asked = "".join(f"    ft.{statistic!r},\n" for statistic in plan.asked)
+    expected = f"    expected={plan.expected!r},\n" if plan.expected else ""
+    study = plan.study
+    return (
+        f"study = ft.Study(dataset, epsilon={study.epsilon!r}, delta={study.delta!r}, ledger=...)\n"
+        f"plan = study.plan(\n{asked}{expected})\nrelease = plan.release()"
+    )
+
+
+def reopened(ledger: Ledger, request_id: str) -> Release:
+    """A release as the ledger stored it."""
+    from farthing.curator import stored_answer
+
+    return _read(stored_answer(ledger, request_id))
+
+
+def _read(answered: Answered) -> Release:
+    found = answered.finished
+    answers = [restored(entry) for entry in found["answers"]]
+    return Release(
+        {answer.name: answer for answer in answers},
+        found["plan"],
+        answered.receipt,
+        answered.request_id,
+        answered.repeated,
+    )

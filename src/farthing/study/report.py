@@ -1,0 +1,168 @@
+"""A release as one HTML page that needs nothing else: tables, charts, the account, and what it means for people."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farthing.inference import Answer
+from farthing.study.explanations import Risk
+from farthing.study.report_charts import budget_bar, error_bars, price_bars
+from farthing.study.stored import records_of
+from farthing.study.words import shown
+
+if TYPE_CHECKING:
+    from farthing.study.released import Release
+
+_MOST_ROWS = 200
+
+
+def report_page(release: Release) -> str:
+    """The page as text; everything on it was paid for or is public."""
+    plan = release.plan
+    name = escape(str(plan["dataset"]))
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>farthing: {name}</title>
+<style>{_style()}</style>
+</head>
+<body>
+<header>
+<h1>{name}: what may be told</h1>
+<p class="lead">{len(release)} statistics, each with an honest margin of error. Noise was added so that nothing here
+depends noticeably on any one {escape(_whom(plan))}.</p>
+{_numbers(release)}
+</header>
+<main>
+<section><h2>The statistics</h2>
+{"".join(_statistic(answer) for answer in release.answers.values())}
+</section>
+{_spending(release)}
+{_meaning(release)}
+{_receipt(release)}
+{_code(release)}
+</main>
+<footer>Made by farthing. Nothing on this page loads anything.</footer>
+</body>
+</html>
+"""
+
+
+def _style() -> str:
+    return resources.files("farthing.study").joinpath("report.css").read_text(encoding="utf-8")
+
+
+def _whom(plan: Any) -> str:
+    unit = str(plan.get("unit", "row, add-remove")).split(",")[0]
+    return "row" if unit == "row" else f"{unit} and all rows that belong to it"
+
+
+def _numbers(release: Release) -> str:
+    plan = release.plan
+    left = plan.get("budget", {}).get("left_after")
+    facts = [
+        ("epsilon spent", shown(release.cost, 4)),
+        ("delta", f"{plan['delta']:g}"),
+        ("statistics", f"{len(release):,}"),
+    ]
+    if left is not None:
+        facts.append(("epsilon left", shown(left, 4)))
+    items = "".join(f"<li><b>{escape(value)}</b>{escape(label)}</li>" for label, value in facts)
+    return f'<ul class="numbers">{items}</ul>'
+
+
+def _statistic(answer: Answer) -> str:
+    rows = list(records_of(answer))
+    level = f"{100 * answer.confidence:g}%"
+    head = f"<h3>{escape(answer.name)}</h3>"
+    if not answer.labels:
+        row = rows[0]
+        error = max(row["upper"] - row["value"], row["value"] - row["lower"])
+        return (
+            f"{head}<p><b>{shown(row['value'], 6)}</b> ± {shown(error)} "
+            f'<span class="soft">({level}: {shown(row["lower"], 5)} to {shown(row["upper"], 5)})</span></p>'
+        )
+    chart = error_bars([(row["cell"], row["value"], row["lower"], row["upper"]) for row in rows])
+    body = "".join(
+        f"<tr><td>{escape(row['cell'])}</td><td>{shown(row['value'], 6)}</td>"
+        f"<td>{shown(row['lower'], 5)} to {shown(row['upper'], 5)}</td><td>{shown(row['standard_error'])}</td></tr>"
+        for row in rows[:_MOST_ROWS]
+    )
+    more = (
+        f'<p class="soft">... and {len(rows) - _MOST_ROWS:,} more cells.</p>'
+        if len(rows) > _MOST_ROWS
+        else ""
+    )
+    return (
+        f"{head}{chart}<details><summary>{len(rows):,} numbers</summary><div class='scroll'><table><thead><tr>"
+        f"<th>cell</th><th>value</th><th>{level} interval</th><th>standard error</th></tr></thead>"
+        f"<tbody>{body}</tbody></table></div>{more}</details>"
+    )
+
+
+def _spending(release: Release) -> str:
+    plan = release.plan
+    price = plan["price"]
+    names = (
+        ("summing", "basic"), ("advanced composition", "advanced"), ("KOV", "kov"), ("optimal", "optimal"),
+        ("own curves (charged)", "own"),
+    )  # fmt: skip
+    bars = price_bars([(label, _number(price.get(key))) for label, key in names])
+    budget = plan.get("budget")
+    bar = ""
+    if budget:
+        bar = budget_bar(budget["spent_before"], release.cost, budget["total"]) + (
+            f'<p class="soft">Budget {shown(budget["total"], 4)}: {shown(budget["spent_before"], 4)} spent before, '
+            f"{shown(release.cost, 4)} by this release.</p>"
+        )
+    rows = "".join(
+        f"<tr><td>{escape(one['name'])}</td><td>{escape(one['mechanism'])}</td>"
+        f"<td>± {shown(_number(one['error']))}</td><td>{shown(_number(one['epsilon']))}</td></tr>"
+        for one in plan["statistics"]
+    )
+    assumed = "".join(f"<li>{escape(text)}</li>" for text in plan.get("assumptions", ()))
+    return f"""<section><h2>What was spent</h2>
+{bar}
+<h3>The price of the same plan under each theorem</h3>{bars}<p>{escape(str(price.get("sentence", "")))}</p>
+<h3>What was foretold before anything was spent</h3>
+<div class="scroll"><table>
+<thead><tr><th>statistic</th><th>noise</th><th>95% error</th><th>epsilon alone</th></tr></thead>
+<tbody>{rows}</tbody></table></div>
+{f"<p class='soft'>Taken for granted when errors were foretold:</p><ul class='soft'>{assumed}</ul>" if assumed else ""}
+</section>"""
+
+
+def _meaning(release: Release) -> str:
+    risk = Risk(release.cost, release.plan["delta"])
+    said = "".join(f"<blockquote>{escape(sentence)}</blockquote>" for sentence in risk.sentences)
+    return (
+        "<section><h2>What it means for somebody in the table</h2>"
+        f"<p>Epsilon {shown(release.cost, 4)} is a limit on what anybody can learn about one person from everything on "
+        f"this page, whatever else they know.</p>{said}</section>"
+    )
+
+
+def _receipt(release: Release) -> str:
+    return (
+        "<section><h2>The receipt</h2><p>The ledger must contain this entry for ever. To check it: save the text as "
+        "<code>receipt.json</code> and run <code>farthing ledger verify --receipt receipt.json</code>.</p>"
+        f"<pre>{escape(release.receipt.to_json())}</pre></section>"
+    )
+
+
+def _code(release: Release) -> str:
+    made = release.plan.get("made_by")
+    if not made:
+        return ""
+    return f"<section><h2>What produced it</h2><pre>{escape(str(made))}</pre></section>"
+
+
+def _number(value: Any) -> float:
+    return math.inf if value is None else float(np.asarray(value, dtype=float))

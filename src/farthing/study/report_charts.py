@@ -1,0 +1,96 @@
+"""Charts of a report as plain SVG text: values with their error bars, prices, the budget. No library, no script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from farthing.study.words import shown
+
+_ROW = 22
+_MOST_ROWS = 60
+
+
+def error_bars(rows: Sequence[tuple[str, float, float, float]], width: int = 720) -> str:
+    """A dot for each value and a line for its interval: (label, value, lower, upper).
+
+    >>> "<svg" in error_bars([("F", 10.0, 8.0, 12.0)])
+    True
+    """
+    kept = [row for row in rows if all(math.isfinite(number) for number in row[1:])][:_MOST_ROWS]
+    if not kept:
+        return ""
+    low, high = min(row[2] for row in kept), max(row[3] for row in kept)
+    if low >= 0 and low < 0.5 * high:
+        low = 0.0
+    span = (high - low) or 1.0
+    left = 16 + 7 * min(28, max(len(row[0]) for row in kept))
+    inner = width - left - 60
+    height = _ROW * len(kept) + 34
+
+    def x(value: float) -> float:
+        return left + inner * (value - low) / span
+
+    parts = [_open(width, height, "values with their error bars")]
+    for tick in _ticks(low, high):
+        parts.append(f'<line class="grid" x1="{x(tick):.1f}" y1="6" x2="{x(tick):.1f}" y2="{height - 26}"/>')
+        parts.append(
+            f'<text class="tick" x="{x(tick):.1f}" y="{height - 10}" text-anchor="middle">{shown(tick)}</text>'
+        )
+    for row, (label, value, lower, upper) in enumerate(kept):
+        y = 18 + _ROW * row
+        parts.append(f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{escape(_cut(label))}</text>')
+        parts.append(f'<line class="bar" x1="{x(lower):.1f}" y1="{y}" x2="{x(upper):.1f}" y2="{y}"/>')
+        parts.append(f'<circle class="dot" cx="{x(value):.1f}" cy="{y}" r="4"/>')
+    return "".join([*parts, "</svg>"])
+
+
+def price_bars(prices: Sequence[tuple[str, float]], width: int = 720) -> str:
+    """A bar for each theorem's epsilon; what no theorem bounds is left out."""
+    kept = [(name, value) for name, value in prices if math.isfinite(value)]
+    if not kept:
+        return ""
+    largest = max(value for _, value in kept) or 1.0
+    left, height = 190, 26 * len(kept) + 10
+    parts = [_open(width, height, "the price under each theorem")]
+    for place, (name, value) in enumerate(kept):
+        y, length = 6 + 26 * place, (width - left - 90) * value / largest
+        mark = "best" if place == len(kept) - 1 else "other"
+        parts.append(f'<text x="{left - 10}" y="{y + 14}" text-anchor="end">{escape(name)}</text>')
+        parts.append(
+            f'<rect class="{mark}" x="{left}" y="{y}" width="{max(length, 1):.1f}" height="18" rx="3"/>'
+        )
+        parts.append(f'<text class="tick" x="{left + length + 8:.1f}" y="{y + 14}">{shown(value, 4)}</text>')
+    return "".join([*parts, "</svg>"])
+
+
+def budget_bar(spent_before: float, spent_now: float, total: float, width: int = 720) -> str:
+    """Spent before, spent by this release, and free."""
+    whole = max(total, spent_before + spent_now) or 1.0
+    first, second = width * spent_before / whole, width * spent_now / whole
+    return (
+        _open(width, 28, "the budget")
+        + f'<rect class="free" x="0" y="4" width="{width}" height="20" rx="4"/>'
+        + f'<rect class="other" x="0" y="4" width="{first:.1f}" height="20" rx="4"/>'
+        + f'<rect class="best" x="{first:.1f}" y="4" width="{second:.1f}" height="20" rx="4"/></svg>'
+    )
+
+
+def _open(width: int, height: int, title: str) -> str:
+    return (
+        f'<svg role="img" aria-label="{title}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        'xmlns="http://www.w3.org/2000/svg">'
+    )
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= 28 else label[:27] + "…"
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    span = (high - low) or 1.0
+    step = 10.0 ** math.floor(math.log10(span / 4))
+    step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 5)
+    first = math.ceil(low / step) * step
+    return [first + step * place for place in range(int((high - first) / step + 1e-9) + 1)]

@@ -1,0 +1,190 @@
+"""`Study`: a dataset, a budget, and the ledger that keeps it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from farthing.curator import Curator, unit_of
+from farthing.data import Dataset
+from farthing.errors import InvalidValue
+from farthing.ledger import Budget, Ledger, open_ledger
+from farthing.planner import Problem, Requirement
+from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
+from farthing.release import Statistic
+from farthing.release.designs import design_of
+from farthing.study.allowance import Allowance, allowance_of
+from farthing.study.plan import Plan
+from farthing.study.released import Release, reopened
+
+
+class Study:
+    """A dataset with a privacy budget, kept by a ledger.
+
+    `ledger` is a file ("study.db"), a Postgres URL or an open Ledger. The budget is set when the ledger first meets the
+    dataset, and from then on it is the ledger's word that counts. `name` is what the ledger calls the dataset, its
+    file name unless told; everything under one name shares one budget. `analyst` spends from a grant of that name.
+    `sampling_rate` states that the table is itself a secret random sample: every unit of a population came into it
+    independently with this probability, and nobody knows who did. A release then costs less; see the docs.
+
+    >>> import pyarrow, tempfile, farthing as ft
+    >>> people = ft.dataset(
+    ...     pyarrow.table({"age": [30, 41, 52], "sex": ["F", "M", "F"]}),
+    ...     schema={"age": (0, 110), "sex": ["F", "M"]},
+    ... )
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> study = Study(people, epsilon=1.0, ledger=folder.name + "/study.db")
+    >>> plan = study.plan(ft.count(by="sex"), ft.mean("age"))
+    >>> [statistic.name for statistic in plan.statistics]
+    ['count by sex', 'mean of age']
+    >>> study.budget.spent.upper  # planning costs nothing
+    0.0
+    >>> release = plan.release()
+    >>> study.budget.remaining.epsilon < 1e-6
+    True
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        ledger: str | os.PathLike[str] | Ledger | None = None,
+        name: str | None = None,
+        analyst: str | None = None,
+        sampling_rate: float | None = None,
+    ) -> None:
+        if not isinstance(dataset, Dataset):
+            raise InvalidValue("dataset", dataset, "must be a dataset", "make one with farthing.dataset(...)")
+        self.dataset = dataset
+        self.epsilon = checked_epsilon(epsilon)
+        self.delta = checked_delta(delta)
+        if not self.epsilon > 0:
+            raise InvalidValue("epsilon", epsilon, "must be > 0", "with nothing to spend nothing can be told")
+        self.sampling_rate = _rate(sampling_rate, dataset)
+        if ledger is None:
+            raise InvalidValue(
+                "ledger",
+                None,
+                "must be given: a budget that nobody writes down is none",
+                'say ledger="study.db"',
+            )
+        self.name = _name(name, dataset)
+        self.analyst = analyst
+        self.ledger = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
+        self._register()
+
+    def plan(
+        self,
+        *statistics: Statistic,
+        epsilon: float | None = None,
+        expected: Mapping[str, Any] | None = None,
+    ) -> Plan:
+        """How accurate each statistic would be; nothing is spent and no row is read.
+
+        `epsilon` limits the plan to a part of the budget; it is all that is left unless told. `expected` holds what is
+        known from elsewhere: the number of rows (`"rows"`), the value of a statistic (by its name), the mean and
+        standard deviation of a column (by its name). It makes the foretold errors true, and costs nothing.
+        """
+        asked = _listed(statistics)
+        allowance = self.allowance(epsilon)
+        design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0)
+        problem = Problem(design, allowance.epsilon, allowance.delta, sampling_rate=self.sampling_rate)
+        return Plan.made(self, asked, problem, expected, allowance.limited)
+
+    def fit(
+        self,
+        *statistics: Statistic,
+        require: Mapping[str, float],
+        confidence: float = 0.95,
+        expected: Mapping[str, Any] | None = None,
+    ) -> Plan:
+        """The plan of the least total epsilon whose errors are all within what `require` says, by name.
+
+        `study.fit(ft.mean("income"), require={"mean of income": 500})`: in 95 cases out of 100 within 500.
+        """
+        plan = self.plan(*statistics, expected=expected)
+        if not require:
+            raise InvalidValue("require", require, "must name a statistic and its error", "or use plan(...)")
+        requirements = {name: Requirement(within, confidence) for name, within in require.items()}
+        for name in requirements:
+            plan.named(name)
+        return plan.fitted(requirements)
+
+    def allowance(self, epsilon: float | None = None) -> Allowance:
+        """The epsilon and delta that a plan may use now."""
+        return allowance_of(self.budget, epsilon)
+
+    @property
+    def budget(self) -> Budget:
+        """Total, spent, reserved and remaining, as the ledger has them now."""
+        return self.ledger.budget(self.name, self.analyst)
+
+    @property
+    def curator(self) -> Curator:
+        """The one door to the rows."""
+        return Curator(self.ledger, analyst=self.analyst)
+
+    def released(self, request_id: str) -> Release:
+        """An earlier release, from the ledger; no row is read and nothing is spent."""
+        return reopened(self.ledger, request_id)
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
+
+    def _register(self) -> None:
+        if self.name not in self.ledger.datasets():
+            self.ledger.register(self.name, self.epsilon, self.delta, unit=unit_of(self.dataset))
+            return
+        total = self.ledger.budget(self.name).total
+        if (total.epsilon, total.delta) != (self.epsilon, self.delta):
+            raise InvalidValue(
+                "budget",
+                f"epsilon={self.epsilon:g}, delta={self.delta:g}",
+                f"must be that of the ledger, epsilon={total.epsilon:g} and delta={total.delta:g}",
+                f"change it there: farthing ledger budget set ... {self.name!r}",
+            )
+
+
+def _listed(statistics: Sequence[Any]) -> tuple[Statistic, ...]:
+    if len(statistics) == 1 and isinstance(statistics[0], list | tuple):
+        statistics = tuple(statistics[0])
+    if not statistics:
+        raise InvalidValue("statistics", [], "must hold at least one", 'for example ft.count(by="sex")')
+    for statistic in statistics:
+        if not isinstance(statistic, Statistic):
+            raise InvalidValue("statistics", statistic, "must be statistics", 'for example ft.mean("income")')
+    return tuple(statistics)
+
+
+def _name(name: str | None, dataset: Dataset) -> str:
+    if name is None:
+        return os.path.basename(dataset.name.rstrip("/")) or dataset.name
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidValue("name", name, "must be a text that names the dataset in the ledger")
+    return name
+
+
+def _rate(rate: float | None, dataset: Dataset) -> float | None:
+    if dataset.probability < 1:
+        raise InvalidValue(
+            "dataset",
+            repr(dataset),
+            "must not be sampled already",
+            "study the whole table, and state sampling_rate= if it is itself a secret sample",
+        )
+    if rate is None:
+        return None
+    number = checked_real(rate, "sampling_rate")
+    if not 0 < number <= 1:
+        raise InvalidValue(
+            "sampling_rate", rate, "must be above 0 and at most 1", "0.01 for one in a hundred"
+        )
+    if dataset.neighbours != "add-remove":
+        raise InvalidValue(
+            "sampling_rate", rate, "needs neighbours that add or remove a unit", 'say neighbours="add-remove"'
+        )
+    return number

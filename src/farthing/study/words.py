@@ -1,0 +1,67 @@
+"""Numbers and plans in plain words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from farthing.study.plan import Plan
+    from farthing.study.planned import PlannedStatistic
+
+
+def shown(number: float, digits: int = 3) -> str:
+    """A number with three significant digits, thousands apart; small ones keep their size.
+
+    >>> shown(41234.5), shown(0.000123456), shown(12.0), shown(float("inf"))
+    ('41,200', '0.000123', '12', 'unlimited')
+    """
+    if math.isnan(number):
+        return "unknown"
+    if math.isinf(number):
+        return "unlimited"
+    if number == 0:
+        return "0"
+    size = math.floor(math.log10(abs(number)))
+    if size < -5:
+        return f"{number:.{digits - 1}e}"
+    places = max(0, digits - 1 - size)
+    text = f"{round(number, digits - 1 - size):,.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
+    """The foretold error as a sentence."""
+    times = f"{100 * confidence:g} times in 100"
+    error = shown(statistic.error(confidence))
+    if statistic.error(confidence) == 0:
+        return "exact: its value is public"
+    if statistic.cells == 1:
+        return f"{times} within ±{error} of the true value"
+    return f"{times} a cell is within ±{error} of its true value"
+
+
+def explained(plan: Plan) -> str:
+    """What is measured, how each statistic comes out of it, and what it costs."""
+    lines = ["What is measured (each row is counted in one cell of a measurement):"]
+    design = plan.design
+    for slot in design.slots:
+        noise = plan.allocation.noises[slot.name]
+        kind = {"laplace": "epsilon", "gaussian": "noise multiplier", "exponential": "epsilon"}[noise.kind]
+        cells = f"{slot.cells:,} cell{'s' if slot.cells > 1 else ''}"
+        lines.append(f"  {slot.name}: {cells}, {noise.kind} noise of {kind} {shown(noise.parameter)}")
+    lines.append("What comes out of it:")
+    for statistic in plan.statistics:
+        sources = ", ".join(name for name, _ in statistic.noises) or "public facts"
+        lines.append(f"  {statistic.name}: from {sources}; {statistic.sentence}")
+    price = plan.price
+    lines += [
+        "What it costs:",
+        f"  epsilon {shown(plan.cost.upper, 6)} at delta {plan.delta:g}, proven",
+        f"  summed {shown(price.basic)}, advanced {shown(price.advanced)}, KOV {shown(price.kov)}, "
+        f"optimal {shown(price.optimal)}, own curves {shown(price.own)}",
+        f"  {price.sentence}",
+    ]
+    if plan.assumptions:
+        lines += ["What is assumed:", *(f"  {text}" for text in plan.assumptions)]
+    return "\n".join(lines)
