@@ -73,7 +73,7 @@ def _numbers(release: Release) -> str:
         ("statistics", f"{len(release):,}"),
     ]
     if left is not None:
-        facts.append(("epsilon left", shown(left, 4)))
+        facts.append(("epsilon left", shown(left, 4) if left > 1e-4 * release.cost else "none"))
     items = "".join(f"<li><b>{escape(value)}</b>{escape(label)}</li>" for label, value in facts)
     return f'<ul class="numbers">{items}</ul>'
 
@@ -101,7 +101,7 @@ def _statistic(answer: Answer) -> str:
         else ""
     )
     return (
-        f"{head}{chart}<details><summary>{len(rows):,} numbers</summary><div class='scroll'><table><thead><tr>"
+        f"{head}{chart}<details{' open' if len(rows) <= 12 else ''}><summary>{len(rows):,} numbers</summary><div class='scroll'><table><thead><tr>"
         f"<th>cell</th><th>value</th><th>{level} interval</th><th>standard error</th></tr></thead>"
         f"<tbody>{body}</tbody></table></div>{more}</details>"
     )

@@ -33,7 +33,8 @@ def error_bars(rows: Sequence[tuple[str, float, float, float]], width: int = 720
         return left + inner * (value - low) / span
 
     parts = [_open(width, height, "values with their error bars")]
-    for tick in _ticks(low, high):
+    step = _step(low, high)
+    for tick in _ticks(low, high, step):
         parts.append(f'<line class="grid" x1="{x(tick):.1f}" y1="6" x2="{x(tick):.1f}" y2="{height - 26}"/>')
         parts.append(
             f'<text class="tick" x="{x(tick):.1f}" y="{height - 10}" text-anchor="middle">{shown(tick)}</text>'
@@ -88,9 +89,17 @@ def _cut(label: str) -> str:
     return label if len(label) <= 28 else label[:27] + "…"
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def _step(low: float, high: float) -> float:
     span = (high - low) or 1.0
     step = 10.0 ** math.floor(math.log10(span / 4))
-    step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 5)
-    first = math.ceil(low / step) * step
-    return [first + step * place for place in range(int((high - first) / step + 1e-9) + 1)]
+    return step * next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 5)
+
+
+def _ticks(low: float, high: float, step: float) -> list[float]:
+    first = math.ceil(low / step)
+    return [step * place for place in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _tick(value: float, step: float) -> str:
+    """As many digits as neighbouring ticks need to differ."""
+    return f"{value:,.{max(0, -math.floor(math.log10(step)))}f}"
