@@ -12,6 +12,9 @@ import json
 from dataclasses import dataclass, field
 
 GENESIS = "0" * 64  # what stands before the first entry
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+).encode
 
 
 def canonical(value: object) -> str:
@@ -20,7 +23,7 @@ def canonical(value: object) -> str:
     >>> canonical({"b": 1, "a": [2, None]})
     '{"a":[2,null],"b":1}'
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _CANONICAL(value)
 
 
 def fingerprint(text: str) -> str:
@@ -68,5 +71,4 @@ class Chain:
 
     def _mark(self, kind: str, parts: tuple[object, ...]) -> str:
         # A JSON list of the parts: unlike plain concatenation, no two different lists have the same spelling.
-        message = json.dumps((kind, self.ledger, *parts), separators=(",", ":"), allow_nan=False)
-        return hmac.digest(self.key, message.encode(), "sha256").hex()
+        return hmac.digest(self.key, _CANONICAL((kind, self.ledger, *parts)).encode(), "sha256").hex()

@@ -33,15 +33,22 @@ class Holding:
 
     def text(self) -> str:
         """The state in its one spelling: whole numbers, names and nothing else."""
-        return canonical(
+        return self.written()[0]
+
+    def written(self) -> tuple[str, dict[str, Any]]:
+        """The state as text, and what an entry says about it: the plain numbers, and a fingerprint of all of it."""
+        account = self.account.to_dict()
+        text = canonical(
             {
-                "account": self.account.to_dict(),
-                "reserves": {name: list(amounts) for name, amounts in self.reserves.items()},
+                "account": account,
+                "reserves": self.reserves,
                 "waiting": self.waiting,
                 "waiting_nano": self.waiting_nano,
                 "unit": self.unit,
             }
         )
+        numbers = {name: value for name, value in account.items() if isinstance(value, int)}
+        return text, {**numbers, "state": fingerprint(text)}
 
     @classmethod
     def of_text(cls, text: str) -> Holding:
@@ -90,14 +97,6 @@ class Holding:
     def with_reserve(self, name: str, nano: int, units: int) -> Holding:
         """So much set aside under `name`; nothing frees it."""
         return replace(self, reserves=_with(self.reserves, name, (nano, units)))
-
-
-def totals(text: str, holding: Holding) -> dict[str, Any]:
-    """What an entry says about the state after it: the plain numbers, and a fingerprint of all of it."""
-    numbers = {
-        name: value for name, value in holding.account.to_dict().items() if isinstance(value, int | bool)
-    }
-    return {**numbers, "state": fingerprint(text)}
 
 
 def checked_reserve(holding: Holding, name: str | None) -> str:

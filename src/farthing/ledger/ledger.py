@@ -37,6 +37,8 @@ from farthing.privacy.events import ApproxDP, Event, checked_delta
 
 _DATASETS = f"SELECT dataset FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
 
+_PRICES_REMEMBERED = 4096
+
 
 class Ledger:
     """Budgets, charges and answers in an append-only, signed store. Made by `farthing.open_ledger`.
@@ -60,6 +62,7 @@ class Ledger:
         self._chain = chain
         self._witness = witness
         self._memory = memory
+        self._priced: set[tuple[str, str, Event, float | None]] = set()
         self.actor = actor
         self.role = role
 
@@ -216,10 +219,9 @@ class Ledger:
         name = None if dataset is None else checked_name(dataset, "dataset")
         while True:
             # A page at a time: a reader that is left half way must not hold up the database.
-            with self._store.snapshot() as connection:
+            with self._store.reading() as link:
                 page = [
-                    entry_of(self._chain, row[:-1])
-                    for row in rows(self._store, connection, since, one_page=True)
+                    entry_of(self._chain, row) for row in rows(self._store, link.run, since, one_page=True)
                 ]
             yield from (entry for entry in page if name is None or entry.dataset == name)
             if not page:
@@ -228,8 +230,7 @@ class Ledger:
 
     def verify(self, receipt: Receipt | None = None, progress: Progress | None = None) -> Verification:
         """Read everything again and say whether it is what was written, and contains the receipt if one is given."""
-        memory = Memory(self._memory.sequence, self._memory.mac)
-        memory.accounts.update(self._memory.accounts)
+        memory = self._memory.copy()
         witness = self._witness.read(self._chain)  # before the snapshot, which is then no older
         known = Known(witness, self._witness.place, receipt, memory)
         return verify_store(self._store, self._chain, known, progress)[0]
@@ -285,11 +286,17 @@ class Ledger:
 
     def _price_ahead(self, request: Request) -> None:
         """Price outside the transaction: a large plan may take a second, and prices are remembered."""
+        key = (request.dataset, request.analyst, request.event, request.delta)
+        if key in self._priced:
+            return
+        if len(self._priced) >= _PRICES_REMEMBERED:
+            self._priced.clear()
         with self._reading() as reader:
             holdings = [reader.holding(request.dataset, who) for who in {"", request.analyst}]
         for holding in holdings:
             if holding is not None:
                 holding.account.priced(request.event, request.delta)
+        self._priced.add(key)
 
     def _events(self, dataset: str, analyst: str) -> Iterable[Event]:
         for entry in self.entries(dataset):
@@ -311,16 +318,14 @@ class Ledger:
                 self._memory.accounts.update(made[0].changed)
                 self._witness.note(self._chain, entry.sequence, entry.mac)
 
-        with self._store.writing(then) as connection:
-            made.append(
-                Transaction(self._store, connection, self._chain, self._memory, self.actor, self.role)
-            )
+        with self._store.writing(then) as link:
+            made.append(Transaction(self._store, link, self._chain, self._memory, self.actor, self.role))
             yield made[0]
 
     @contextmanager
     def _reading(self) -> Iterator[Reader]:
-        with self._store.reading() as connection:
-            reader = Reader(self._store, connection, self._chain, self._memory)
+        with self._store.reading() as link:
+            reader = Reader(self._store, link, self._chain, self._memory)
             reader.head()
             yield reader
 

@@ -7,7 +7,6 @@ import os
 import time
 import uuid
 from pathlib import Path
-from typing import Any
 
 from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable, NotAllowed
 from farthing.ledger.chain import GENESIS, Chain, canonical
@@ -15,7 +14,7 @@ from farthing.ledger.key import Key, default_key_file, given_key, made_key, need
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.postgres_store import PostgresStore
 from farthing.ledger.sqlite_store import SQLiteStore
-from farthing.ledger.store import Store
+from farthing.ledger.store import Link, Run, Store
 from farthing.ledger.tables import COLUMNS, ENTRIES, HEAD, TABLES, create_tables
 from farthing.ledger.transaction import Memory, entry_of
 from farthing.ledger.values import ROLES, checked_choice, checked_name
@@ -123,33 +122,33 @@ def _found(store: Store) -> str | None:
     """The identity of the ledger in a store, or None if there is no ledger."""
     if isinstance(store, SQLiteStore) and not store.path.exists():
         return None
-    with store.reading() as connection:
-        return _identity(store, connection)
+    with store.reading() as link:
+        return _identity(store, link)
 
 
-def _identity(store: Store, connection: Any) -> str | None:
+def _identity(store: Store, link: Link) -> str | None:
     import sqlalchemy as sa
 
-    tables = set(sa.inspect(connection).get_table_names())
+    tables = set(sa.inspect(link.sqlalchemy).get_table_names())
     if not tables & set(TABLES):
         if tables and isinstance(store, SQLiteStore):
             raise LedgerUnavailable(f"{store.name} is a database of something else", "choose another path")
         return None
     if not set(TABLES) <= tables:
         raise LedgerTampered("a table of the ledger is missing")
-    ledger = connection.exec_driver_sql(f"SELECT ledger FROM {HEAD}").scalar()
-    if not isinstance(ledger, str):
+    row = link.run(f"SELECT ledger FROM {HEAD}").fetchone()
+    if row is None or not isinstance(row[0], str):
         raise LedgerTampered("the head row is missing")
-    return ledger
+    return row[0]
 
 
 def _made(store: Store, secret: bytes | Path | None, actor: str) -> str:
     """Make the ledger; if another process was faster, theirs is the ledger."""
     if isinstance(store, SQLiteStore):
         _make_file(store)
-    with store.writing() as connection:
-        store.lock_making(connection.exec_driver_sql)
-        found = _identity(store, connection)
+    with store.writing() as link:
+        store.lock_making(link.run)
+        found = _identity(store, link)
         if found is not None:
             return found
         ledger = str(uuid.uuid4())
@@ -160,8 +159,8 @@ def _made(store: Store, secret: bytes | Path | None, actor: str) -> str:
                 "entries of it: restore the ledger from its newest copy"
             )
         chain = Chain(secret if isinstance(secret, bytes) else made_key(place), ledger)
-        create_tables(connection)
-        _write_first(store, connection, chain, actor)
+        create_tables(link.sqlalchemy)
+        _write_first(store, link.run, chain, actor)
     if isinstance(store, SQLiteStore):
         sync_directory(store.path.parent)
     return ledger
@@ -179,12 +178,11 @@ def _make_file(store: SQLiteStore) -> None:
         ) from None
 
 
-def _write_first(store: Store, connection: Any, chain: Chain, actor: str) -> None:
+def _write_first(store: Store, run: Run, chain: Chain, actor: str) -> None:
     body = canonical({"ledger": chain.ledger, "format": FORMAT})
     fields = (1, "created", "", "", actor, "curator", time.time_ns(), "", body)
     mac = chain.entry(GENESIS, fields)
     marks = ", ".join("?" * len(COLUMNS))
-    run = connection.exec_driver_sql
     run(store.sql(f"INSERT INTO {ENTRIES} ({', '.join(COLUMNS)}) VALUES ({marks})"), (*fields, GENESIS, mac))
     run(
         store.sql(f"INSERT INTO {HEAD} (one, ledger, sequence, mac, seal) VALUES (1, ?, 1, ?, ?)"),
@@ -207,13 +205,11 @@ def _witness(store: Store, key_file: Path, ledger: str) -> Witness:
 
 def _check_key(store: Store, chain: Chain) -> None:
     """Say so if the key is another ledger's, before everything looks like an edit."""
-    with store.reading() as connection:
-        row = connection.exec_driver_sql(
-            f"SELECT {', '.join(COLUMNS)} FROM {ENTRIES} WHERE sequence = 1"
-        ).first()
+    with store.reading() as link:
+        row = link.run(f"SELECT {', '.join(COLUMNS)} FROM {ENTRIES} WHERE sequence = 1").fetchone()
     try:
         if row is not None:
-            entry_of(chain, tuple(row))
+            entry_of(chain, row)
     except LedgerTampered:
         raise LedgerTampered(
             "entry 1 does not carry the mark it was written with: the key is not this ledger's, or it was edited",

@@ -41,7 +41,7 @@ class PostgresStore(Store):
         except ImportError:
             raise MissingExtra("ledgers on PostgreSQL", "psycopg", "postgres") from None
 
-    def prepare(self, connection: Any) -> None:
+    def prepare(self, run: Run) -> None:
         """Durable commits whatever the server's default is, and no waiting for ever."""
         wait = round(1000 * self.timeout)
         settings = {
@@ -50,7 +50,7 @@ class PostgresStore(Store):
             # A client that was stopped in the middle must not hold up everybody else.
             "idle_in_transaction_session_timeout": 6 * wait,
         }
-        connection.exec_driver_sql(
+        run(
             "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
             "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false), "
             + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())

@@ -50,10 +50,12 @@ class SQLiteStore(Store):
             hide_parameters=True,
         )
 
-    def prepare(self, connection: Any) -> None:
+    def prepare(self, run: Run) -> None:
         """A write-ahead log, synced at every commit."""
-        run = connection.exec_driver_sql
-        if run("PRAGMA journal_mode").scalar() != "wal" and run("PRAGMA journal_mode=WAL").scalar() != "wal":
+        if "wal" not in (
+            run("PRAGMA journal_mode").fetchone()[0],
+            run("PRAGMA journal_mode=WAL").fetchone()[0],
+        ):
             raise LedgerUnavailable(
                 "the file's directory does not allow a write-ahead log",
                 "use a local disk that can be written",
@@ -71,7 +73,7 @@ class SQLiteStore(Store):
 
     def integrity(self, run: Run) -> str | None:
         """SQLite's own check, which also compares every index with its table."""
-        found = run("PRAGMA integrity_check(1)").scalar()
+        (found,) = run("PRAGMA integrity_check(1)").fetchone()
         return None if found == "ok" else "the ledger file is damaged (integrity_check)"
 
     def close(self) -> None:

@@ -11,11 +11,22 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from farthing.errors import LedgerUnavailable
+from farthing.ledger.faults import translated
 
-Run = Any  # Connection.exec_driver_sql: the statement, then a tuple of parameters
+Run = Callable[..., Any]
+"""The driver's own `execute`: a statement, then a tuple of parameters; it returns a cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A connection: the driver's `run` for the statements of every charge, SQLAlchemy's own for making tables."""
+
+    run: Run
+    sqlalchemy: Any
 
 
 class Store(ABC):
@@ -32,7 +43,7 @@ class Store(ABC):
         self._process = os.getpid()
         self._threads = threading.RLock()
         self._engine: Any = None
-        self._writer: Any = None
+        self._writer: Link | None = None
         self._spoken: dict[str, str] = {}
 
     @abstractmethod
@@ -40,7 +51,7 @@ class Store(ABC):
         """An SQLAlchemy engine without a pool, whose connections do nothing by themselves (AUTOCOMMIT)."""
 
     @abstractmethod
-    def prepare(self, connection: Any) -> None:
+    def prepare(self, run: Run) -> None:
         """Settings of a fresh connection."""
 
     def acquire(self) -> None:
@@ -71,7 +82,7 @@ class Store(ABC):
         return spoken
 
     @contextmanager
-    def writing(self, then: Callable[[], None] | None = None) -> Iterator[Any]:
+    def writing(self, then: Callable[[], None] | None = None) -> Iterator[Link]:
         """A connection inside a transaction that is durable when the block has ended, or never happened.
 
         `then` is called once it is durable, before the next writer is let in.
@@ -79,34 +90,34 @@ class Store(ABC):
         with self._alone():
             self.acquire()
             try:
-                with self._transaction(self.begin_writing) as connection:
-                    yield connection
+                with self._transaction(self.begin_writing) as link:
+                    yield link
                 if then is not None:
                     then()
             finally:
                 self.release()
 
     @contextmanager
-    def reading(self) -> Iterator[Any]:
+    def reading(self) -> Iterator[Link]:
         """The same connection inside a transaction that only reads: for a few rows."""
-        with self._alone(), self._transaction(self.begin_reading) as connection:
-            yield connection
+        with self._alone(), self._transaction(self.begin_reading) as link:
+            yield link
 
     @contextmanager
-    def snapshot(self) -> Iterator[Any]:
+    def snapshot(self) -> Iterator[Link]:
         """A connection of its own that sees one state of everything for as long as it takes."""
         self._check_process()
-        connection = self._translating(self._connect)
+        link = self._connect()
         try:
-            with translating():
-                connection.exec_driver_sql(self.begin_reading)
-                self.prepare_long_reading(connection.exec_driver_sql)
-                yield connection
+            with self._translating():
+                link.run(self.begin_reading)
+                self.prepare_long_reading(link.run)
+                yield link
         finally:
             with suppress(Exception):
-                connection.exec_driver_sql("ROLLBACK")
+                link.run("ROLLBACK")
             with suppress(Exception):
-                connection.close()
+                link.sqlalchemy.close()
 
     def close(self) -> None:
         """Close the connection; the store opens another if it is used again."""
@@ -126,57 +137,65 @@ class Store(ABC):
             threads.release()
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Any]:
-        connection = self._connection()
+    def _transaction(self, begin: str) -> Iterator[Link]:
+        link = self._writer
+        if link is None:
+            link = self._writer = self._connect()
         try:
-            with translating():
-                connection.exec_driver_sql(begin)
-                yield connection
-                connection.exec_driver_sql("COMMIT")
+            with self._translating():
+                link.run(begin)
+                yield link
+                link.run("COMMIT")
         except BaseException:
             # Whatever happened, the next transaction must not find this one half done.
             try:
-                connection.exec_driver_sql("ROLLBACK")
+                link.run("ROLLBACK")
             except BaseException:
                 self._discard()
             raise
 
-    def _connection(self) -> Any:
-        if self._writer is None:
-            self._writer = self._translating(self._connect)
-        return self._writer
-
-    def _connect(self) -> Any:
+    def _connect(self) -> Link:
         if self._engine is None:
             self._engine = self.new_engine()
-        connection = self._engine.connect()
-        try:
-            self.prepare(connection)
-        except BaseException:
-            with suppress(Exception):
-                connection.close()
-            raise
-        return connection
+        with self._translating():
+            connection = self._engine.connect()
+            try:
+                link = Link(connection.connection.dbapi_connection.execute, connection)
+                self.prepare(link.run)
+            except BaseException:
+                with suppress(Exception):
+                    connection.close()
+                raise
+        return link
 
-    def _translating(self, act: Any) -> Any:
-        with translating():
-            return act()
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """Errors of the database as errors of ours, without their text."""
+        try:
+            yield
+        except self._driver_errors() as error:
+            raise translated(error) from None
+
+    def _driver_errors(self) -> tuple[type[Exception], ...]:
+        from sqlalchemy.exc import SQLAlchemyError
+
+        return (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error)
 
     def _discard(self) -> None:
-        connection, self._writer = self._writer, None
-        if connection is not None:
+        link, self._writer = self._writer, None
+        if link is not None:
             with suppress(Exception):
-                connection.invalidate()
+                link.sqlalchemy.invalidate()
             with suppress(Exception):
-                connection.close()
+                link.sqlalchemy.close()
 
     def _check_process(self) -> None:
         if os.getpid() == self._process:
             return
         # In a child: the parent's connections must neither be used nor closed here, so they are leaked on purpose.
         if self._writer is not None:
-            _leak(self._writer)
-            _leak(self._writer.connection.dbapi_connection)
+            _leak(self._writer.sqlalchemy)
+            _leak(self._writer.sqlalchemy.connection.dbapi_connection)
         self._process = os.getpid()
         self._threads = threading.RLock()
         self._engine = None
@@ -186,19 +205,6 @@ class Store(ABC):
     def after_fork(self) -> None:
         """Forget what else belongs to the parent."""
         return
-
-
-@contextmanager
-def translating() -> Iterator[None]:
-    """Errors of the database as errors of ours, without their text."""
-    from sqlalchemy.exc import SQLAlchemyError
-
-    from farthing.ledger.faults import translated
-
-    try:
-        yield
-    except SQLAlchemyError as error:
-        raise translated(error) from None
 
 
 def _leak(thing: object) -> None:

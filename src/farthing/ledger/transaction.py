@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import time
 from collections.abc import Mapping
@@ -10,8 +11,8 @@ from typing import Any
 from farthing.errors import FarthingError, LedgerTampered
 from farthing.ledger.chain import Chain, canonical
 from farthing.ledger.entries import Entry
-from farthing.ledger.holdings import Holding, totals
-from farthing.ledger.store import Run, Store
+from farthing.ledger.holdings import Holding
+from farthing.ledger.store import Link, Store
 from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
 
 _FIELDS = ", ".join(COLUMNS)
@@ -34,20 +35,27 @@ class Memory:
         self.sequence = sequence
         self.mac = mac
         self.accounts: dict[tuple[str, str], int] = {}
+        self.holdings: dict[tuple[str, str], tuple[tuple[Any, ...], Holding]] = {}
+
+    def copy(self) -> Memory:
+        """What is known now, for a check that goes on while others write."""
+        known = Memory(self.sequence, self.mac)
+        known.accounts.update(self.accounts)
+        return known
 
 
 class Reader:
     """Rows of one transaction, each checked against its mark before it is believed."""
 
-    def __init__(self, store: Store, connection: Any, chain: Chain, memory: Memory) -> None:
-        self._run: Run = connection.exec_driver_sql
+    def __init__(self, store: Store, link: Link, chain: Chain, memory: Memory) -> None:
+        self._run = link.run
         self._sql = store.sql
         self._chain = chain
         self._memory = memory
 
     def head(self, *, locking: str = "") -> tuple[int, str]:
         """The last entry's sequence and mark."""
-        row = self._run(_HEAD + locking).first()
+        row = self._run(_HEAD + locking).fetchone()
         if row is None:
             raise LedgerTampered("the head row is missing")
         ledger, sequence, mac, seal = row
@@ -64,13 +72,18 @@ class Reader:
 
     def holding(self, dataset: str, analyst: str = "") -> Holding | None:
         """The account of a dataset, or of an analyst in it."""
-        row = self._run(self._sql(_ACCOUNT), (dataset, analyst)).first()
+        row = self._run(self._sql(_ACCOUNT), (dataset, analyst)).fetchone()
         if row is None:
             if (dataset, analyst) in self._memory.accounts:
                 raise LedgerTampered(f"the account of {dataset!r} is gone")
             return None
-        sequence, state, mac = row
-        return checked_account(self._chain, self._memory, dataset, analyst, sequence, state, mac)
+        remembered = self._memory.holdings.get((dataset, analyst))
+        if remembered is not None and remembered[0] == row:  # the very row that was checked before
+            return remembered[1]
+        holding = checked_account(self._chain, self._memory, dataset, analyst, *row)
+        self._memory.holdings[dataset, analyst] = (row, holding)
+        self._memory.accounts[dataset, analyst] = row[0]
+        return holding
 
     def charge_of(self, request_id: str) -> Entry | None:
         """The charge that was made under a request id."""
@@ -82,31 +95,23 @@ class Reader:
 
     def answer_of(self, outcome: Entry) -> str:
         """The stored answer of a released request."""
-        text = self._run(self._sql(_ANSWER), (outcome.sequence,)).scalar()
-        if not isinstance(text, str) or not _same(
-            outcome.body.get("answer"), self._chain.answer(outcome.request_id, text)
-        ):
-            raise LedgerTampered(
-                f"the answer of entry {outcome.sequence} was changed", sequence=outcome.sequence
-            )
-        return text
+        row = self._run(self._sql(_ANSWER), (outcome.sequence,)).fetchone()
+        return checked_answer_of(self._chain, outcome, None if row is None else row[0])
 
     def column(self, statement: str) -> list[Any]:
         """The first column of what a statement without parameters selects."""
         return [row[0] for row in self._run(statement)]
 
     def _entry(self, statement: str, request_id: str) -> Entry | None:
-        row = self._run(self._sql(statement), (request_id,)).first()
+        row = self._run(self._sql(statement), (request_id,)).fetchone()
         return None if row is None else entry_of(self._chain, tuple(row))
 
 
 class Transaction(Reader):
     """A reader that may append one entry."""
 
-    def __init__(
-        self, store: Store, connection: Any, chain: Chain, memory: Memory, actor: str, role: str
-    ) -> None:
-        super().__init__(store, connection, chain, memory)
+    def __init__(self, store: Store, link: Link, chain: Chain, memory: Memory, actor: str, role: str) -> None:
+        super().__init__(store, link, chain, memory)
         self._actor = actor
         self._role = role
         self._last = self.head(locking=store.lock_head)
@@ -128,9 +133,10 @@ class Transaction(Reader):
         """Append an entry that leaves the accounts in `keep` (by analyst, "" for the dataset itself) as given."""
         assert self.appended is None, "one transaction appends one entry"
         sequence, previous = self._last[0] + 1, self._last[1]
-        states = {who: (holding.text(), holding) for who, holding in (keep or {}).items()}
-        after = {who: totals(text, holding) for who, (text, holding) in states.items()}
-        text = canonical({**body, "after": after} if after else body)
+        states = {who: holding.written() for who, holding in (keep or {}).items()}
+        if states:
+            body = {**body, "after": {who: totals for who, (_, totals) in states.items()}}
+        text = canonical(body)
         fields = (
             sequence, kind, dataset, analyst, self._actor, self._role, time.time_ns(), request_id, text,
         )  # fmt: skip
@@ -145,7 +151,7 @@ class Transaction(Reader):
             self._run(self._sql(_STORE_ANSWER), (sequence, answer))
         seal = self._chain.head(sequence, mac)
         self._changed_one(self._run(self._sql(_MOVE_HEAD), (sequence, mac, seal, sequence - 1)))
-        self.appended = Entry(*fields[:-1], json.loads(text), previous, mac)
+        self.appended = Entry(*fields[:-1], body, previous, mac)
         return self.appended
 
     @staticmethod
@@ -169,6 +175,13 @@ def entry_of(chain: Chain, row: tuple[Any, ...]) -> Entry:
     return Entry(*values)
 
 
+def checked_answer_of(chain: Chain, entry: Entry, text: object) -> str:
+    """The stored answer of a released entry, if it is the one that was stored."""
+    if isinstance(text, str) and _same(entry.body.get("answer"), chain.answer(entry.request_id, text)):
+        return text
+    raise LedgerTampered(f"the answer of entry {entry.sequence} was changed", sequence=entry.sequence)
+
+
 def checked_account(
     chain: Chain, memory: Memory, dataset: str, analyst: str, sequence: Any, state: Any, mac: Any
 ) -> Holding:
@@ -187,6 +200,4 @@ def checked_account(
 
 
 def _same(one: object, other: str) -> bool:
-    import hmac
-
     return isinstance(one, str) and one.isascii() and hmac.compare_digest(one, other)

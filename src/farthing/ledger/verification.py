@@ -10,9 +10,9 @@ from farthing.errors import LedgerTampered
 from farthing.ledger.chain import GENESIS, Chain
 from farthing.ledger.receipts import Receipt
 from farthing.ledger.replay import Replay
-from farthing.ledger.store import Store
+from farthing.ledger.store import Link, Run, Store
 from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES
-from farthing.ledger.transaction import Memory, Reader, checked_account, entry_of
+from farthing.ledger.transaction import Memory, Reader, checked_account, checked_answer_of, entry_of
 
 _PAGE = 1000
 _FIELDS = ", ".join(f"e.{column}" for column in COLUMNS)
@@ -20,6 +20,7 @@ _NEXT = (
     f"SELECT {_FIELDS}, a.body FROM {ENTRIES} e LEFT JOIN {ANSWERS} a ON a.sequence = e.sequence "
     f"WHERE e.sequence > ? ORDER BY e.sequence LIMIT {_PAGE}"
 )
+_PAGE_OF_ENTRIES = f"SELECT {_FIELDS} FROM {ENTRIES} e WHERE e.sequence > ? ORDER BY e.sequence LIMIT {_PAGE}"
 _ACCOUNTS = f"SELECT dataset, analyst, sequence, state, mac FROM {ACCOUNTS}"
 Progress = Callable[[int, int], None]
 
@@ -55,8 +56,8 @@ def verify_store(
     """Check every entry, the totals, the accounts, the answers and the head in one snapshot, in constant memory."""
     replay = Replay()
     try:
-        with store.snapshot() as connection:
-            _check(store, connection, chain, known, replay, progress)
+        with store.snapshot() as link:
+            _check(store, link, chain, known, replay, progress)
     except LedgerTampered as problem:
         found = Verification(False, replay.sequence, replay.mac, (problem.problem,), problem.sequence)
         return found, replay
@@ -65,27 +66,24 @@ def verify_store(
 
 def _check(
     store: Store,
-    connection: Any,
+    link: Link,
     chain: Chain,
     known: Known,
     replay: Replay,
     progress: Progress | None,
 ) -> None:
-    last, mac = Reader(store, connection, chain, known.memory or Memory(0, GENESIS)).head()
-    damage = store.integrity(connection.exec_driver_sql)
+    last, mac = Reader(store, link, chain, known.memory or Memory(0, GENESIS)).head()
+    damage = store.integrity(link.run)
     if damage:
         raise LedgerTampered(damage)
-    for row in rows(store, connection):
+    for row in rows(store, link.run):
         entry = entry_of(chain, row[:-1])
         if entry.sequence == 1 and entry.body.get("ledger") != chain.ledger:
             raise LedgerTampered("the first entry belongs to another ledger", sequence=1)
         replay.follow(entry)
         answer = row[-1]
         if entry.kind == "released":
-            if not isinstance(answer, str) or entry.body["answer"] != chain.answer(entry.request_id, answer):
-                raise LedgerTampered(
-                    f"the answer of entry {entry.sequence} was changed", sequence=entry.sequence
-                )
+            checked_answer_of(chain, entry, answer)
         elif answer is not None:
             raise LedgerTampered(
                 f"entry {entry.sequence} has an answer it never got", sequence=entry.sequence
@@ -104,22 +102,20 @@ def _check(
             f"the last entry is {replay.sequence} and the head says {last}",
             sequence=min(replay.sequence, last) + 1,
         )
-    stored = connection.exec_driver_sql(f"SELECT COUNT(*) FROM {ANSWERS}").scalar()
+    (stored,) = link.run(f"SELECT COUNT(*) FROM {ANSWERS}").fetchone()
     if stored != replay.released:
         raise LedgerTampered(f"{stored} answers are stored and {replay.released} were released")
-    _check_accounts(connection, chain, replay, known.memory)
+    _check_accounts(link.run, chain, replay, known.memory)
     if progress is not None:
         progress(last, last)
 
 
-def rows(
-    store: Store, connection: Any, since: int = 0, *, one_page: bool = False
-) -> Iterator[tuple[Any, ...]]:
-    """All entries after `since` with their answers, a page at a time, or the first page of them."""
-    statement = store.sql(_NEXT)
+def rows(store: Store, run: Run, since: int = 0, *, one_page: bool = False) -> Iterator[tuple[Any, ...]]:
+    """All entries after `since` with their answers, a page at a time, or the first page without answers."""
+    statement = store.sql(_PAGE_OF_ENTRIES if one_page else _NEXT)
     while True:
-        page = connection.exec_driver_sql(statement, (since,)).fetchall()
-        yield from map(tuple, page)
+        page = run(statement, (since,)).fetchall()
+        yield from page
         if one_page or len(page) < _PAGE:
             return
         since = page[-1][0]
@@ -151,9 +147,9 @@ def _check_end(known: Known, replay: Replay, ledger: str) -> None:
         )
 
 
-def _check_accounts(connection: Any, chain: Chain, replay: Replay, memory: Memory | None) -> None:
+def _check_accounts(run: Run, chain: Chain, replay: Replay, memory: Memory | None) -> None:
     expected = dict(replay.accounts)
-    for row in connection.exec_driver_sql(_ACCOUNTS):
+    for row in run(_ACCOUNTS).fetchall():
         dataset, analyst, sequence, state, mac = row
         holding = checked_account(chain, memory or Memory(0, GENESIS), dataset, analyst, sequence, state, mac)
         if expected.pop((dataset, analyst), None) != (sequence, holding):
