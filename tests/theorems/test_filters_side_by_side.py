@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import mpmath
 import pytest
 
 from adaptive_adversary import Adversary, NaturalFilter, Strategy, hockey_stick
 from farthing.accounting.filters.renyi_divergence import renyi_divergence_upper
 from farthing.ledger.account import Account
 from farthing.ledger.amounts import DELTA_UNITS, NANO
-from farthing.ledger.orders import EXCESSES, NOTHING, ORDERS, PARTS, Order, order_of
+from farthing.ledger.orders import EXCESSES, NOTHING, ORDERS, PARTS, Order, conversion_in_nano, order_of
 from farthing.ledger.prices import divergences_of
 from farthing.privacy import (
     ApproxDP,
@@ -202,6 +203,24 @@ def _conversion(excess: float, slack: float) -> float:
     """(ln(1/slack) + ln c) / (alpha - 1), as RenyiFilter states it."""
     log_c = excess * math.log(excess) - (1 + excess) * math.log1p(excess)
     return (math.log(1 / slack) + log_c) / excess
+
+
+@pytest.mark.parametrize("units", [0, 1, 3, 4, 7, 10**31, DELTA_UNITS - 1])
+def test_shares_of_delta_sum_to_at_most_delta(units: int) -> None:
+    """Plain sums have one share, and the Renyi filter two that are equal: slack and the charges' own deltas."""
+    account = Account(NANO, units)
+    assert account._plain_units + 2 * account._slack_units <= units
+    assert account._plain_units + 2 * account._slack_units >= units - 3
+
+
+@pytest.mark.parametrize("excess", [EXCESSES[0], 129, 9546, EXCESSES[-1]])
+def test_conversions_are_rounded_up(excess: int) -> None:
+    for units in (1, 25 * 10**29, DELTA_UNITS // 4):
+        with mpmath.workdps(80):
+            rest = mpmath.mpf(excess) / PARTS
+            log_c = rest * mpmath.log(rest) - (1 + rest) * mpmath.log(1 + rest)
+            truth = NANO * (mpmath.log(DELTA_UNITS) - mpmath.log(units) + log_c) / rest
+            assert truth <= conversion_in_nano(excess, units) < truth + 1
 
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.05, 0.5, 1.0, 4.0, 30.0, 500.0])

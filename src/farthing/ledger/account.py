@@ -149,7 +149,7 @@ class Account:
         after = self.after(price)
         if withheld != _NONE:
             return after.after(_withheld_price(withheld))._fits()
-        return after._fits() or (not self.count and after._whole_fits())
+        return after._fits() or after._whole_fits()
 
     def after(self, price: Price) -> Account:
         """The account with this charge in it, whether it fits or not.
@@ -158,7 +158,7 @@ class Account:
         >>> account.after(account.priced(0.25)).sum_nano
         250000000
         """
-        first = not self.count
+        first = not self.count  # only the first charge may be judged by its own curve
         return Account(
             self.epsilon_nano,
             self.delta_units,
@@ -252,7 +252,7 @@ class Account:
         if not self.count:
             return 0.0
         known = [self.sum_nano] if self.sum_nano is not None and self.sum_units <= self._plain_units else []
-        if self.whole_nano is not None and self.whole_units <= self.delta_units and self.count == 1:
+        if self.whole_nano is not None and self.whole_units <= self.delta_units:
             known.append(self.whole_nano)
         known += self._renyi_reading()
         return epsilon_up(min(known)) if known else math.inf
@@ -292,7 +292,7 @@ class Account:
     def _whole_fits(self) -> bool:
         """Whether the only charge fits by its own curve."""
         fits = self.whole_nano is not None and self.whole_nano <= self.epsilon_nano
-        return fits and self.count == 1 and self.whole_units <= self.delta_units
+        return fits and self.whole_units <= self.delta_units
 
     def _renyi_left(self) -> tuple[int, int]:
         """The largest black-box charge that the Renyi filter admits (billionths, units); negative if none."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any
 
 from flint import arb, fmpq
@@ -150,13 +149,11 @@ def alone_in_nano(event: Event, units: int) -> int | None:
 @lru_cache(maxsize=4096)
 def divergences_of(event: Event) -> Divergences:
     """The divergence of `event` at every order, without its leak, rounded up."""
-    amounts = tuple(None if fine is None else -(-fine // _FINE) for fine in _fine_divergences(event))
-    pure = price_of(event).epsilon
-    if pure is not None:  # an epsilon-DP event has no divergence above epsilon
-        most = nano_up(pure)
-        amounts = tuple(least(amount, most) for amount in amounts)
-    # Divergences rise with the order, so a bound at a higher one holds at every lower one.
-    return tuple(accumulate(reversed(amounts), least))[::-1]
+    pure = price_of(event).epsilon  # an epsilon-DP event has no divergence above epsilon
+    most = None if pure is None else nano_up(pure)
+    return tuple(
+        least(most, None if fine is None else -(-fine // _FINE)) for fine in _fine_divergences(event)
+    )
 
 
 def black_box_divergences(nano: int, order: Order) -> Divergences:

@@ -280,6 +280,8 @@ class TestPrices:
     def test_own_deltas_are_leaks_in_every_currency(self) -> None:
         price = Account.of(1.0, 1e-6).priced(Composed(((ApproxDP(0.1, 1e-9), 3), (GaussianNoise(50.0), 1))))
         assert price.leak_units == 3 * 10**31 < price.delta_units
+        most = Account.of(1.0, 1e-6).priced(Composed(((ApproxDP(0.1, 4.9e-7), 1), (GaussianNoise(50.0), 1))))
+        assert most.epsilon_nano is not None and most.delta_units > most.leak_units
 
     def test_a_sampled_event_has_no_price_at_the_largest_orders_and_that_is_all(self) -> None:
         price = Account.of(1.0, 1e-6).priced(Sampled(GaussianNoise(1.0), 0.01))
