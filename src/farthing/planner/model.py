@@ -82,6 +82,13 @@ class Model:
             facts[:, 0], facts[:, 1], facts[:, 2], facts[:, 3], facts[:, 4], least, most,
         )  # fmt: skip
 
+    def asked(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which slots the outputs in `rows` are made from."""
+        slots: NDArray[np.bool_] = np.asarray(np.any(self.linear[rows] > 0, axis=0))
+        for row, (slot, _) in self.curves.items():
+            slots[slot] |= bool(rows[row])
+        return slots
+
     def losses(self, kinds: NDArray[np.int64], strengths: Floats) -> Losses:
         """The noises as the accountant will see them."""
         laplace, gaussian, choice = kinds == LAPLACE, kinds == GAUSSIAN, kinds == EXPONENTIAL

@@ -156,11 +156,9 @@ class Requirements:
 
     def _check_cover(self) -> None:
         """Without a budget to share, a slot that no requirement speaks of has no noise that would be right."""
-        asked = np.zeros(len(self.model.names), dtype=bool)
-        for row in self._rows.values():
-            asked |= self.model.linear[row] > 0
-            if row in self.model.curves:
-                asked[self.model.curves[row][0]] = True
+        rows = np.zeros(len(self.model.outputs), dtype=bool)
+        rows[list(self._rows.values())] = True
+        asked = self.model.asked(rows)
         missing = [
             output.name
             for output in self.problem.design.outputs
@@ -179,52 +177,44 @@ class Requirements:
     def _infeasible(self, limits: Floats, least: float) -> Infeasible:
         """Which requirement (or hold) stands in the way, the closest that fits, and the epsilon that would do."""
         asked = {name: row for name, row in self._rows.items() if math.isfinite(limits[row])}
-        costs = {name: self._alone(limits, [row]).cheapest().cost for name, row in asked.items()}
-        blocking = [name for name, cost in costs.items() if not cost < self.search.target] or list(asked)
+        costs = {name: self._with(limits, [row]).cheapest().cost for name, row in asked.items()}
+        alone = [name for name, cost in costs.items() if not cost < self.search.target]
+        blocking = alone or list(asked)
         hardest = max(blocking, key=lambda name: costs[name])
-        closest = (
-            self._closest(limits, asked[hardest])
-            if len(blocking) < 2 or costs[hardest] >= self.search.target
-            else None
-        )
+        others = [] if alone else [name for name in asked if name != hardest]
+        closest = self._closest(limits, asked[hardest], [asked[name] for name in others])
         needed = self._outer(least)
         requirement = self.problem.requirements[hardest]
         parts = [
-            f"{_listed(blocking)} cannot be met with epsilon={self._outer(self.search.target):.4g}: "
-            f"epsilon={needed:.4g} would be needed"
+            f"{_listed(blocking)} cannot be met {'together ' * (len(blocking) > 1)}with "
+            f"epsilon={self._outer(self.search.target):.4g}, "
+            + (f"{needed:.4g} would be needed" if needed < 45 else "nor with any that protects anyone")
         ]
         if closest is not None:
+            given_up = f"{_listed(others)} as required and " * bool(others) + "everything else given up"
             parts.append(
                 f"the closest that fits for {hardest!r} is within {closest:.4g} "
-                f"({100 * requirement.confidence:g}%, not {requirement.within:.4g}), with everything else given up"
+                f"({100 * requirement.confidence:g}%, not {requirement.within:.4g}), with {given_up}"
             )
         held = self._holds_in_the_way(limits)
         if held:
             parts.append(f"without the hold of {_listed(held)} it would fit")
         parts.append("ask for less exactness, hold or reserve less, or raise epsilon")
         return Infeasible(
-            "; ".join(parts) + ".", blocking=tuple(held) + tuple(blocking), closest=closest, epsilon=needed
+            "; ".join(parts) + ".", blocking=(*held, *blocking), closest=closest, epsilon=needed
         )
 
-    def _alone(self, limits: Floats, rows: Iterable[int]) -> Search:
+    def _with(self, limits: Floats, rows: Iterable[int]) -> Search:
         only = np.full(len(limits), math.inf)
         for row in rows:
             only[row] = limits[row]
         return replace(self.search, limits=only)
 
-    def _closest(self, limits: Floats, row: int) -> float | None:
-        """The error of one output when the whole target, but for what is held, goes to it."""
-        only, found, looser = limits.copy(), None, 1.0
-        for _ in range(60):
-            only[row] = limits[row] * looser
-            trial = self._alone(only, [row]).cheapest()
-            gap = math.log(trial.cost / self.search.target)
-            if gap <= 0:
-                found = trial
-                if gap > -1e-4:
-                    break
-            looser *= math.exp(min(max(2 * (gap + 3e-5), -3.0), 3.0))
-        if found is None:
+    def _closest(self, limits: Floats, row: int, kept: list[int]) -> float | None:
+        """The error of one output when the target, but for what is held and what others require, goes to it."""
+        try:
+            found = self._with(limits, kept).devoted(row)
+        except Unaffordable:
             return None
         return self.errors(found.shares)[self.model.outputs[row]]
 
@@ -264,4 +254,5 @@ def noises_of(model: Model, shares: Shares, held: object) -> dict[str, Noise]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return " and ".join(map(repr, names))
+    shown = [repr(name) for name in names]
+    return " and ".join(shown if len(shown) <= 4 else [*shown[:3], f"{len(shown) - 3} more"])

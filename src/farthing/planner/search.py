@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from farthing.accounting import compose
 from farthing.planner.losses import Floats, Losses
@@ -96,13 +95,28 @@ class Search:
 
     def _without_unasked(self, shares: Shares) -> Shares:
         model = self.divider.model
-        rows = np.isfinite(self.limits)
-        asked: NDArray[np.bool_] = np.any(model.linear[rows] > 0, axis=0)
-        for row, (slot, _) in model.curves.items():
-            asked[slot] |= bool(rows[row])
+        asked = model.asked(np.isfinite(self.limits))
         place = np.arange(len(asked))
         faint = np.where(asked | ~self.divider.free, shares.strengths, model.least[place, shares.kinds])
         return Shares(shares.kinds, faint)
+
+    def devoted(self, row: int) -> Division:
+        """The least error of one output within the target and the limits of others, everything else given up."""
+        model, divider = self.divider.model, self.divider
+        rows = np.isfinite(self.limits)
+        rows[row] = True
+        kept = model.asked(rows) | ~divider.free
+        kinds = np.where(divider.free, np.argmax(model.allowed, axis=1), divider.held.kinds)
+        least = model.least[np.arange(len(kept)), kinds]
+        held = Shares(kinds, np.where(divider.free, least, divider.held.strengths))
+        narrowed = replace(divider, held=held, free=divider.free & kept)
+        weights = np.zeros(len(self.weights))
+        weights[row] = 1.0
+        search = replace(self, divider=narrowed, weights=weights)
+        found = [search.divided()]
+        if self.delta > 0 and narrowed.without_gaussian is not None:
+            found.append(replace(search, divider=narrowed.without_gaussian).divided(pure=True))
+        return min(found, key=lambda each: float(model.errors(each.shares.kinds, each.shares.strengths)[row]))
 
     # --- the division of the target -----------------------------------------------------------------------------
 
@@ -139,15 +153,10 @@ class Search:
     @cached_property
     def held_cost(self) -> float:
         """What the held slots cost by themselves."""
-        model, held, kept = self.divider.model, self.divider.held, ~self.divider.free
-        place = np.arange(len(kept))
-        faint = np.where(kept, held.strengths, model.least[place, held.kinds])
-        if not kept.any():
-            return 0.0
-        events = [
-            model.slots[p].event(model.noise(p, int(held.kinds[p]), float(faint[p]))) for p in place[kept]
-        ]
-        return compose(events).epsilon_at(self.delta, proof=False).estimate
+        model, held = self.divider.model, self.divider.held
+        place = np.arange(len(self.divider.free))
+        faint = np.where(self.divider.free, model.least[place, held.kinds], held.strengths)
+        return self._accounted(Shares(held.kinds, faint))
 
     def _rounds(
         self, weights: Floats, saddle: float, price: float, floor: float, goal: float, tolerance: float
@@ -198,7 +207,8 @@ class Search:
             return self.divider.shares(self.weights, saddle, price), self.weights
         active = np.isfinite(self.limits)
         weights = np.maximum(weights, self.weights)
-        for _ in range(40):
+        power, last = np.full(int(active.sum()), 1.7), np.zeros(int(active.sum()))
+        for _ in range(60):
             shares = self.divider.shares(weights, saddle, price)
             gap = np.log(
                 self.divider.model.errors(shares.kinds, shares.strengths)[active] / self.limits[active]
@@ -206,8 +216,9 @@ class Search:
             raised = weights[active] > self.weights[active]
             if not (np.abs(gap[raised]) > 1e-7).any() and not (gap > 1e-7).any():
                 break
-            # Errors fall as weight^(-1/2) to weight^(-2/3).
-            more = weights[active] * np.exp(np.clip(1.7 * gap, -20.0, 20.0))
+            # Errors fall as weight^(-1/2) to weight^(-2/3), and faster once noise is below one step.
+            power, last = np.where(gap * last < 0, 0.6 * power, power), gap
+            more = weights[active] * np.exp(np.clip(power * gap, -12.0, 12.0))
             weights = weights.copy()
             weights[active] = np.clip(more, np.maximum(self.weights[active], 1e-280), 1e280)
         return shares, weights
@@ -255,11 +266,12 @@ class Search:
         return cost.epsilon if cost.reliable else self._accounted(shares)
 
     def _accounted(self, shares: Shares) -> float:
-        """The accountant's own estimate, its margin included."""
+        """The accountant's own estimate, its margin included; slots with next to nothing are left out."""
         model = self.divider.model
         events = [
             slot.event(model.noise(place, int(shares.kinds[place]), float(shares.strengths[place])))
             for place, slot in enumerate(model.slots)
+            if shares.strengths[place] > 2 * model.least[place, shares.kinds[place]]
         ]
         return compose(events).epsilon_at(self.delta, proof=False).upper
 
