@@ -78,7 +78,9 @@ class Reader:
                 raise LedgerTampered(f"the account of {dataset!r} is gone")
             return None
         remembered = self._memory.holdings.get((dataset, analyst))
-        if remembered is not None and remembered[0] == row:  # the very row that was checked before
+        known = self._memory.accounts.get((dataset, analyst), 0)
+        # The very row that was checked before, unless a newer one was written since and this one was put back.
+        if remembered is not None and remembered[0] == row and row[0] >= known:
             return remembered[1]
         holding = checked_account(self._chain, self._memory, dataset, analyst, *row)
         self._memory.holdings[dataset, analyst] = (row, holding)
@@ -112,8 +114,8 @@ class Transaction(Reader):
 
     def __init__(self, store: Store, link: Link, chain: Chain, memory: Memory, actor: str, role: str) -> None:
         super().__init__(store, link, chain, memory)
-        self._actor = actor
-        self._role = role
+        self.actor = actor
+        self.role = role
         self._last = self.head(locking=store.lock_head)
         self.appended: Entry | None = None
         self.changed: dict[tuple[str, str], int] = {}
@@ -138,7 +140,7 @@ class Transaction(Reader):
             body = {**body, "after": {who: totals for who, (_, totals) in states.items()}}
         text = canonical(body)
         fields = (
-            sequence, kind, dataset, analyst, self._actor, self._role, time.time_ns(), request_id, text,
+            sequence, kind, dataset, analyst, self.actor, self.role, time.time_ns(), request_id, text,
         )  # fmt: skip
         mac = self._chain.entry(previous, fields)
         self._run(self._sql(_APPEND), (*fields, previous, mac))

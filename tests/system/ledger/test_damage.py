@@ -51,14 +51,14 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("create", [True, False])
-def test_a_ruined_database_is_refused_and_not_begun_anew(damage: str, create: bool, tmp_path: Path) -> None:
+def test_a_ruined_database_is_refused_and_not_begun_anew(damage: str, tmp_path: Path) -> None:
     """A ledger that was there once must not start again from nothing, with all of its budget unspent."""
     place = sqlite_place(tmp_path)
-    made(place, 10)
+    made(place, 3)
     DAMAGES[damage](Path(place.url))
-    with pytest.raises(LedgerError):
-        place.open(create=create)
+    for create in (False, True):
+        with pytest.raises(LedgerError):
+            place.open(create=create)
 
 
 @pytest.mark.parametrize("damage", ["garbage", "half of it", "empty", "gone"])
@@ -66,13 +66,13 @@ def test_a_ruined_database_is_refused_and_not_begun_anew(damage: str, create: bo
 def test_a_ruined_key_or_witness_is_refused_or_harmless(damage: str, suffix: str, tmp_path: Path) -> None:
     """Without its key a ledger does not open; a lost witness only loses what it knew."""
     place = sqlite_place(tmp_path)
-    made(place, 5)
+    made(place, 3)
     before = sum(1 for path in files_of(place) if path.name.endswith(suffix))
     assert before == 1
     DAMAGES[damage](Path(place.url + suffix))
     try:
         with place.open() as ledger:
-            opened = ledger.verify().ok and ledger.budget(DATASET).count == 5
+            opened = ledger.verify().ok and ledger.budget(DATASET).count == 3
     except LedgerError:
         opened = False
     assert not (suffix == ".key" and opened)
@@ -81,7 +81,7 @@ def test_a_ruined_key_or_witness_is_refused_or_harmless(damage: str, suffix: str
 def test_a_ledger_that_went_on_from_a_copy_is_refused_in_its_old_place(tmp_path: Path) -> None:
     """Spending twice by copying: both copies verify, and neither is taken for the other."""
     place = sqlite_place(tmp_path)
-    made(place, 5)
+    made(place, 3)
     clone = copied(place, tmp_path / "clone")
     with place.open() as ledger:
         ledger.charge(DATASET, EPSILON, request_id="here")

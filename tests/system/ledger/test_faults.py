@@ -142,6 +142,7 @@ def test_a_clock_that_is_ten_years_off_changes_nothing_but_the_times(
     assert problems(place, [], EPSILON, 1000) == []
 
 
+@pytest.mark.slow
 def test_control_c_during_charges_leaves_the_ledger_in_order(clients: Nursery, new_place: NewPlace) -> None:
     """The same handle goes on; what was interrupted is asked again under its own request id."""
     place = new_place()

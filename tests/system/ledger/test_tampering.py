@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import random
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from farthing.errors import LedgerTampered
+from farthing.ledger import Verification
+from farthing.ledger.replay import Replay
 from system.ledger.flips import EDITS, Archive, spoilt, verdict
 from system.ledger.history import copied, rows_of, write_rows
 
@@ -35,9 +39,6 @@ def test_random_edits_and_bit_flips_that_change_meaning_are_found(archive: Archi
 
 
 def test_each_kind_of_edit_is_found(archive: Archive) -> None:
-    import copy
-    import sqlite3
-
     chance = random.Random(3)
     for edit in EDITS:
         while True:
@@ -51,6 +52,19 @@ def test_each_kind_of_edit_is_found(archive: Archive) -> None:
             if rows_of(place) != archive.rows:
                 break
         assert verdict(place, archive.history, same=False) == "refused", told
+
+
+def test_the_same_edits_pass_where_nothing_is_verified(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The power of the edits: with the verification taken out, they go unnoticed."""
+
+    def nothing(*_: object) -> tuple[Verification, Replay]:
+        return Verification(True, 0, ""), Replay()
+
+    monkeypatch.setattr("farthing.ledger.opening.verify_store", nothing)
+    seen = [found for _, kind, found in spoilt(archive, 20, random.Random(7)) if kind == "edit"]
+    assert seen.count("NOT DETECTED") >= len(seen) // 2
 
 
 def test_an_older_ledger_is_refused_where_a_newer_one_was_seen(archive: Archive, tmp_path: Path) -> None:

@@ -1,0 +1,143 @@
+"""What can happen to a ledger on PostgreSQL short of a crash: edits, locks, lost connections, no right to write."""
+
+from __future__ import annotations
+
+import copy
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from farthing.errors import LedgerError, LedgerTampered, LedgerUnavailable
+from system.ledger.checks import problems
+from system.ledger.flips import EDITS, verdict
+from system.ledger.history import made
+from system.ledger.places import DATASET, Place, postgres_place
+from system.ledger.server_rows import administrator, forget_witness, rows_on_server, write_rows_on_server
+
+EPSILON = 0.001
+
+
+@pytest.fixture
+def place(postgres_server: dict[str, Any], tmp_path: Path) -> Place:
+    found = postgres_place(postgres_server, tmp_path)
+    found.prepare(1.0)
+    return found
+
+
+@pytest.mark.slow
+def test_edits_by_the_administrator_are_found(postgres_server: dict[str, Any], tmp_path: Path) -> None:
+    place = postgres_place(postgres_server, tmp_path)
+    history = made(place, 8)
+    older = rows_on_server(place, postgres_server)
+    with place.open() as ledger:
+        history.live(ledger, 4, 8)
+    pristine, chance, done = rows_on_server(place, postgres_server), random.Random(9), 0
+    while done < 30:
+        rows = copy.deepcopy(pristine)
+        told = chance.choice(EDITS)(rows, older, chance)
+        try:
+            write_rows_on_server(place, postgres_server, rows)
+        except (psycopg.DataError, psycopg.IntegrityError):  # the database itself does not take it
+            continue
+        if rows_on_server(place, postgres_server) == pristine:
+            continue
+        done += 1
+        forget_witness(place)
+        assert verdict(place, history, same=False) == "refused", told
+    write_rows_on_server(place, postgres_server, pristine)
+    assert verdict(place, history, same=True) == "works"
+
+
+@pytest.mark.slow
+def test_an_older_state_of_the_whole_database_is_refused(
+    postgres_server: dict[str, Any], tmp_path: Path
+) -> None:
+    place = postgres_place(postgres_server, tmp_path)
+    history = made(place, 3)
+    older = rows_on_server(place, postgres_server)
+    with place.open() as ledger:
+        history.live(ledger, 5, 3)
+    write_rows_on_server(place, postgres_server, older)
+    with pytest.raises(LedgerTampered):
+        place.open()
+    forget_witness(place)
+    with place.open(role="auditor") as ledger:
+        assert ledger.verify().ok and not ledger.verify(receipt=history.receipts[-1]).ok
+
+
+def test_a_row_put_back_while_the_ledger_is_open_is_refused(
+    place: Place, postgres_server: dict[str, Any]
+) -> None:
+    """An account as it was, with its genuine mark: spending would begin again from there."""
+    with place.open() as ledger:
+        ledger.charge(DATASET, EPSILON, request_id="one")
+        older = rows_on_server(place, postgres_server)
+        ledger.charge(DATASET, EPSILON, request_id="two")
+        newer = rows_on_server(place, postgres_server)
+        write_rows_on_server(
+            place, postgres_server, newer | {"farthing_accounts": older["farthing_accounts"]}
+        )
+        with pytest.raises(LedgerTampered):
+            ledger.charge(DATASET, EPSILON, request_id="three")
+
+
+def test_somebody_who_holds_the_head_makes_it_unavailable_and_not_for_ever(
+    place: Place, postgres_server: dict[str, Any]
+) -> None:
+    with place.open(timeout=0.3) as ledger:
+        with administrator(place, postgres_server) as other:
+            other.execute("SELECT * FROM farthing_head FOR UPDATE")
+            with pytest.raises(LedgerUnavailable):
+                ledger.charge(DATASET, EPSILON, request_id="one")
+        assert not ledger.charge(DATASET, EPSILON, request_id="one").repeated
+    assert problems(place, [], EPSILON, 1000) == []
+
+
+@pytest.mark.slow
+def test_connections_that_are_cut_again_and_again_lose_nothing(
+    place: Place, postgres_server: dict[str, Any]
+) -> None:
+    stop = threading.Event()
+
+    def cut() -> None:
+        with administrator(place, postgres_server) as server:
+            while not stop.wait(0.05):
+                server.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+
+    said: list[dict[str, Any]] = []
+    failures = 0
+    with place.open() as ledger:
+        cutter = threading.Thread(target=cut)
+        cutter.start()
+        try:
+            while len(said) < 60:
+                try:
+                    charge = ledger.charge(DATASET, EPSILON, request_id=str(len(said)))
+                    said.append({"charged": str(len(said)), "sequence": charge.sequence})
+                except LedgerUnavailable:
+                    failures += 1
+        finally:
+            stop.set()
+            cutter.join()
+    assert failures > 0
+    assert problems(place, said, EPSILON, 1000) == []
+
+
+def test_a_user_who_may_only_read_gets_a_clean_refusal(place: Place, postgres_server: dict[str, Any]) -> None:
+    with administrator(place, postgres_server) as server:
+        server.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    secret = postgres_server["passwords"]
+    reader = Place(place.url.replace(f"owner:{secret['owner']}", f"reader:{secret['reader']}"), place.key)
+    with reader.open(role="auditor") as ledger:
+        assert ledger.verify().ok
+    with reader.open() as ledger, pytest.raises(LedgerError) as refusal:
+        ledger.charge(DATASET, EPSILON, request_id="one")
+    assert secret["reader"] not in str(refusal.value)
+    assert problems(place, [], EPSILON, 1000) == []
