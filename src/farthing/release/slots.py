@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,15 @@ from farthing.data.sensitivity import Sensitivity
 from farthing.errors import InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.mechanisms.base import Mechanism
+from farthing.mechanisms.gaussian_domination import vector_event
 from farthing.mechanisms.laws import NoiseLaw
 from farthing.privacy import Event
 from farthing.release.noise import Kind, Noise
 
 Integers = NDArray[np.int64]
+
+WIDE_SIGMA = 30.0
+"""From so many steps on, Gaussian noise on one number is priced by continuous noise."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +51,18 @@ class Slot:
         return DiscreteGaussian(noise.parameter, l2_sensitivity=self.sensitivity.l2, cells=self.cells)
 
     def event(self, noise: Noise) -> Event:
-        """What the accountant prices."""
-        return self.mechanism(noise).event
+        """What the accountant prices.
+
+        Wide Gaussian noise on one number is priced as a vector's is, by continuous noise that dominates it: from a
+        sigma of 30 steps on that costs a quarter of a percent or less, and the accountant answers in milliseconds,
+        where exact lattices of many widths would take it minutes.
+        """
+        mechanism = self.mechanism(noise)
+        wide = self.cells == 1 and noise.kind == "gaussian" and self.scale(noise) >= WIDE_SIGMA
+        if not wide:
+            return mechanism.event
+        l2 = math.floor(self.sensitivity.l2)  # whole numbers move by whole steps
+        return vector_event((Fraction(noise.parameter) * l2) ** 2, l2, 1)
 
     def law(self, noise: Noise) -> NoiseLaw:
         """The exact law of the noise in one cell, in whole steps."""
