@@ -23,7 +23,7 @@ from farthing.privacy import (
     LaplaceNoise,
 )
 from farthing.release.noise import KINDS, Noise
-from farthing.release.slots import Slot
+from farthing.release.slots import WIDE_SIGMA, Slot
 
 LAPLACE, GAUSSIAN, EXPONENTIAL = 0, 1, 2
 """Places of the kinds in arrays, in the order of `release.noise.KINDS`."""
@@ -55,6 +55,7 @@ class Model:
     steps: Floats
     l2: Floats
     narrowing: Floats
+    wide: Floats
     parts: Floats
     least: Floats
     most: Floats
@@ -79,7 +80,7 @@ class Model:
         least, most = _limits(facts)
         return cls(
             slots, names, tuple(output.name for output in design.outputs), allowed, linear, curves,
-            facts[:, 0], facts[:, 1], facts[:, 2], facts[:, 3], facts[:, 4], least, most,
+            facts[:, 0], facts[:, 1], facts[:, 2], facts[:, 3], facts[:, 4], facts[:, 5], least, most,
         )  # fmt: skip
 
     def asked(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -105,7 +106,8 @@ class Model:
         """Noise variance of every slot in squared steps; 0 for a choice by exponential weights, which has none."""
         out = np.exp(self.log_laplace_variance(strengths))
         gaussian = kinds == GAUSSIAN
-        out[gaussian] = (self.l2[gaussian] / strengths[gaussian]) ** 2 + self.narrowing[gaussian]
+        tau = self.l2[gaussian] / strengths[gaussian]
+        out[gaussian] = tau**2 + np.where(tau >= self.wide[gaussian], self.narrowing[gaussian], 0.0)
         out[kinds == EXPONENTIAL] = 0.0
         return out
 
@@ -127,7 +129,9 @@ class Model:
         if kind != GAUSSIAN:
             return Noise(KINDS[kind], strength)
         l2 = float(self.l2[place])
-        return Noise("gaussian", math.sqrt((l2 / strength) ** 2 + float(self.narrowing[place])) / l2)
+        tau = l2 / strength
+        narrowing = float(self.narrowing[place]) if tau >= self.wide[place] else 0.0
+        return Noise("gaussian", math.sqrt(tau**2 + narrowing) / l2)
 
     def strength(self, place: int, noise: Noise) -> tuple[int, float]:
         """Kind and strength of a noise given in the terms of the design."""
@@ -137,7 +141,8 @@ class Model:
         if kind != GAUSSIAN:
             return kind, noise.parameter
         l2 = float(self.l2[place])
-        rest = (noise.parameter * l2) ** 2 - float(self.narrowing[place])
+        sigma = noise.parameter * l2
+        rest = sigma**2 - (float(self.narrowing[place]) if sigma >= self.wide[place] else 0.0)
         return kind, l2 / math.sqrt(rest) if rest > 0 else math.inf
 
 
@@ -146,10 +151,13 @@ def curve_at(table: Floats, epsilon: float) -> float:
     return math.exp(float(np.interp(math.log(epsilon), np.log(GRID), np.log(table))))
 
 
-def _facts(slot: Slot) -> tuple[float, float, float, float, float]:
-    """l1, steps of the Laplace loss, l2, narrowing of the Gaussian, and parts of a choice: read off its events."""
+def _facts(slot: Slot) -> tuple[float, float, float, float, float, float]:
+    """l1, steps of the Laplace loss, l2, narrowing of Gaussian noise and from which width on, and parts of a choice.
+
+    Read off the slot's events: sigma^2 - narrowing is the variance of the continuous noise it is priced by.
+    """
     l1 = steps = l2 = parts = 1.0
-    narrowing = 0.0
+    narrowing = wide = 0.0
     if "laplace" in slot.kinds:
         l1, steps = float(slot.sensitivity.l1), _laplace_steps(slot.event(Noise("laplace", 0.5)))
     if "gaussian" in slot.kinds:
@@ -158,9 +166,10 @@ def _facts(slot: Slot) -> tuple[float, float, float, float, float]:
         inner = _gaussian_multiplier(slot.event(Noise("gaussian", sigma / l2)))
         narrowing = max(0.0, sigma**2 - (inner * l2) ** 2)
         narrowing = 0.0 if narrowing < 1e-6 * sigma else narrowing
+        wide = WIDE_SIGMA if slot.cells == 1 else 0.0
     if "exponential" in slot.kinds:
         parts = float(_choices(slot.event(Noise("exponential", 0.5))))
-    return l1, steps, l2, narrowing, parts
+    return l1, steps, l2, narrowing, wide, parts
 
 
 def _parts(event: Event) -> tuple[tuple[Event, int], ...]:
@@ -202,12 +211,11 @@ def _choices(event: Event) -> int:
 
 def _limits(facts: Floats) -> tuple[Floats, Floats]:
     """Least and largest strengths for each slot and kind: what the mechanisms accept, with a little room."""
-    l1, l2, narrowing = facts[:, 0], facts[:, 2], facts[:, 3]
+    l1, l2, vector = facts[:, 0], facts[:, 2], (facts[:, 3] > 0) & (facts[:, 4] == 0)
     least = np.stack(
         (np.maximum(l1 * 2.0**-55, 1e-12), np.maximum(l2 * 2.0**-55, 1e-11), np.full(len(l1), 1e-6)), 1
     )
     most = np.full((len(l1), 3), _LARGEST_EPSILON)
-    vector = narrowing > 0
     most[:, GAUSSIAN] = np.where(vector, np.minimum(l2 / math.sqrt(_NARROWEST), 8.0), 90.0)
     return least, most
 

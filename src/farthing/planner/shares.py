@@ -100,7 +100,8 @@ class Divider:
         l2, order = self.model.l2[wanted], saddle + 1
         mu = (2 * importance * l2**2 / (price * order)) ** 0.25
         mu = np.clip(mu, self.model.least[wanted, GAUSSIAN], self.model.most[wanted, GAUSSIAN])
-        variance = (l2 / mu) ** 2 + self.model.narrowing[wanted]
+        tau = l2 / mu
+        variance = tau**2 + np.where(tau >= self.model.wide[wanted], self.model.narrowing[wanted], 0.0)
         return mu, importance * variance + price * order * mu**2 / 2
 
     def _laplace(
