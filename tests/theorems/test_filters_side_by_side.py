@@ -105,8 +105,8 @@ def _admitted(tree: Strategy | None, spending: Spending) -> bool:
     ("epsilon", "delta", "menu"),
     [
         (0.5, 0.3414, ((7, 0.0), (10, 0.0), (2, 0.05))),
-        (1.0, 0.2, ((6, 0.1), (5, 0.0), (10, 0.2))),
-        (0.4, 0.05, ((2, 0.025), (1, 0.0), (4, 0.01))),
+        pytest.param(1.0, 0.2, ((6, 0.1), (5, 0.0), (10, 0.2)), marks=pytest.mark.slow),
+        pytest.param(0.4, 0.05, ((2, 0.025), (1, 0.0), (4, 0.01)), marks=pytest.mark.slow),
     ],
 )
 def test_every_small_tree_that_is_admitted_keeps_the_budget(epsilon: float, delta: float, menu: Menu) -> None:

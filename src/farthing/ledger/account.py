@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import add
 from typing import Any
 
 from farthing.accounting.filters.prices import Charge, as_event
@@ -166,7 +167,7 @@ class Account:
             _plus(self.sum_nano, price.epsilon_nano),
             self.sum_units + price.delta_units,
             self.leak_units + price.leak_units,
-            tuple(map(_plus, self.divergences, price.divergences)),
+            _sums(self.divergences, price.divergences),
             price.alone_nano if first else None,
             price.alone_units if first else 0,
         )
@@ -302,7 +303,7 @@ class Account:
         assert order is not None
         while high - low > 1:
             middle = (low + high) // 2
-            if order.holds(tuple(map(_plus, self.divergences, black_box_divergences(middle, order)))):
+            if order.holds(_sums(self.divergences, black_box_divergences(middle, order))):
                 low = middle
             else:
                 high = middle
@@ -326,6 +327,13 @@ class Account:
 
 def _plus(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
+
+
+def _sums(some: Divergences, others: Divergences) -> Divergences:
+    try:
+        return tuple(map(add, some, others))
+    except TypeError:  # one of them is infinite somewhere, which is rare
+        return tuple(map(_plus, some, others))
 
 
 def _written(amount: int | None) -> int:
