@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
 from farthing.errors import BudgetExceeded, InvalidValue, LedgerTampered, NotAllowed
@@ -66,6 +67,7 @@ def settle(
     made = tx.charge_of(charge.request_id)
     if made is None or made.sequence != charge.sequence or made.mac != charge.mac:
         raise InvalidValue("charge", charge.request_id, "must be a charge that this ledger made")
+    check_owner(made, tx.actor, tx.role)
     earlier = tx.outcome_of(charge.request_id)
     if earlier is not None:
         return earlier
@@ -148,10 +150,12 @@ def _explained(
 ) -> BudgetExceeded:
     epsilon = None if price.epsilon_nano is None else epsilon_up(price.epsilon_nano)
     delta = delta_up(price.delta_units)
-    asked = "an unbounded epsilon" if epsilon is None else f"epsilon={epsilon:.3g}"
+    asked = "an unbounded epsilon" if epsilon is None else f"epsilon={_shown(epsilon, ROUND_CEILING)}"
     if delta:
-        asked += f", delta={delta:.3g}"
-    left = f"epsilon={remaining.epsilon:.3g}" + (f", delta={remaining.delta:.3g}" if remaining.delta else "")
+        asked += f", delta={_shown(delta, ROUND_CEILING)}"
+    left = f"epsilon={_shown(remaining.epsilon, ROUND_FLOOR)}"
+    if remaining.delta:
+        left += f", delta={_shown(remaining.delta, ROUND_FLOOR)}"
     if holding is None:
         way_out = "there is no grant; ask a curator for one"
     elif remaining.epsilon > 0:
@@ -160,13 +164,18 @@ def _explained(
         way_out = "ask the owner for more"
     aside = holding.withheld(but=reserve) if holding is not None else (0, 0)
     if any(aside):
-        left += f" beside the {epsilon_up(aside[0]):.3g} set aside"
+        left += f" (beside the {_shown(epsilon_up(aside[0]), ROUND_CEILING)} set aside)"
     return BudgetExceeded(
         f"charge of {asked} exceeds the {left} left in budget {budget_id!r}; {way_out}.",
         requested=None if epsilon is None else ApproxDP(epsilon, delta),
         remaining=remaining,
         budget_id=budget_id,
     )
+
+
+def _shown(amount: float, rounding: str) -> str:
+    """Three significant digits, rounded so that what is said is true."""
+    return f"{float(Context(prec=3, rounding=rounding).create_decimal(repr(amount))):.3g}"
 
 
 def _written(price: Price) -> int:

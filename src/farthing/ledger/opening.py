@@ -120,10 +120,22 @@ def _opened(store: Store, secret: bytes | Path | None, actor: str, role: str, cr
 
 def _found(store: Store) -> str | None:
     """The identity of the ledger in a store, or None if there is no ledger."""
-    if isinstance(store, SQLiteStore) and not store.path.exists():
+    if isinstance(store, SQLiteStore) and not _has_content(store.path):
         return None
     with store.reading() as link:
         return _identity(store, link)
+
+
+def _has_content(path: Path) -> bool:
+    """Whether there is a file with something in it. An empty one was left by somebody who was about to make it."""
+    try:
+        return path.stat().st_size > 0
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise LedgerUnavailable(
+            f"the file cannot be reached ({type(error).__name__})", "check the path and the rights to it"
+        ) from None
 
 
 def _identity(store: Store, link: Link) -> str | None:
@@ -156,7 +168,7 @@ def _made(store: Store, secret: bytes | Path | None, actor: str) -> str:
         if _witness(store, place, ledger).exists:
             raise LedgerTampered(
                 f"{store.name} is empty, and the witness {_witness(store, place, ledger).place} has seen "
-                "entries of it: restore the ledger from its newest copy"
+                "entries of it: restore it from its newest copy, or begin another ledger at another path"
             )
         chain = Chain(secret if isinstance(secret, bytes) else made_key(place), ledger)
         create_tables(link.sqlalchemy)

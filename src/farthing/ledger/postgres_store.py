@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from farthing.errors import MissingExtra
+from farthing.errors import LedgerUnavailable, MissingExtra
 from farthing.ledger.store import Run, Store
 
 _MAKING = 4_714_005  # any fixed number: the advisory lock of whoever makes the tables
@@ -55,6 +55,11 @@ class PostgresStore(Store):
             "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false), "
             + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
         )
+
+    def commit(self, run: Run) -> None:
+        """PostgreSQL answers COMMIT with ROLLBACK, and no error, when the transaction had failed before."""
+        if run("COMMIT").statusmessage != "COMMIT":
+            raise LedgerUnavailable("the server undid the transaction")
 
     def prepare_long_reading(self, run: Run) -> None:
         """A verification may take as long as it takes."""

@@ -19,8 +19,8 @@ class SQLiteStore(Store):
 
     def __init__(self, path: Path, timeout: float) -> None:
         super().__init__(timeout)
-        # Absolute: a later change of directory must not make another ledger of it.
-        self.path = path.absolute()
+        # Resolved: a later change of directory, or another name for the file, must not make another ledger of it.
+        self.path = path.resolve()
         self.name = str(path)
         self._lock = FileLock(self.beside(".lock"), timeout)
 
@@ -78,8 +78,9 @@ class SQLiteStore(Store):
 
     def close(self) -> None:
         """Close the connection and the lock file."""
-        super().close()
-        self._lock.close()
+        if not self._closed:
+            super().close()
+            self._lock.close()
 
     def after_fork(self) -> None:
         """A lock of the child's own."""

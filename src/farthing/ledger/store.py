@@ -41,7 +41,9 @@ class Store(ABC):
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
         self._process = os.getpid()
-        self._threads = threading.RLock()
+        # Not reentrant: a signal handler that charges in the middle of a charge must wait in vain, not mix the two.
+        self._threads = threading.Lock()
+        self._closed = False
         self._engine: Any = None
         self._writer: Link | None = None
         self._spoken: dict[str, str] = {}
@@ -74,6 +76,10 @@ class Store(ABC):
         """What is wrong with the database's own structures, such as its indexes; None if nothing is known."""
         return None
 
+    def commit(self, run: Run) -> None:
+        """Make the transaction durable, or raise."""
+        run("COMMIT")
+
     def sql(self, statement: str) -> str:
         """A statement with `?` for parameters, in the driver's spelling."""
         spoken = self._spoken.get(statement)
@@ -88,8 +94,8 @@ class Store(ABC):
         `then` is called once it is durable, before the next writer is let in.
         """
         with self._alone():
-            self.acquire()
             try:
+                self.acquire()
                 with self._transaction(self.begin_writing) as link:
                     yield link
                 if then is not None:
@@ -120,10 +126,12 @@ class Store(ABC):
                 link.sqlalchemy.close()
 
     def close(self) -> None:
-        """Close the connection; the store opens another if it is used again."""
-        self._check_process()
-        with self._threads:
-            self._discard()
+        """Close the connection for good."""
+        if not self._closed:
+            self._check_process()
+            with self._threads:
+                self._closed = True
+                self._discard()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -145,7 +153,7 @@ class Store(ABC):
             with self._translating():
                 link.run(begin)
                 yield link
-                link.run("COMMIT")
+                self.commit(link.run)
         except BaseException:
             # Whatever happened, the next transaction must not find this one half done.
             try:
@@ -190,6 +198,8 @@ class Store(ABC):
                 link.sqlalchemy.close()
 
     def _check_process(self) -> None:
+        if self._closed:
+            raise LedgerUnavailable("it was closed", "open it again with open_ledger")
         if os.getpid() == self._process:
             return
         # In a child: the parent's connections must neither be used nor closed here, so they are leaked on purpose.
@@ -197,7 +207,7 @@ class Store(ABC):
             _leak(self._writer.sqlalchemy)
             _leak(self._writer.sqlalchemy.connection.dbapi_connection)
         self._process = os.getpid()
-        self._threads = threading.RLock()
+        self._threads = threading.Lock()
         self._engine = None
         self._writer = None
         self.after_fork()

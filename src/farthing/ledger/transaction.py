@@ -118,7 +118,7 @@ class Transaction(Reader):
         self.role = role
         self._last = self.head(locking=store.lock_head)
         self.appended: Entry | None = None
-        self.changed: dict[tuple[str, str], int] = {}
+        self._changed: dict[tuple[str, str], tuple[tuple[Any, ...], Holding]] = {}
 
     def append(
         self,
@@ -135,26 +135,35 @@ class Transaction(Reader):
         """Append an entry that leaves the accounts in `keep` (by analyst, "" for the dataset itself) as given."""
         assert self.appended is None, "one transaction appends one entry"
         sequence, previous = self._last[0] + 1, self._last[1]
-        states = {who: holding.written() for who, holding in (keep or {}).items()}
+        states = {who: (holding, *holding.written()) for who, holding in (keep or {}).items()}
         if states:
-            body = {**body, "after": {who: totals for who, (_, totals) in states.items()}}
+            body = {**body, "after": {who: totals for who, (_, _, totals) in states.items()}}
         text = canonical(body)
         fields = (
             sequence, kind, dataset, analyst, self.actor, self.role, time.time_ns(), request_id, text,
         )  # fmt: skip
         mac = self._chain.entry(previous, fields)
         self._run(self._sql(_APPEND), (*fields, previous, mac))
-        for who, (state, _) in states.items():
-            mark = self._chain.account(dataset, who, sequence, state)
+        for who, (holding, state, _) in states.items():
+            row = (sequence, state, self._chain.account(dataset, who, sequence, state))
             statement = _OPEN_ACCOUNT if new else _KEEP_ACCOUNT
-            self._changed_one(self._run(self._sql(statement), (sequence, state, mark, dataset, who)))
-            self.changed[dataset, who] = sequence
+            self._changed_one(self._run(self._sql(statement), (*row, dataset, who)))
+            self._changed[dataset, who] = (row, holding)
         if answer is not None:
             self._run(self._sql(_STORE_ANSWER), (sequence, answer))
         seal = self._chain.head(sequence, mac)
         self._changed_one(self._run(self._sql(_MOVE_HEAD), (sequence, mac, seal, sequence - 1)))
         self.appended = Entry(*fields[:-1], body, previous, mac)
         return self.appended
+
+    def remember(self) -> Entry | None:
+        """Take note of what is durable now; the entry that was appended, if any."""
+        entry = self.appended
+        if entry is not None:
+            self._memory.sequence, self._memory.mac = entry.sequence, entry.mac
+            self._memory.holdings.update(self._changed)
+            self._memory.accounts.update({whose: row[0] for whose, (row, _) in self._changed.items()})
+        return entry
 
     @staticmethod
     def _changed_one(result: Any) -> None:
