@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, Term
+from farthing.inference.terms import variance_of
 from farthing.release.counting.questions import Question, labels_of
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
@@ -73,12 +74,12 @@ class CdfOutput(Output):
     def _law(self, noises: Mapping[str, Noise], shares: Floats, rows: Floats) -> ErrorLaw:
         (slot,) = self.slots
         noise = noises[slot.name]
-        assert noise.kind != "exponential"
         below, above = self._below_and_above
-        scale = slot.scale(noise)
+        kind, scale = _smooth(noise)
+        one = float(np.sqrt(slot.variance(noise) / variance_of(kind, scale)))
         terms = [
-            Term(noise.kind, scale, (1 - shares) / rows, below),
-            Term(noise.kind, scale, shares / rows, above),
+            Term(kind, scale, one * (1 - shares) / rows, below),
+            Term(kind, scale, one * shares / rows, above),
         ]
         if self.statistic.for_population:
             terms.append(Term("normal", 1.0, np.sqrt(shares * (1 - shares) / rows)))
@@ -104,7 +105,11 @@ class CdfOutput(Output):
 
         def interval_at(level: float) -> tuple[Floats, Floats]:
             # (total - share * whole)^2 <= factor^2 * variance of the left side, a quadratic in the share.
-            factor = law.errors(level) / np.where(law.standard_errors > 0, law.standard_errors, 1.0)
+            spread = np.where(law.standard_errors > 0, law.standard_errors, 1.0)
+            half = (
+                0.5 / np.maximum(whole, 1.0) * (law.standard_errors > 0)
+            )  # whole numbers may step over the edge
+            factor = (law.errors(level) + half) / spread
             squares = factor**2 * variance
             population = factor**2 * np.maximum(whole, 0.0) if self.statistic.for_population else 0.0
             return _shares_between(totals.reshape(-1), whole, squares * below, squares * above, population)
@@ -112,6 +117,15 @@ class CdfOutput(Output):
         return Answer.within(
             self.name, values, law.standard_errors, interval_at, self.labels, confidence=confidence
         )
+
+
+def _smooth(noise: Noise) -> tuple[Literal["laplace", "normal"], float]:
+    """The kind of noise on so fine a grid that it has none.
+
+    Shares are multiples of no common step, so the steps of whole numbers are smeared out in them anyway; the smooth law
+    of the same variance differs from theirs by less than one of those steps, and is found at once.
+    """
+    return ("laplace", 4096.0) if noise.kind == "laplace" else ("normal", 1.0)
 
 
 def _rising(shares: Floats) -> Floats:
