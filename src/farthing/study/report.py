@@ -100,8 +100,9 @@ def _statistic(answer: Answer) -> str:
         if len(rows) > _MOST_ROWS
         else ""
     )
+    unfolded = " open" if len(rows) <= 12 else ""
     return (
-        f"{head}{chart}<details{' open' if len(rows) <= 12 else ''}><summary>{len(rows):,} numbers</summary><div class='scroll'><table><thead><tr>"
+        f"{head}{chart}<details{unfolded}><summary>{len(rows):,} numbers</summary><div class='scroll'><table><thead><tr>"
         f"<th>cell</th><th>value</th><th>{level} interval</th><th>standard error</th></tr></thead>"
         f"<tbody>{body}</tbody></table></div>{more}</details>"
     )
