@@ -102,8 +102,8 @@ def _statistic(answer: Answer) -> str:
     )
     unfolded = " open" if len(rows) <= 12 else ""
     return (
-        f"{head}{chart}<details{unfolded}><summary>{len(rows):,} numbers</summary><div class='scroll'><table><thead><tr>"
-        f"<th>cell</th><th>value</th><th>{level} interval</th><th>standard error</th></tr></thead>"
+        f"{head}{chart}<details{unfolded}><summary>{len(rows):,} numbers</summary><div class='scroll'>"
+        f"<table><thead><tr><th>cell</th><th>value</th><th>{level} interval</th><th>standard error</th></tr></thead>"
         f"<tbody>{body}</tbody></table></div>{more}</details>"
     )
 
