@@ -15,6 +15,7 @@ from farthing.cli.audit_command import audit_command
 from farthing.cli.compose_command import compose_command
 from farthing.cli.demo_command import demo_command
 from farthing.cli.init_command import init_command
+from farthing.cli.ledger_command import ledger_command
 from farthing.cli.plan_command import plan_command
 from farthing.cli.release_command import release_command
 from farthing.errors import FarthingError
@@ -54,5 +55,6 @@ main.add_command(audit_command)
 main.add_command(compose_command)
 main.add_command(demo_command)
 main.add_command(init_command)
+main.add_command(ledger_command)
 main.add_command(plan_command)
 main.add_command(release_command)

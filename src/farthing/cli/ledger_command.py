@@ -1,0 +1,349 @@
+"""`farthing ledger`: what a ledger holds, whether it is whole, and the budgets in it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from farthing.cli.words import decimal_number, whole_number
+from farthing.errors import BudgetExceeded, InvalidValue, LedgerError
+
+if TYPE_CHECKING:
+    from farthing.ledger import Ledger, Receipt, Verification
+
+HELP = """\
+Show, verify and export a ledger, and change the budgets in it.
+
+LEDGER is a file such as study.db or an address such as postgresql://user@host/name. It stands first, or is given
+with --ledger. Every command verifies the ledger before it says anything.
+
+\b
+  farthing ledger show study.db
+  farthing ledger verify study.db --receipt receipt.json
+  farthing ledger budget set study.db census --epsilon 1 --delta 1e-9
+
+Exit code: 0 when it was done; 1 when the ledger does not verify, cannot be reached or does not allow it; 2 when the
+input is refused; 130 when interrupted.
+"""
+
+Command = Callable[..., Any]
+T = TypeVar("T")
+
+
+class LedgerCommands(click.Group):
+    """The group: what the ledger itself refuses ends with code 1, what is written wrongly with 2 as everywhere."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except (LedgerError, BudgetExceeded) as refusal:
+            raise click.ClickException(str(refusal)) from None
+
+
+@click.group("ledger", cls=LedgerCommands, help=HELP)
+def ledger_command() -> None:
+    """The group of commands."""
+
+
+@ledger_command.group("budget", help="Budgets of datasets: `farthing ledger budget set`.")
+def budget_command() -> None:
+    """The group of one command; a budget has no other verb on the command line."""
+
+
+def _common(command: Command) -> Command:
+    """The options that every command has."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option("--key", metavar="FILE", help="The ledger's key, if it is not where it was made."),
+        click.option("--ledger", "-l", "url", metavar="URL", help="The ledger."),
+    ):
+        command = option(command)
+    return command
+
+
+def _amounts(command: Command) -> Command:
+    """Options of commands that set an amount."""
+    for option in (
+        click.option("--as", "actor", metavar="NAME", help="Who does it; your login name if left out."),
+        click.option("--delta", metavar="D", help="Delta; 0 if left out."),
+        click.option("--epsilon", metavar="E", required=True, help="Epsilon."),
+    ):
+        command = option(command)
+    return command
+
+
+@ledger_command.command("show", help="Budgets, grants and the last entries. Reads only.")
+@click.argument("words", nargs=-1, metavar="[LEDGER] [DATASET]")
+@_common
+@click.option("--entries", metavar="N", help="How many of the last entries to show; 10 if left out.")
+@click.option("--plot", metavar="FILE", help="Draw how the budget was used up to FILE.svg, .png or .html.")
+def show_command(
+    words: tuple[str, ...],
+    url: str | None,
+    key: str | None,
+    as_json: bool,
+    entries: str | None,
+    plot: str | None,
+) -> None:
+    """Print the state of one dataset or of all."""
+    place, names = _places(words, url, more=("DATASET",))
+    count = 10 if entries is None else whole_number(entries, "entries")
+    if plot is not None:
+        from farthing.cli.compose_command import _refuse_undrawable
+
+        _refuse_undrawable(plot)
+    from rich.console import Console
+
+    from farthing.cli.ledger_table import Shown, json_of_shown, print_shown, without_secrets
+
+    with _opened(place, key, "auditor") as ledger:
+        wanted = [_known(ledger, name) for name in names] or list(ledger.datasets())
+        if plot is not None and len(wanted) != 1:
+            way_out = f"name one of {', '.join(wanted)}" if wanted else "set a budget first"
+            raise InvalidValue("plot", plot, f"can show one dataset, not {len(wanted)}", way_out)
+        shown = Shown.of(ledger, without_secrets(place), wanted, count)
+        if plot is not None:
+            from farthing.cli.ledger_history import picture_of
+            from farthing.plots import save
+
+            save(picture_of(ledger, wanted[0]), plot)
+        if as_json:
+            _print_json(json_of_shown(shown))
+        else:
+            print_shown(shown, Console())
+    if plot is not None:
+        click.echo(f"Picture: {plot}", err=as_json)
+
+
+@ledger_command.command(
+    "verify",
+    help="Check every entry, total and answer; with a receipt, that nothing was cut off. Reads only.",
+)
+@click.argument("words", nargs=-1, metavar="[LEDGER]")
+@_common
+@click.option("--receipt", metavar="FILE", multiple=True, help="A receipt to find in it; may be repeated.")
+def verify_command(
+    words: tuple[str, ...], url: str | None, key: str | None, as_json: bool, receipt: tuple[str, ...]
+) -> None:
+    """Say whether the ledger is whole, and by the exit code too."""
+    place, _ = _places(words, url)
+    receipts = [(path, _receipt_at(path)) for path in receipt]
+
+    from farthing.cli.ledger_table import json_of_verifications, print_verifications, without_secrets
+
+    found = _verified(place, key, receipts)
+    if as_json:
+        _print_json(json_of_verifications(without_secrets(place), found))
+    else:
+        print_verifications(without_secrets(place), found, click.echo)
+    if not all(verification.ok for _, verification in found):
+        click.get_current_context().exit(1)
+
+
+@ledger_command.command("export", help="All entries as lines of JSON, in their order. Reads only.")
+@click.argument("words", nargs=-1, metavar="[LEDGER]")
+@_common
+@click.option("--out", "-o", metavar="FILE", default="-", help="Where to; standard output if left out.")
+def export_command(words: tuple[str, ...], url: str | None, key: str | None, as_json: bool, out: str) -> None:
+    """Write every entry; answers are not in entries."""
+    place, _ = _places(words, url)
+    with _opened(place, key, "auditor") as ledger:
+        if out == "-":
+            ledger.export(sys.stdout)
+            return
+        lines = _written(out, ledger.export)
+    if as_json:
+        _print_json({"file": out, "entries": lines})
+    else:
+        click.echo(f"{out}: {lines:,} entries")
+
+
+@ledger_command.command(
+    "receipt", help="The receipt of a request, to be kept where the ledger is not. Reads only."
+)
+@click.argument("words", nargs=-1, metavar="[LEDGER] REQUEST_ID")
+@_common
+@click.option("--out", "-o", metavar="FILE", help="Where to; printed if left out.")
+def receipt_command(
+    words: tuple[str, ...], url: str | None, key: str | None, as_json: bool, out: str | None
+) -> None:
+    """Fetch one receipt."""
+    place, (request_id,) = _places(words, url, ("REQUEST_ID",))
+    with _opened(place, key, "auditor") as ledger:
+        receipt = ledger.receipt(request_id)
+    if receipt is None:
+        raise InvalidValue("request_id", request_id, "must have been charged in this ledger")
+    if out is not None:
+        _written(out, receipt.save)
+    if out is None or as_json:
+        _print_json(json.loads(receipt.to_json()))
+    else:
+        click.echo(f"{out}: receipt of request {request_id}, entry {receipt.sequence}")
+
+
+@budget_command.command("set", help="Set the budget of a dataset; a raise is written down as one.")
+@click.argument("words", nargs=-1, metavar="[LEDGER] DATASET")
+@_common
+@_amounts
+@click.option("--new", is_flag=True, help="The dataset is new in this ledger, and so may be the ledger.")
+@click.option(
+    "--unit", metavar="TEXT", default="", help="With --new: whom it protects, as in 'person, add-remove'."
+)
+def budget_set_command(
+    words: tuple[str, ...],
+    url: str | None,
+    key: str | None,
+    as_json: bool,
+    epsilon: str,
+    delta: str | None,
+    actor: str | None,
+    new: bool,
+    unit: str,
+) -> None:
+    """Register a dataset, or change its budget."""
+    place, (dataset,) = _places(words, url, ("DATASET",))
+    amount = _amount(epsilon, delta)
+    if unit and not new:
+        raise InvalidValue("unit", unit, "is for --new", "the unit of a dataset does not change")
+    with _opened(place, key, "curator", actor, create=new) as ledger:
+        if new:
+            ledger.register(dataset, *amount, unit=unit)
+        else:
+            ledger.set_budget(_known(ledger, dataset), *amount)
+        _say(ledger, dataset, as_json, "budget of")
+
+
+@ledger_command.command("grant", help="Allow an analyst to spend a part of a dataset's budget.")
+@click.argument("words", nargs=-1, metavar="[LEDGER] DATASET ANALYST")
+@_common
+@_amounts
+def grant_command(
+    words: tuple[str, ...],
+    url: str | None,
+    key: str | None,
+    as_json: bool,
+    epsilon: str,
+    delta: str | None,
+    actor: str | None,
+) -> None:
+    """Set the grant of one analyst."""
+    place, (dataset, analyst) = _places(words, url, ("DATASET", "ANALYST"))
+    amount = _amount(epsilon, delta)
+    with _opened(place, key, "curator", actor) as ledger:
+        ledger.grant(_known(ledger, dataset), analyst, *amount)
+        _say(ledger, dataset, as_json, f"grant of {analyst} in", analyst)
+
+
+@ledger_command.command("reserve", help="Set a part of a dataset's budget aside; 0 frees it.")
+@click.argument("words", nargs=-1, metavar="[LEDGER] DATASET")
+@_common
+@_amounts
+@click.option("--name", metavar="NAME", default="reserve", help="What it is for; 'reserve' if left out.")
+def reserve_command(
+    words: tuple[str, ...],
+    url: str | None,
+    key: str | None,
+    as_json: bool,
+    epsilon: str,
+    delta: str | None,
+    actor: str | None,
+    name: str,
+) -> None:
+    """Set or free a reserve."""
+    place, (dataset,) = _places(words, url, ("DATASET",))
+    amount = _amount(epsilon, delta)
+    with _opened(place, key, "curator", actor) as ledger:
+        ledger.reserve(_known(ledger, dataset), *amount, name=name)
+        _say(ledger, dataset, as_json, f"{name} set aside in")
+
+
+def _places(
+    words: tuple[str, ...], url: str | None, needed: tuple[str, ...] = (), more: tuple[str, ...] = ()
+) -> tuple[str, list[str]]:
+    """The ledger and the other words; it is the first of them unless --ledger names it."""
+    usage = " ".join(["LEDGER"] * (url is None) + [*needed, *(f"[{word}]" for word in more)])
+    rest = list(words)
+    place = rest.pop(0) if url is None and rest else url
+    if place is None or not len(needed) <= len(rest) <= len(needed) + len(more):
+        raise click.UsageError(
+            f"write {usage or 'nothing'} after the command, not {' '.join(words) or 'nothing'}"
+        )
+    return place, rest
+
+
+def _opened(place: str, key: str | None, role: str, actor: str | None = None, create: bool = False) -> Ledger:
+    """The ledger, verified."""
+    from farthing.ledger import open_ledger
+
+    return open_ledger(place, actor=actor, role=role, key=key, create=create)
+
+
+def _verified(
+    place: str, key: str | None, receipts: list[tuple[str, Receipt]]
+) -> list[tuple[str, Verification]]:
+    """What verifying came to, once for each receipt; a ledger that does not verify cannot even be opened."""
+    from farthing.errors import LedgerTampered
+    from farthing.ledger import Verification
+
+    try:
+        with _opened(place, key, "auditor") as ledger:
+            return [(path, ledger.verify(each)) for path, each in receipts] or [("", ledger.verify())]
+    except LedgerTampered as problem:
+        return [("", Verification(False, 0, "", (problem.problem,), problem.sequence))]
+
+
+def _known(ledger: Ledger, dataset: str) -> str:
+    import difflib
+
+    names = list(ledger.datasets())
+    if dataset not in names:
+        close = difflib.get_close_matches(dataset, names, n=3) or names[:5]
+        way_out = f"there is {', '.join(close)}" if close else "set a budget with --new first"
+        raise InvalidValue("dataset", dataset, "must be in the ledger", way_out)
+    return dataset
+
+
+def _amount(epsilon: str, delta: str | None) -> tuple[float, float]:
+    return decimal_number(epsilon, "epsilon"), 0.0 if delta is None else decimal_number(delta, "delta")
+
+
+def _receipt_at(path: str) -> Receipt:
+    from farthing.ledger import Receipt
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or "it is not text"
+        raise InvalidValue("receipt", path, f"cannot be read ({reason})") from None
+    return Receipt.from_json(text)
+
+
+def _written(out: str, write: Callable[[str], T]) -> T:
+    """What `write` makes of a file that is not there yet."""
+    if Path(out).exists():
+        raise InvalidValue("out", out, "exists already", "choose another name, or move it away")
+    try:
+        return write(out)
+    except OSError as problem:
+        raise InvalidValue("out", out, f"cannot be written ({problem.strerror})", "choose another") from None
+
+
+def _say(ledger: Ledger, dataset: str, as_json: bool, what: str, analyst: str | None = None) -> None:
+    """The account after a change."""
+    from farthing.cli.ledger_table import budget_line, json_of_budget
+
+    budget = ledger.budget(dataset, analyst)
+    if as_json:
+        _print_json(json_of_budget(budget))
+    else:
+        click.echo(f"{what} {dataset}: {budget_line(budget)}")
+
+
+def _print_json(data: Any) -> None:
+    click.echo(json.dumps(data, indent=2, allow_nan=False))

@@ -1,0 +1,228 @@
+"""A ledger as tables for people and as JSON for programs."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from farthing.cli.numbers import shown, shown_down, shown_up
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from farthing.ledger import Budget, Entry, Ledger, Verification
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What `farthing ledger show` shows: budgets and grants, and the last entries."""
+
+    place: str
+    ledger: str
+    head: str
+    count: int
+    budgets: tuple[Budget, ...]
+    last: tuple[Entry, ...]
+
+    @classmethod
+    def of(cls, ledger: Ledger, place: str, datasets: Sequence[str], most: int) -> Shown:
+        """Read it in one pass: budgets of these datasets, grants in them, their last entries."""
+        wanted, head, count = set(datasets), "", 0
+        grants: dict[tuple[str, str], None] = {}
+        last: deque[Entry] = deque(maxlen=most)
+        for entry in ledger.entries():
+            head, count = entry.mac, entry.sequence
+            if entry.dataset in wanted or not entry.dataset:
+                last.append(entry)
+            if entry.kind == "grant" and entry.dataset in wanted:
+                grants[entry.dataset, entry.analyst] = None
+        budgets = [ledger.budget(name) for name in datasets]
+        budgets += [ledger.budget(name, analyst) for name, analyst in sorted(grants)]
+        return cls(place, ledger.id, head, count, tuple(budgets), tuple(last))
+
+
+def print_shown(state: Shown, console: Console) -> None:
+    """A line about the ledger, a table of budgets, a table of entries."""
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    say(
+        f"{state.place}: ledger {state.ledger}, {_entries_in_all(state.count)}, verified; head {state.head[:16]}..."
+    )
+    if not state.budgets:
+        say("No dataset has a budget yet; make one with `farthing ledger budget set ... --new`.")
+        return
+    console.print(_budgets(state.budgets))
+    if state.last:
+        console.print(_entries(state.last))
+
+
+def json_of_shown(state: Shown) -> dict[str, Any]:
+    """The same as JSON-ready data."""
+    return {
+        "ledger": state.ledger,
+        "place": state.place,
+        "head": state.head,
+        "entries": state.count,
+        "budgets": [json_of_budget(budget) for budget in state.budgets],
+        "last": [entry.to_dict() for entry in state.last],
+    }
+
+
+def json_of_budget(budget: Budget) -> dict[str, Any]:
+    """A budget as JSON-ready data; infinity is the string "inf"."""
+    return {
+        "dataset": budget.dataset,
+        "analyst": budget.analyst or None,
+        "total": _pair(budget.total),
+        "spent": {"lower": _number(budget.spent.lower), "upper": _number(budget.spent.upper)},
+        "reserved": _number(budget.reserved),
+        "withheld": {name: _pair(amount) for name, amount in budget.withheld.items()},
+        "remaining": _pair(budget.remaining),
+        "charges": budget.count,
+        "unit": budget.unit,
+    }
+
+
+def budget_line(budget: Budget) -> str:
+    """A budget in one line.
+
+    >>> from farthing.ledger import Budget
+    >>> from farthing.privacy import ApproxDP
+    >>> print(budget_line(Budget("census", "", ApproxDP(1.0, 1e-9), 0.3, 0.0, {}, ApproxDP(0.7, 5e-10), 1)))
+    epsilon 1, delta 1e-09; spent 0.3, left 0.7
+    """
+    aside = set_aside(budget)
+    kept = f", set aside {shown_up(aside)}" if aside else ""
+    total = f"epsilon {shown(budget.total.epsilon)}, delta {shown(budget.total.delta)}"
+    return f"{total}; spent {shown_up(budget.spent_upper)}{kept}, left {shown_down(budget.remaining.epsilon)}"
+
+
+def without_secrets(place: str) -> str:
+    """A path as it is; an address without its user, its password and its options.
+
+    >>> without_secrets("postgresql://ada:secret@db.example:5432/registry?sslkey=k"), without_secrets("study.db")
+    ('postgresql://db.example:5432/registry', 'study.db')
+    """
+    if "://" not in place:
+        return place
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(place)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:  # what stands where a port should be may be a piece of a password
+        return f"{place.partition(':')[0]}://..."
+    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
+
+
+def set_aside(budget: Budget) -> float:
+    """The epsilon of all reserves together."""
+    return math.fsum(amount.epsilon for amount in budget.withheld.values())
+
+
+def json_of_verifications(place: str, found: Sequence[tuple[str, Verification]]) -> dict[str, Any]:
+    """What was verified, as JSON-ready data."""
+    last = found[-1][1]
+    return {
+        "place": place,
+        "ok": all(verification.ok for _, verification in found),
+        "entries": last.entries,
+        "head": last.head,
+        "problems": [problem for _, verification in found for problem in verification.problems],
+        "receipts": [
+            {"file": path, "ok": verification.ok, "problems": list(verification.problems)}
+            for path, verification in found
+            if path
+        ],
+    }
+
+
+def print_verifications(
+    place: str, found: Sequence[tuple[str, Verification]], say: Callable[[str], object]
+) -> None:
+    """A line for the ledger, and one for each receipt."""
+    good = all(verification.ok for _, verification in found)
+    last = found[-1][1]
+    if good:
+        say(f"{place}: {_entries_in_all(last.entries)}, verified; head {last.head}")
+    for path, verification in found:
+        if verification.ok and path:
+            say(f"{path}: in the ledger, with everything before it")
+        for problem in verification.problems:
+            say(f"{path or place}: DOES NOT VERIFY: {problem}")
+
+
+def _budgets(budgets: Sequence[Budget]) -> Any:
+    columns: dict[str, list[str]] = {
+        "budget": [each.dataset + (f" / {each.analyst}" if each.analyst else "") for each in budgets],
+        "epsilon": [shown(each.total.epsilon) for each in budgets],
+        "delta": [shown(each.total.delta) for each in budgets],
+        "spent": [shown_up(each.spent_upper) for each in budgets],
+        "waiting": [shown_up(each.reserved) for each in budgets],
+        "set aside": [shown_up(set_aside(each)) for each in budgets],
+        "left": [shown_down(each.remaining.epsilon) for each in budgets],
+        "charges": [f"{each.count:,}" for each in budgets],
+    }
+    for name in ("waiting", "set aside"):  # seldom there, and wide
+        if set(columns[name]) == {"0"}:
+            del columns[name]
+    return _table(columns, words=("budget",))
+
+
+def _entries(entries: Sequence[Entry]) -> Any:
+    columns: dict[str, list[str]] = {
+        "entry": [f"{each.sequence:,}" for each in entries],
+        "time (UTC)": [each.when.strftime("%Y-%m-%d %H:%M:%S") for each in entries],
+        "what": [each.kind for each in entries],
+        "dataset": [each.dataset for each in entries],
+        "who": [each.analyst or each.actor for each in entries],
+        "request": [each.request_id for each in entries],
+        "epsilon": [_epsilon(each) for each in entries],
+    }
+    return _table(columns, words=("time (UTC)", "what", "dataset", "who", "request"))
+
+
+def _table(columns: dict[str, list[str]], words: Sequence[str]) -> Any:
+    """Columns side by side; words stand on the left and may be folded, numbers on the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        if name in words:
+            table.add_column(name, overflow="fold", no_wrap=name == "time (UTC)")
+        else:
+            table.add_column(name, justify="right", no_wrap=True)
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def _epsilon(entry: Entry) -> str:
+    """What an entry charged, refused or set; an outcome changes nothing."""
+    if entry.kind in ("released", "forfeited"):
+        return ""
+    if "epsilon" in entry.body:
+        return shown(entry.body["epsilon"])
+    nano = entry.body.get("nano")
+    if not isinstance(nano, int):
+        return ""
+    return "inf" if nano < 0 else shown_up(nano / 1e9)
+
+
+def _entries_in_all(count: int) -> str:
+    return f"{count:,} {'entry' if count == 1 else 'entries'}"
+
+
+def _pair(amount: Any) -> dict[str, Any]:
+    return {"epsilon": _number(amount.epsilon), "delta": _number(amount.delta)}
+
+
+def _number(value: float) -> float | str:
+    return "inf" if value == float("inf") else value
