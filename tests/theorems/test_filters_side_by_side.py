@@ -64,6 +64,7 @@ class Spending:
         (0.5, 0.01, ((0, 0.0025), (1, 0.0), (20, 0.0))),
         (3.0, 0.001, ((1, 0.0), (4, 0.0), (12, 0.0))),
         (2.0, 0.0, PURE),
+        (1.0, 0.1, ((3, 0.06), (2, 0.02), (5, 0.0), (10, 0.0))),
     ],
 )
 def test_no_adaptive_strategy_exceeds_delta(epsilon: float, delta: float, menu: Menu) -> None:
@@ -174,6 +175,20 @@ def test_using_the_first_charge_twice_is_caught() -> None:
     adversary = Adversary(((10, 0.1), (5, 0.0)), 1.0)
     assert adversary.delta(SecondFirst.of(1.0, 0.1)) > 1.5 * 0.1
     assert adversary.delta(Spending.of(1.0, 0.1)) == pytest.approx(0.1)  # tight: the first charge took it all
+
+
+class SumsLater(Spending):
+    """A planted fault: an account may turn to plain sums with all of delta after answers were given."""
+
+    def admits(self, charge: tuple[float, float]) -> bool:
+        after = self.charge(charge).account
+        return after._fits() or replace(after, only_sums=1)._fits()
+
+
+def test_turning_to_plain_sums_after_an_answer_is_caught() -> None:
+    adversary = Adversary(((0, 0.0025), (1, 0.0), (3, 0.0), (30, 0.0)), 1.0)
+    assert adversary.delta(SumsLater.of(1.0, 0.01)) > 1.04 * 0.01
+    assert adversary.delta(Spending.of(1.0, 0.01)) <= 0.01 * ROUNDING
 
 
 def test_the_account_refuses_the_strategy_that_breaks_the_natural_rule() -> None:

@@ -65,13 +65,14 @@ class Account:
         With delta = 0 there is F_1 only.
         Budgets may be raised or lowered at any time and for any reason, answers included: if every budget that could
         have been in force is at most (epsilon, delta), all answers together are (epsilon, delta)-DP.
-        First charge: one that is made before any answer and is (epsilon, delta)-DP by itself may be admitted
-        although both filters refuse it, provided that nothing is admitted after it.
+        First charge: one that is made before any answer may choose the rule. If the filters side by side refuse it but
+        plain sums with all of delta do not, then from there on the account is plain sums with all of delta. If they
+        refuse it too but it is (epsilon, delta)-DP by its own curve, it is admitted and nothing after it.
     Source: this proof. Let S be a set of transcripts, and S_j those of S that satisfy F_j at their end and no
         filter before it in the list; they split S. On S_j no charge ever broke F_j, so each of its transcripts is as
         likely as with the analyst who is stopped by F_j: P(S_j) <= e^epsilon Q(S_j) + delta_j. Add up.
-        First charge: nothing was answered when it is made, so which rule it falls under does not depend on the data.
-        Under the last rule it is all there ever is; otherwise the filters decide alone.
+        First charge: nothing was answered when it is made, so which rule it falls under does not depend on the data,
+        and each of the three rules is a theorem by itself.
         Budgets: what F_j admits under a budget it admits under a larger one (`order_of` says why), so every path ends
         with some F_j of the largest budget unbroken.
         The two filters are BasicFilter and RenyiFilter of `farthing.accounting.filters`, with their own sources.
@@ -90,6 +91,7 @@ class Account:
     divergences: Divergences = NOTHING
     whole_nano: int | None = None
     whole_units: int = 0
+    only_sums: int = 0
 
     @classmethod
     def of(cls, epsilon: float, delta: float = 0.0) -> Account:
@@ -159,8 +161,8 @@ class Account:
         >>> account.after(account.priced(0.25)).sum_nano
         250000000
         """
-        first = not self.count  # only the first charge may be judged by its own curve
-        return Account(
+        first = not self.count  # only the first charge may choose the rule
+        after = Account(
             self.epsilon_nano,
             self.delta_units,
             self.count + 1,
@@ -170,14 +172,20 @@ class Account:
             _sums(self.divergences, price.divergences),
             price.alone_nano if first else None,
             price.alone_units if first else 0,
+            self.only_sums,
         )
+        if first and not after._fits():
+            sums = replace(after, only_sums=1)
+            return sums if sums._fits() else after
+        return after
 
     @property
     def is_whole(self) -> bool:
         """Whether the first charge was admitted by its own curve and took the whole budget.
 
-        >>> account = Account.of(1.0, 1e-6)
-        >>> account.after(account.priced((1.0, 1e-6))).is_whole
+        >>> from farthing.privacy import Composed, GaussianNoise
+        >>> account = Account.of(1.0, 1e-9)
+        >>> account.after(account.priced(Composed(((GaussianNoise(20.0), 13),)))).is_whole
         True
         """
         return self._whole_fits() and not self._fits()
@@ -209,6 +217,7 @@ class Account:
             divergences_read(data["divergences"]),
             amount_read(data["whole_nano"], "whole_nano", infinite=True),
             finite_read(data["whole_units"], "whole_units"),
+            finite_read(data["only_sums"], "only_sums"),
         )
 
     @property
@@ -233,6 +242,7 @@ class Account:
         if withheld == _NONE and not self.count:
             return self.budget
         state = self if withheld == _NONE else self.after(_withheld_price(withheld))
+        state = replace(state, only_sums=self.only_sums)  # what is set aside is no charge and chooses no rule
         plain = 0, 0
         if state.sum_nano is not None:
             plain = state.epsilon_nano - state.sum_nano, state._plain_units - state.sum_units
@@ -265,11 +275,11 @@ class Account:
 
     @property
     def _plain_units(self) -> int:
-        return self.delta_units // 2
+        return self.delta_units if self.only_sums else self.delta_units // 2
 
     @property
     def _slack_units(self) -> int:
-        return self.delta_units // 4  # and as much again for the charges' own deltas
+        return 0 if self.only_sums else self.delta_units // 4  # and as much again for the charges' own deltas
 
     @property
     def _order(self) -> Order | None:

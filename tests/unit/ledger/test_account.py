@@ -113,10 +113,21 @@ class TestRefusedNumbers:
 class TestFirstCharge:
     def test_a_charge_of_the_whole_budget_fits_and_is_all(self) -> None:
         account = _charged(Account.of(1.0, 1e-9), (1.0, 1e-9))
-        assert account.is_whole
         assert account.spent_upper == 1.0
         assert account.remaining == ApproxDP(0.0, 0.0)
         assert not account.admits(account.priced(1e-9))
+
+    def test_a_large_delta_leaves_plain_sums_with_all_of_delta(self) -> None:
+        account = _charged(Account.of(1.0, 1e-9), (0.1, 6e-10))
+        assert account.only_sums and not account.is_whole
+        assert account.remaining == ApproxDP(0.9, 4e-10)
+        account = _charged(account, 0.4, (0.5, 4e-10))
+        assert account.spent_upper == 1.0 and account.remaining == ApproxDP(0.0, 0.0)
+
+    def test_plain_sums_are_not_chosen_later(self) -> None:
+        account = _charged(Account.of(1.0, 1e-9), (0.1, 1e-10))
+        assert not account.only_sums
+        assert not account.admits(account.priced((0.1, 6e-10)))
 
     def test_a_plan_may_use_its_own_curve_at_the_whole_delta(self) -> None:
         plan = Composed(((GaussianNoise(40.0), 40),))
@@ -134,19 +145,21 @@ class TestFirstCharge:
         assert not account.admits(Account.of(1.0, 1e-9).priced((0.5, 1e-9)))  # a price that was asked before
 
     def test_it_leaves_nothing_to_a_reserve_and_so_refuses(self) -> None:
-        account = Account.of(1.0, 1e-9)
-        assert not account.admits(account.priced((0.5, 1e-9)), withheld=(1, 0))
+        account, plan = Account.of(1.0, 1e-9), Composed(((GaussianNoise(20.0), 13),))
+        assert account.admits(account.priced(plan))
+        assert not account.admits(account.priced(plan), withheld=(1, 0))
 
     def test_a_price_asked_at_another_delta_does_not_count(self) -> None:
         wide, narrow = Account.of(1.0, 1e-3), Account.of(1.0, 1e-9)
-        price = wide.priced((1.0, 1e-3))
+        price = wide.priced(Composed(((GaussianNoise(20.0), 55),)))
+        assert price.alone_nano is not None
         assert wide.admits(price) and not narrow.admits(price)
 
     def test_raising_the_budget_gives_a_whole_account_room_again(self) -> None:
-        account = _charged(Account.of(1.0, 1e-9), (1.0, 1e-9)).with_budget(2.0, 2e-9)
-        assert not account.is_whole
-        assert account.admits(account.priced(1.0))
-        assert _charged(account, 1.0).spent_upper == 2.0
+        account = _charged(Account.of(1.0, 1e-9), Composed(((GaussianNoise(20.0), 13),)))
+        assert account.is_whole and not account.admits(account.priced(1e-9))
+        raised = account.with_budget(2.0, 1e-9)
+        assert not raised.is_whole and raised.admits(raised.priced(0.2))
 
 
 class TestRaising:
