@@ -32,6 +32,7 @@ GRID = np.exp(np.linspace(math.log(1e-6), math.log(50.0), 321))
 """The epsilons at which the errors of choices by exponential weights are tabulated (between: cubic, in logarithms)."""
 
 _COARSE = GRID[::8]
+_FAINTEST = 1e-3  # a slot that an output reads matters at least this much of its slot that matters most
 _LARGEST_EPSILON = 50.0  # what mechanisms accept
 _NARROWEST = 4.5  # least (sigma^2 - narrowing) of a vector of Gaussian noise, in squared steps: 8 is refused
 
@@ -41,8 +42,10 @@ class Model:
     """Arrays over the slots of a design; made once for each design.
 
     `linear[i, s]` is the mean over cells of output i's squared relative error for each squared step of noise variance
-    of slot s. `curves[i]` is (slot, the same mean on GRID) for an output that is not linear. The strength of a
-    slot is epsilon (Laplace, exponential) or l2 sensitivity / tau (Gaussian): the larger, the dearer.
+    of slot s, and `driving` the same with a floor: to first order a mean does not depend on its count where the
+    expected sum is 0, but it does to second. `curves[i]` is (slot, the same mean on GRID) for an output that is not
+    linear. The strength of a slot is epsilon (Laplace, exponential) or l2 sensitivity / tau (Gaussian): the larger, the
+    dearer.
     """
 
     slots: tuple[Slot, ...]
@@ -50,6 +53,7 @@ class Model:
     outputs: tuple[str, ...]
     allowed: NDArray[np.bool_]
     linear: Floats
+    driving: Floats
     curves: Mapping[int, tuple[int, Floats]]
     l1: Floats
     steps: Floats
@@ -67,9 +71,11 @@ class Model:
         names = tuple(slot.name for slot in slots)
         place = {name: number for number, name in enumerate(names)}
         linear = np.zeros((len(design.outputs), len(slots)))
+        read = np.zeros(linear.shape, dtype=bool)
         curves: dict[int, tuple[int, Floats]] = {}
         for row, output in enumerate(design.outputs):
             reference = np.asarray(output.reference, dtype=float)
+            read[row, [place[slot.name] for slot in output.slots]] = True
             for name, coefficients in output.coefficients.items():
                 linear[row, place[name]] = float(np.mean(np.asarray(coefficients) / reference**2))
             if not output.coefficients and output.slots:
@@ -78,14 +84,17 @@ class Model:
         facts = np.array([_facts(slot) for slot in slots])
         allowed = np.array([[kind in slot.kinds for kind in KINDS] for slot in slots])
         least, most = _limits(facts)
+        squares = facts[:, 0] ** 2
+        floor = _FAINTEST * (linear * squares).max(axis=1, keepdims=True) * read / squares
         return cls(
-            slots, names, tuple(output.name for output in design.outputs), allowed, linear, curves,
+            slots, names, tuple(output.name for output in design.outputs), allowed, linear,
+            np.maximum(linear, floor), curves,
             facts[:, 0], facts[:, 1], facts[:, 2], facts[:, 3], facts[:, 4], facts[:, 5], least, most,
         )  # fmt: skip
 
     def asked(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which slots the outputs in `rows` are made from."""
-        slots: NDArray[np.bool_] = np.asarray(np.any(self.linear[rows] > 0, axis=0))
+        slots: NDArray[np.bool_] = np.asarray(np.any(self.driving[rows] > 0, axis=0))
         for row, (slot, _) in self.curves.items():
             slots[slot] |= bool(rows[row])
         return slots
