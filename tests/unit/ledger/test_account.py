@@ -124,6 +124,20 @@ class TestFirstCharge:
         account = _charged(account, 0.4, (0.5, 4e-10))
         assert account.spent_upper == 1.0 and account.remaining == ApproxDP(0.0, 0.0)
 
+    def test_plain_sums_once_chosen_stay_when_the_budget_is_raised(self) -> None:
+        """They have all of delta, so nothing is left for the other filter."""
+        account = Account.of(1.0, 1e-9)
+        account = account.after(account.priced(GaussianNoise(5.7), delta=9e-10))
+        assert account.only_sums
+        raised = account.with_budget(3.0, 1e-9)
+        assert raised._plain_fits() and not raised._renyi_fits()
+
+    def test_a_reserve_chooses_no_rule(self) -> None:
+        withheld = 100_000_000, 6 * 10**30  # more than half of delta: neither filter can keep it
+        account = Account.of(1.0, 1e-9)
+        assert account.remaining_beside(withheld) == ApproxDP(0.0, 0.0)
+        assert not account.admits(account.priced((0.9, 4e-10)), withheld)
+
     def test_plain_sums_are_not_chosen_later(self) -> None:
         account = _charged(Account.of(1.0, 1e-9), (0.1, 1e-10))
         assert not account.only_sums
@@ -140,9 +154,11 @@ class TestFirstCharge:
         assert not small.admits(small.priced(plan))
 
     def test_it_is_for_the_first_charge_only(self) -> None:
-        account = _charged(Account.of(1.0, 1e-9), 1e-9)
+        empty, plan = Account.of(1.0, 1e-9), Composed(((GaussianNoise(20.0), 13),))
+        account = _charged(empty, 1e-9)
         assert not account.admits(account.priced((0.5, 1e-9)))
-        assert not account.admits(Account.of(1.0, 1e-9).priced((0.5, 1e-9)))  # a price that was asked before
+        assert empty.admits(empty.priced(plan)) and not account.admits(account.priced(plan))
+        assert not account.admits(empty.priced(plan))  # a price that was asked before the first charge
 
     def test_it_leaves_nothing_to_a_reserve_and_so_refuses(self) -> None:
         account, plan = Account.of(1.0, 1e-9), Composed(((GaussianNoise(20.0), 13),))
