@@ -70,5 +70,14 @@ class Chain:
         return self._mark("witness", (sequence, mac))
 
     def _mark(self, kind: str, parts: tuple[object, ...]) -> str:
-        # A JSON list of the parts: unlike plain concatenation, no two different lists have the same spelling.
-        return hmac.digest(self.key, _CANONICAL((kind, self.ledger, *parts)).encode(), "sha256").hex()
+        message = "".join(map(_framed, (kind, self.ledger, *parts)))
+        return hmac.digest(self.key, message.encode(), "sha256").hex()
+
+
+def _framed(part: object) -> str:
+    """A part with its kind and length: unlike plain concatenation, no two lists of parts have the same spelling."""
+    if type(part) is str:
+        return f"s{len(part)}:{part}"
+    if type(part) is int:
+        return f"i{part};"
+    raise TypeError("only text and whole numbers are signed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
@@ -13,7 +14,7 @@ from farthing.ledger.holdings import Holding, checked_reserve
 from farthing.ledger.policy import known
 from farthing.ledger.prices import Price
 from farthing.ledger.receipts import epsilon_of
-from farthing.ledger.transaction import Reader, Transaction
+from farthing.ledger.transaction import Question, Reader, Transaction, about_charge, about_holding
 from farthing.ledger.values import event_of
 from farthing.privacy.events import ApproxDP, Event
 
@@ -30,6 +31,14 @@ class Request:
     delta: float | None
     digest: str
     reserve: str | None
+
+
+def questions(request: Request) -> Iterator[Question]:
+    """What `charge` is going to ask."""
+    yield about_charge(request.request_id)
+    yield about_holding(request.dataset)
+    if request.analyst:
+        yield about_holding(request.dataset, request.analyst)
 
 
 def charge(tx: Transaction, ledger: str, request: Request) -> Charge | BudgetExceeded:

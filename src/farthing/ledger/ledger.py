@@ -20,7 +20,15 @@ from farthing.ledger.entries import Charge, Entry, Stored
 from farthing.ledger.receipts import Receipt
 from farthing.ledger.store import Store
 from farthing.ledger.tables import ACCOUNTS
-from farthing.ledger.transaction import Memory, Reader, Transaction, entry_of
+from farthing.ledger.transaction import (
+    Memory,
+    Question,
+    Reader,
+    Transaction,
+    about_charge,
+    about_outcome,
+    entry_of,
+)
 from farthing.ledger.values import (
     WORLDS,
     checked_answer,
@@ -138,7 +146,7 @@ class Ledger:
         if request.reserve is not None:
             self._only("use a reserve", "curator")
         self._price_ahead(request)
-        with self._writing() as tx:
+        with self._writing(*charging.questions(request)) as tx:
             outcome = charging.charge(tx, self.id, request)
         if isinstance(outcome, BudgetExceeded):
             raise outcome
@@ -262,7 +270,7 @@ class Ledger:
     ) -> Entry:
         self._only("settle a charge", "curator", "analyst")
         _id_of(charge)
-        with self._writing() as tx:
+        with self._writing(about_charge(charge.request_id), about_outcome(charge.request_id)) as tx:
             return charging.settle(tx, kind, charge, words, answer)
 
     def _receipt(self, entry: Entry) -> Receipt:
@@ -315,7 +323,7 @@ class Ledger:
             raise NotAllowed(self.role, action, f"open the ledger as {' or '.join(roles)}")
 
     @contextmanager
-    def _writing(self) -> Iterator[Transaction]:
+    def _writing(self, *asking: Question) -> Iterator[Transaction]:
         made: list[Transaction] = []
 
         def then() -> None:
@@ -324,15 +332,15 @@ class Ledger:
                 self._witness.note(self._chain, entry.sequence, entry.mac)
 
         with self._store.writing(then) as link:
-            made.append(Transaction(self._store, link, self._chain, self._memory, self.actor, self.role))
+            made.append(
+                Transaction(self._store, link, self._chain, self._memory, asking, self.actor, self.role)
+            )
             yield made[0]
 
     @contextmanager
     def _reading(self) -> Iterator[Reader]:
         with self._store.reading() as link:
-            reader = Reader(self._store, link, self._chain, self._memory)
-            reader.head()
-            yield reader
+            yield Reader(self._store, link, self._chain, self._memory)
 
 
 def _id_of(charge: object) -> str:

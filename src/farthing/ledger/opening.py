@@ -139,9 +139,7 @@ def _has_content(path: Path) -> bool:
 
 
 def _identity(store: Store, link: Link) -> str | None:
-    import sqlalchemy as sa
-
-    tables = set(sa.inspect(link.sqlalchemy).get_table_names())
+    tables = {name for (name,) in link.run(store.list_tables).fetchall()}
     if not tables & set(TABLES):
         if tables and isinstance(store, SQLiteStore):
             raise LedgerUnavailable(f"{store.name} is a database of something else", "choose another path")

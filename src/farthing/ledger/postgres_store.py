@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from farthing.errors import LedgerUnavailable, MissingExtra
-from farthing.ledger.store import Run, Store
+from farthing.ledger.store import Link, Run, Store
 
 _MAKING = 4_714_005  # any fixed number: the advisory lock of whoever makes the tables
 
@@ -18,6 +18,7 @@ class PostgresStore(Store):
     begin_writing = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     lock_head = " FOR UPDATE"
+    list_tables = "SELECT tablename FROM pg_tables WHERE schemaname = ANY(current_schemas(false))"
     placeholder = "%s"
 
     def __init__(self, url: Any, timeout: float) -> None:
@@ -56,9 +57,16 @@ class PostgresStore(Store):
             + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
         )
 
-    def commit(self, run: Run) -> None:
+    def link(self, connection: Any) -> Link:
+        """With a pipeline: statements are sent without waiting for the answers of those before them."""
+        driver = connection.connection.dbapi_connection
+        return Link(driver.execute, connection, driver.pipeline)
+
+    def commit(self, run: Run, pipeline: Any) -> None:
         """PostgreSQL answers COMMIT with ROLLBACK, and no error, when the transaction had failed before."""
-        if run("COMMIT").statusmessage != "COMMIT":
+        answer = run("COMMIT")
+        pipeline.sync()
+        if answer.statusmessage != "COMMIT":
             raise LedgerUnavailable("the server undid the transaction")
 
     def prepare_long_reading(self, run: Run) -> None:

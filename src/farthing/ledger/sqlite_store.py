@@ -15,6 +15,9 @@ class SQLiteStore(Store):
 
     begin_writing = "BEGIN IMMEDIATE"
     begin_reading = "BEGIN"
+    list_tables = (
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    )
     placeholder = "?"
 
     def __init__(self, path: Path, timeout: float) -> None:

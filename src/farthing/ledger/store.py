@@ -10,7 +10,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ class Link:
 
     run: Run
     sqlalchemy: Any
+    pipeline: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
 class Store(ABC):
@@ -35,6 +36,7 @@ class Store(ABC):
     begin_writing: str
     begin_reading: str
     lock_head = ""  # what a SELECT of the head row needs to keep other writers out
+    list_tables: str
     placeholder: str
     name: str
 
@@ -51,6 +53,10 @@ class Store(ABC):
     @abstractmethod
     def new_engine(self) -> Any:
         """An SQLAlchemy engine without a pool, whose connections do nothing by themselves (AUTOCOMMIT)."""
+
+    def link(self, connection: Any) -> Link:
+        """The two ways into a connection."""
+        return Link(connection.connection.dbapi_connection.execute, connection)
 
     @abstractmethod
     def prepare(self, run: Run) -> None:
@@ -76,7 +82,7 @@ class Store(ABC):
         """What is wrong with the database's own structures, such as its indexes; None if nothing is known."""
         return None
 
-    def commit(self, run: Run) -> None:
+    def commit(self, run: Run, pipeline: Any) -> None:
         """Make the transaction durable, or raise."""
         run("COMMIT")
 
@@ -150,10 +156,10 @@ class Store(ABC):
         if link is None:
             link = self._writer = self._connect()
         try:
-            with self._translating():
+            with self._translating(), link.pipeline() as pipeline:
                 link.run(begin)
                 yield link
-                self.commit(link.run)
+                self.commit(link.run, pipeline)
         except BaseException:
             # Whatever happened, the next transaction must not find this one half done.
             try:
@@ -168,7 +174,7 @@ class Store(ABC):
         with self._translating():
             connection = self._engine.connect()
             try:
-                link = Link(connection.connection.dbapi_connection.execute, connection)
+                link = self.link(connection)
                 self.prepare(link.run)
             except BaseException:
                 with suppress(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from farthing.errors import FarthingError, LedgerTampered
@@ -23,7 +23,9 @@ _OUTCOME = f"SELECT {_FIELDS} FROM {ENTRIES} WHERE request_id = ? AND kind IN ('
 _APPEND = f"INSERT INTO {ENTRIES} ({_FIELDS}) VALUES ({', '.join('?' * len(COLUMNS))})"
 _OPEN_ACCOUNT = f"INSERT INTO {ACCOUNTS} (sequence, state, mac, dataset, analyst) VALUES (?, ?, ?, ?, ?)"
 _KEEP_ACCOUNT = f"UPDATE {ACCOUNTS} SET sequence = ?, state = ?, mac = ? WHERE dataset = ? AND analyst = ?"
-_MOVE_HEAD = f"UPDATE {HEAD} SET sequence = ?, mac = ?, seal = ? WHERE one = 1 AND sequence = ?"
+_MOVE_HEAD = (
+    f"UPDATE {HEAD} SET sequence = ?, mac = ?, seal = ? WHERE one = 1 AND sequence = ? RETURNING sequence"
+)
 _ANSWER = f"SELECT body FROM {ANSWERS} WHERE sequence = ?"
 _STORE_ANSWER = f"INSERT INTO {ANSWERS} (sequence, body) VALUES (?, ?)"
 
@@ -44,22 +46,55 @@ class Memory:
         return known
 
 
-class Reader:
-    """Rows of one transaction, each checked against its mark before it is believed."""
+Question = tuple[str, tuple[str, ...]]
+"""A statement and its parameters, asked before it is known whether the answer will be needed."""
 
-    def __init__(self, store: Store, link: Link, chain: Chain, memory: Memory) -> None:
+
+def about_charge(request_id: str) -> Question:
+    """What `Reader.charge_of` will ask."""
+    return _CHARGE, (request_id,)
+
+
+def about_outcome(request_id: str) -> Question:
+    """What `Reader.outcome_of` will ask."""
+    return _OUTCOME, (request_id,)
+
+
+def about_holding(dataset: str, analyst: str = "") -> Question:
+    """What `Reader.holding` will ask."""
+    return _ACCOUNT, (dataset, analyst)
+
+
+class Reader:
+    """Rows of one transaction, each checked against its mark before it is believed.
+
+    The head row is read first (and held, by a writer), so that every other row is seen as the last writer left it.
+    `asking` is sent along with it: one journey to a server instead of several.
+    """
+
+    locking = False
+
+    def __init__(
+        self, store: Store, link: Link, chain: Chain, memory: Memory, asking: Iterable[Question] = ()
+    ) -> None:
         self._run = link.run
         self._sql = store.sql
         self._chain = chain
         self._memory = memory
+        head = self._run(_HEAD + (store.lock_head if self.locking else ""))
+        self._asked = {question: self._run(self._sql(question[0]), question[1]) for question in asking}
+        self.last = self._checked_head(head.fetchone())
 
-    def head(self, *, locking: str = "") -> tuple[int, str]:
+    def _checked_head(self, row: tuple[Any, ...] | None) -> tuple[int, str]:
         """The last entry's sequence and mark."""
-        row = self._run(_HEAD + locking).fetchone()
         if row is None:
             raise LedgerTampered("the head row is missing")
         ledger, sequence, mac, seal = row
-        if ledger != self._chain.ledger or not _same(seal, self._chain.head(sequence, mac)):
+        try:
+            genuine = ledger == self._chain.ledger and _same(seal, self._chain.head(sequence, mac))
+        except (TypeError, ValueError):
+            genuine = False
+        if not genuine:
             raise LedgerTampered("the head row does not carry the mark it was written with")
         memory = self._memory
         if sequence < memory.sequence or (sequence == memory.sequence and mac != memory.mac):
@@ -72,7 +107,7 @@ class Reader:
 
     def holding(self, dataset: str, analyst: str = "") -> Holding | None:
         """The account of a dataset, or of an analyst in it."""
-        row = self._run(self._sql(_ACCOUNT), (dataset, analyst)).fetchone()
+        row = self._row(about_holding(dataset, analyst))
         if row is None:
             if (dataset, analyst) in self._memory.accounts:
                 raise LedgerTampered(f"the account of {dataset!r} is gone")
@@ -89,11 +124,11 @@ class Reader:
 
     def charge_of(self, request_id: str) -> Entry | None:
         """The charge that was made under a request id."""
-        return self._entry(_CHARGE, request_id)
+        return self._entry(about_charge(request_id))
 
     def outcome_of(self, request_id: str) -> Entry | None:
         """How the charge of a request id ended: released or forfeited."""
-        return self._entry(_OUTCOME, request_id)
+        return self._entry(about_outcome(request_id))
 
     def answer_of(self, outcome: Entry) -> str:
         """The stored answer of a released request."""
@@ -104,19 +139,34 @@ class Reader:
         """The first column of what a statement without parameters selects."""
         return [row[0] for row in self._run(statement)]
 
-    def _entry(self, statement: str, request_id: str) -> Entry | None:
-        row = self._run(self._sql(statement), (request_id,)).fetchone()
-        return None if row is None else entry_of(self._chain, tuple(row))
+    def _entry(self, question: Question) -> Entry | None:
+        row = self._row(question)
+        return None if row is None else entry_of(self._chain, row)
+
+    def _row(self, question: Question) -> tuple[Any, ...] | None:
+        cursor = self._asked.pop(question, None) or self._run(self._sql(question[0]), question[1])
+        row: tuple[Any, ...] | None = cursor.fetchone()
+        return row
 
 
 class Transaction(Reader):
     """A reader that may append one entry."""
 
-    def __init__(self, store: Store, link: Link, chain: Chain, memory: Memory, actor: str, role: str) -> None:
-        super().__init__(store, link, chain, memory)
+    locking = True
+
+    def __init__(
+        self,
+        store: Store,
+        link: Link,
+        chain: Chain,
+        memory: Memory,
+        asking: Iterable[Question],
+        actor: str,
+        role: str,
+    ) -> None:
+        super().__init__(store, link, chain, memory, asking)
         self.actor = actor
         self.role = role
-        self._last = self.head(locking=store.lock_head)
         self.appended: Entry | None = None
         self._changed: dict[tuple[str, str], tuple[tuple[Any, ...], Holding]] = {}
 
@@ -134,7 +184,7 @@ class Transaction(Reader):
     ) -> Entry:
         """Append an entry that leaves the accounts in `keep` (by analyst, "" for the dataset itself) as given."""
         assert self.appended is None, "one transaction appends one entry"
-        sequence, previous = self._last[0] + 1, self._last[1]
+        sequence, previous = self.last[0] + 1, self.last[1]
         states = {who: (holding, *holding.written()) for who, holding in (keep or {}).items()}
         if states:
             body = {**body, "after": {who: totals for who, (_, _, totals) in states.items()}}
@@ -144,15 +194,19 @@ class Transaction(Reader):
         )  # fmt: skip
         mac = self._chain.entry(previous, fields)
         self._run(self._sql(_APPEND), (*fields, previous, mac))
+        changes = []
         for who, (holding, state, _) in states.items():
             row = (sequence, state, self._chain.account(dataset, who, sequence, state))
             statement = _OPEN_ACCOUNT if new else _KEEP_ACCOUNT
-            self._changed_one(self._run(self._sql(statement), (*row, dataset, who)))
+            changes.append(self._run(self._sql(statement), (*row, dataset, who)))
             self._changed[dataset, who] = (row, holding)
         if answer is not None:
             self._run(self._sql(_STORE_ANSWER), (sequence, answer))
         seal = self._chain.head(sequence, mac)
-        self._changed_one(self._run(self._sql(_MOVE_HEAD), (sequence, mac, seal, sequence - 1)))
+        moved = self._run(self._sql(_MOVE_HEAD), (sequence, mac, seal, sequence - 1)).fetchall()
+        # The rows of the last statement are here, so the counts of those before it are known as well.
+        if len(moved) != 1 or any(change.rowcount != 1 for change in changes):
+            raise LedgerTampered("a row that was just read is gone")
         self.appended = Entry(*fields[:-1], body, previous, mac)
         return self.appended
 
@@ -164,11 +218,6 @@ class Transaction(Reader):
             self._memory.holdings.update(self._changed)
             self._memory.accounts.update({whose: row[0] for whose, (row, _) in self._changed.items()})
         return entry
-
-    @staticmethod
-    def _changed_one(result: Any) -> None:
-        if result.rowcount != 1:
-            raise LedgerTampered("a row that was just read is gone")
 
 
 def entry_of(chain: Chain, row: tuple[Any, ...]) -> Entry:

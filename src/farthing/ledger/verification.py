@@ -72,7 +72,7 @@ def _check(
     replay: Replay,
     progress: Progress | None,
 ) -> None:
-    last, mac = Reader(store, link, chain, known.memory or Memory(0, GENESIS)).head()
+    last, mac = Reader(store, link, chain, known.memory or Memory(0, GENESIS)).last
     damage = store.integrity(link.run)
     if damage:
         raise LedgerTampered(damage)
