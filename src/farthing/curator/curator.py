@@ -19,7 +19,7 @@ from farthing.curator.units import refuse_other_unit, unit_of
 from farthing.data import Dataset
 from farthing.data.aggregates.shape import Aggregate
 from farthing.errors import AnswerForfeited, InvalidValue, LedgerUnavailable
-from farthing.privacy.events import Event, checked_real
+from farthing.privacy.events import checked_real
 
 if TYPE_CHECKING:
     from farthing.ledger import Charge, Ledger, Receipt
@@ -82,9 +82,16 @@ class Curator:
         self.ledger = ledger
         self.analyst = analyst
 
-    def register(self, dataset: Dataset, ledger_name: str, epsilon: float, delta: float = 0.0) -> None:
+    def register(
+        self,
+        dataset: Dataset,
+        ledger_name: str,
+        epsilon: float,
+        delta: float = 0.0,
+        sampling_rate: float | None = None,
+    ) -> None:
         """Open a budget for the rows of `dataset`; whom it protects is written down with it."""
-        self.ledger.register(ledger_name, epsilon, delta, unit=unit_of(dataset))
+        self.ledger.register(ledger_name, epsilon, delta, unit=unit_of(dataset, sampling_rate))
 
     def release(
         self,
@@ -97,19 +104,22 @@ class Curator:
         delta: float | None = None,
         timeout: float | None = None,
         progress: Progress | None = None,
-        event: Event | None = None,
+        sampling_rate: float | None = None,
         finish: Finish | None = None,
     ) -> Answered:
         """Charge for the measurements of a plan, then run them on the rows in one pass.
 
-        `event` is what is charged where sampling makes the measurements cheaper than they are by themselves. `finish`
-        turns the noisy numbers into JSON-ready data that is recorded with them and comes back as `finished`.
+        `sampling_rate` says that the table is a secret sample of a population, and charges what the measurements cost
+        that population, at `delta`; it holds for one release of the table and no more. `finish` turns the noisy numbers
+        into JSON-ready data that is recorded with them and comes back as `finished`.
 
         The same `request_id` returns the recorded answers. `timeout` is how many seconds the run may take; whether it
         is met depends on rows, so choose it generously.
         """
-        asking = _Asking(ledger_name, _checked_request(request_id), world, delta, _checked_timeout(timeout))
-        return self._ask(Planned(measurements, event, finish), dataset, asking, progress)
+        request, limit = _checked_request(request_id), _checked_timeout(timeout)
+        asking = _Asking(ledger_name, request, world, delta, limit, sampling_rate)
+        sampled = None if sampling_rate is None else (sampling_rate, delta or 0.0)
+        return self._ask(Planned(measurements, sampled, finish), dataset, asking, progress)
 
     def answer(
         self,
@@ -136,7 +146,9 @@ class Curator:
         self, question: Question, dataset: Dataset, asking: _Asking, progress: Progress | None
     ) -> Answered:
         question.check(dataset)
-        refuse_other_unit(dataset, self.ledger.budget(asking.name).unit, asking.name)
+        registered = self.ledger.budget(asking.name).unit
+        refuse_other_unit(dataset, registered, asking.name, asking.sampling_rate)
+        self._refuse_second_sample(asking, None)
         digest = digest_of(question, dataset)
         with _turn_of(self.ledger, asking.request_id):
             charge = self.ledger.charge(
@@ -150,6 +162,7 @@ class Curator:
             )
             if charge.repeated:  # by whoever charged first, who may have drawn, and may have been seen
                 return self._recorded(asking)
+            self._refuse_second_sample(asking, charge)  # again, because another process may have been quicker
             return self._run(question, dataset, charge, asking.timeout, progress)
 
     def _run(
@@ -170,6 +183,30 @@ class Curator:
             raise AnswerForfeited(charge.request_id, outcome.reason) from outcome.error
         receipt = self._record(charge, outcome.text)
         return _answered(outcome.text, receipt, charge.request_id, repeated=False)
+
+    def _refuse_second_sample(self, asking: _Asking, charge: Charge | None) -> None:
+        """A secret sample is amplified once, as a whole: of its charges only the first may be run.
+
+        A charge knows how many came before it, so of any two at most one is ever run. One that was forfeited counts:
+        what it drew may have been seen.
+        """
+        if asking.sampling_rate is None:
+            return
+        stored = self.ledger.stored(asking.request_id)
+        if charge is None:  # the same request again is no second one
+            first = stored is not None or self.ledger.budget(asking.name).count == 0
+        else:
+            first = stored is not None and stored.receipt.charges == 1
+        if first:
+            return
+        if charge is not None:
+            self._forfeit(charge, "another release of the same secret sample was charged first")
+        raise InvalidValue(
+            "sampling_rate",
+            asking.sampling_rate,
+            f"holds for one release of {asking.name!r}, and that was made",
+            "put all statistics into one plan; a second one can only be planned for the table by itself",
+        )
 
     def _record(self, charge: Charge, text: str) -> Receipt:
         """Record what was drawn, again if the database is away for a moment: it is the same answer each time."""
@@ -230,6 +267,7 @@ class _Asking:
     world: str
     delta: float | None
     timeout: float | None
+    sampling_rate: float | None = None
 
 
 class _Turn:

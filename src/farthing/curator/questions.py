@@ -16,6 +16,7 @@ from farthing.data.aggregates.shape import Aggregate
 from farthing.errors import InvalidValue
 from farthing.privacy import Event, Sampled
 from farthing.release.measurements import Measurements
+from farthing.release.sampling import amplified
 
 Progress = Callable[[float], None]
 Finish = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -59,18 +60,19 @@ class OneNumber(Protocol):
 class Planned:
     """The measurements of a plan.
 
-    `priced` is an event that covers them where they cost less than by themselves (a table that is a secret sample);
+    `sampled` is the rate at which the table was sampled, in secret, and the delta at which the whole is charged then;
     `finishing` makes of the noisy numbers what people are told.
     """
 
     measurements: Measurements
-    priced: Event | None = None
+    sampled: tuple[float, float] | None = None
     finishing: Finish | None = None
 
-    @property
+    @cached_property
     def event(self) -> Event:
-        """All of them as one fixed plan."""
-        return self.measurements.event if self.priced is None else self.priced
+        """All of them as one fixed plan; for a secret sample, what that costs the population."""
+        whole = self.measurements.event
+        return whole if self.sampled is None else amplified(whole, *self.sampled)
 
     @property
     def digest(self) -> str:

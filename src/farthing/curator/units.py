@@ -4,31 +4,47 @@ from __future__ import annotations
 
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
+from farthing.release.sampling import checked_rate
 
 
-def unit_of(dataset: Dataset) -> str:
+def unit_of(dataset: Dataset, sampling_rate: float | None = None) -> str:
     """The unit of a dataset as a ledger keeps it: who is protected, and which tables are neighbours.
+
+    `sampling_rate` says that the table is a secret sample, so that the budget is that of the population.
 
     >>> import pyarrow
     >>> from farthing.data import dataset
     >>> visits = pyarrow.table({"person": [1, 1], "cost": [10, 20]})
-    >>> unit_of(dataset(visits, unit="person", max_rows=2, schema={"cost": (0, 99)}))
-    'person, add-remove'
+    >>> unit_of(dataset(visits, unit="person", max_rows=2, schema={"cost": (0, 99)}), sampling_rate=0.01)
+    'person, add-remove, secret sample of 0.01'
     >>> unit_of(dataset(visits, schema={"cost": (0, 99)}, neighbours="replace").group_privacy(3))
     'row, replace, groups of 3'
     """
-    stability = dataset.stability()
+    group = dataset.stability().group
     alone = _alone(dataset)
-    return alone if stability.group == 1 else f"{alone}, groups of {stability.group}"
+    if sampling_rate is not None:
+        rate = checked_rate(sampling_rate)
+        if group > 1 or dataset.neighbours != "add-remove" or dataset.probability < 1:
+            raise InvalidValue(
+                "sampling_rate",
+                sampling_rate,
+                "needs single units that are added or removed, and a table that is not sampled again",
+                'say neighbours="add-remove", or leave the rate out',
+            )
+        return f"{alone}, secret sample of {rate!r}"
+    return alone if group == 1 else f"{alone}, groups of {group}"
 
 
-def refuse_other_unit(dataset: Dataset, registered: str, ledger_name: str) -> None:
+def refuse_other_unit(
+    dataset: Dataset, registered: str, ledger_name: str, sampling_rate: float | None = None
+) -> None:
     """Refuse rows whose unit is not the registered one; protecting groups of it is more, and welcome."""
-    if not registered or registered in (unit_of(dataset), _alone(dataset)):
+    unit = unit_of(dataset, sampling_rate)
+    if unit == registered or (sampling_rate is None and registered in ("", _alone(dataset))):
         return
     raise InvalidValue(
         "unit",
-        unit_of(dataset),
+        unit,
         f"must be {registered!r}, for which the budget of {ledger_name!r} was set",
         "make the dataset with that unit and those neighbours, or register another name",
     )

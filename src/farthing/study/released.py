@@ -113,7 +113,7 @@ def released(plan: Plan, request_id: str, progress: Callable[[float], None] | No
         plan.measurements,
         ledger_name=plan.study.name,
         request_id=request_id,
-        event=plan.allocation.event,
+        sampling_rate=plan.study.sampling_rate,
         delta=plan.delta,
         finish=finish,
         progress=progress,

@@ -26,7 +26,8 @@ class Study:
     dataset, and from then on it is the ledger's word that counts. `name` is what the ledger calls the dataset, its
     file name unless told; everything under one name shares one budget. `analyst` spends from a grant of that name.
     `sampling_rate` states that the table is itself a secret random sample: every unit of a population came into it
-    independently with this probability, and nobody knows who did. A release then costs less; see the docs.
+    independently with this probability, and nobody knows who did. A release then costs less, and there can be one only:
+    what is computed from one sample is amplified as a whole.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> people = ft.dataset(
@@ -137,7 +138,9 @@ class Study:
 
     def _register(self) -> None:
         if self.name not in self.ledger.datasets():
-            self.ledger.register(self.name, self.epsilon, self.delta, unit=unit_of(self.dataset))
+            self.ledger.register(
+                self.name, self.epsilon, self.delta, unit=unit_of(self.dataset, self.sampling_rate)
+            )
             return
         total = self.ledger.budget(self.name).total
         if (total.epsilon, total.delta) != (self.epsilon, self.delta):
