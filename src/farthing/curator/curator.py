@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.curator.questions import Finish, OneNumber, Planned, Question, Single, digest_of
@@ -161,9 +161,9 @@ class Curator:
                 digest=digest,
             )
             if charge.repeated:  # by whoever charged first, who may have drawn, and may have been seen
-                return self._recorded(asking)
+                return _finished(question, self._recorded(asking))
             self._refuse_second_sample(asking, charge)  # again, because another process may have been quicker
-            return self._run(question, dataset, charge, asking.timeout, progress)
+            return _finished(question, self._run(question, dataset, charge, asking.timeout, progress))
 
     def _run(
         self,
@@ -253,7 +253,19 @@ def stored_answer(ledger: Ledger, request_id: str) -> Answered:
 
 def _drawn(question: Question, dataset: Dataset, tell: Progress) -> str:
     answers = question.run(dataset, tell)
-    return text_of(answers, question.finish(answers))
+    try:
+        return text_of(answers, question.finish(answers))
+    except (
+        Exception
+    ):  # what was paid for is not lost: the numbers are recorded, and finished when they are delivered
+        return text_of(answers)
+
+
+def _finished(question: Question, answered: Answered) -> Answered:
+    """With what is made of the numbers, if that was not recorded; they are public now, and so is a failure."""
+    return (
+        answered if answered.finished else replace(answered, finished=question.finish(answered.answers) or {})
+    )
 
 
 def _answered(text: str, receipt: Receipt, request_id: str, *, repeated: bool) -> Answered:

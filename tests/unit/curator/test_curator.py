@@ -392,6 +392,26 @@ def test_a_request_given_up_elsewhere_is_not_answered(ledger: Ledger, rows: Rows
     assert ledger.stored("r-1").answer is None  # type: ignore[union-attr]
 
 
+def test_what_is_made_of_the_numbers_is_recorded_with_them(ledger: Ledger) -> None:
+    first = released(ledger, finish=lambda found: {"people": float(found["people"][0]) / 2})
+    again = released(ledger, finish=lambda found: {"people": -1})
+    assert first.finished == again.finished == {"people": first.answers["people"][0] / 2}
+
+
+def test_numbers_that_were_paid_for_survive_a_fault_in_what_is_made_of_them(
+    ledger: Ledger, rows: Rows
+) -> None:
+    def broken(found: Any) -> Any:
+        raise ZeroDivisionError
+
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            released(ledger, finish=broken)
+    assert state_of(ledger) == "released"
+    again = released(ledger, finish=lambda found: {"n": int(found["people"][0])})
+    assert again.repeated and rows.reads == 1 and again.finished == {"n": again.answers["people"][0]}
+
+
 # Many callers
 
 
