@@ -61,11 +61,16 @@ def wide_sum(parts: Parts) -> WideSum | None:
         # what the other terms leave of it there is the ripple. Repeats common to all terms are in the kernel.
         width = 0.45 / math.sqrt(count * variance_of(kind, scale))
         rest, multiple = parts[:i] + parts[i + 1 :], 0 if step is None else round(size / step)
+        # Next to a term of steps so fine that all repeats lie within half its period, they only shrink.
+        shrinking = any(2 * _REPEATS * other[2] < size or other[0] == "normal" for other in rest)
         for k in range(1, _REPEATS + 1):
             if width < _NEGLIGIBLE * k or ripple > _LARGEST_RIPPLE:
                 break
             if not multiple or k % multiple:
-                ripple += width / k * _size_at(rest, 2 * math.pi * k / size)
+                seen = width / k * _size_at(rest, 2 * math.pi * k / size)
+                ripple += seen
+                if shrinking and seen * _REPEATS < _NEGLIGIBLE:
+                    break
     if not ripple <= _LARGEST_RIPPLE:
         return None
     return WideSum(parts, math.sqrt(variance_of_parts(parts)), step or 0.0, ripple)
@@ -77,7 +82,8 @@ def _size_at(parts: Parts, frequency: float) -> float:
     for kind, scale, size, count in parts:
         u = size * frequency
         if kind == "laplace":
-            total /= (1 + 2 * variance_of(kind, scale) * math.sin(u / 2) ** 2) ** count
+            # By way of logarithms: the power itself overflows for sums of very many noises.
+            total *= math.exp(-count * math.log1p(2 * variance_of(kind, scale) * math.sin(u / 2) ** 2))
         else:
             if kind == "gaussian":
                 u -= 2 * math.pi * round(u / (2 * math.pi))
