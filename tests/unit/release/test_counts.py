@@ -302,3 +302,24 @@ def test_a_design_reads_no_row() -> None:
 def test_unknown_outputs_are_named() -> None:
     with pytest.raises(InvalidValue, match="did you mean count by sex"):
         design_of([st.count(by="sex")], PEOPLE).output("count by sexe")
+
+
+def test_a_total_of_very_many_cells_has_an_error() -> None:
+    wide = dataset(TABLE, schema={"age": [*range(300)], "sex": [f"s{number}" for number in range(300)]})
+    design = design_of([st.count(), st.contingency(["age", "sex"])], wide, {"rows": 1e6})
+    noises = _laplace(design, 0.5)
+    law = design.output("count").predicted(noises)
+    assert [slot.cells for slot in design.slots] == [301 * 301]
+    assert law.error(0.95) == pytest.approx(1.96 * law.standard_error, rel=1e-3)
+
+
+def test_planning_a_cdf_again_with_other_noise_is_the_same_law_in_another_scale() -> None:
+    (output,) = design_of([st.cdf("age", 5)], PEOPLE, {"rows": 1e4}).outputs
+    (slot,) = output.slots
+    laws = [output.predicted({slot.name: Noise("laplace", epsilon)}) for epsilon in (0.01, 0.02)]
+    ratio = laws[0].standard_error / laws[1].standard_error
+    assert laws[0].error(0.95) / laws[1].error(0.95) == pytest.approx(ratio)
+    assert laws[0].errors(0.9) == pytest.approx(laws[1].errors(0.9) * ratio)
+    assert laws[0].standard_errors ** 2 == pytest.approx(
+        output.coefficients[slot.name] * slot.variance(Noise("laplace", 0.01))
+    )

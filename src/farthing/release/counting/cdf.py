@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorLaw, Term
+from farthing.inference import Answer, ErrorLaw, StatedLaw, Term
 from farthing.inference.terms import variance_of
 from farthing.release.counting.questions import Question, labels_of
 from farthing.release.noise import Noise
@@ -18,6 +18,32 @@ from farthing.release.outputs import Output
 from farthing.release.slots import Integers, Slot
 
 Floats = NDArray[np.float64]
+
+
+class RememberedLaw(ErrorLaw):
+    """A law that finds the error at a confidence once."""
+
+    @cached_property
+    def _found(self) -> dict[float, float]:
+        return {}
+
+    def error(self, confidence: float = 0.95) -> float:
+        """The least e that holds the asked share of errors, all cells taken together."""
+        if confidence not in self._found:
+            self._found[confidence] = super().error(confidence)
+        return self._found[confidence]
+
+
+class ScaledLaw(StatedLaw):
+    """A law times a factor."""
+
+    def __init__(self, law: RememberedLaw, factor: float) -> None:
+        super().__init__(law.standard_errors * factor, lambda level: law.errors(level) * factor)
+        self._law, self._factor = law, factor
+
+    def error(self, confidence: float = 0.95) -> float:
+        """The least e that holds the asked share of errors, all cells taken together."""
+        return self._law.error(confidence) * self._factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +95,21 @@ class CdfOutput(Output):
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The law of the linear part of the error at the expected shares."""
         shares, rows = self._expected_shares
-        return self._law(noises, shares, rows)
+        if self.statistic.for_population:
+            return self._law(noises, shares, rows)
+        # A plan is made anew many times with other noise: the same law each time, in another scale.
+        (slot,) = self.slots
+        kind, scale = _smooth(noises[slot.name])
+        if kind not in self._at_unit_scale:
+            below, above = self._below_and_above
+            terms = [Term(kind, scale, (1 - shares) / rows, below), Term(kind, scale, shares / rows, above)]
+            self._at_unit_scale[kind] = RememberedLaw(terms, len(shares))
+        factor = float(np.sqrt(slot.variance(noises[slot.name]) / variance_of(kind, scale)))
+        return ScaledLaw(self._at_unit_scale[kind], factor)
+
+    @cached_property
+    def _at_unit_scale(self) -> dict[str, RememberedLaw]:
+        return {}
 
     def _law(self, noises: Mapping[str, Noise], shares: Floats, rows: Floats) -> ErrorLaw:
         (slot,) = self.slots

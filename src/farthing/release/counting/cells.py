@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from farthing.data.aggregates.edges import checked_edges, equal_edges
+from farthing.data.aggregates.edges import MOST_EDGES, checked_edges, equal_edges
 from farthing.data.aggregates.shape import MOST_CELLS
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals
 from farthing.errors import InvalidValue
@@ -103,8 +103,8 @@ def cut_of(column: str, domain: Domain, bins: int | tuple[Any, ...] | None) -> C
     if isinstance(domain, Categories | Flags):
         raise InvalidValue("bins", bins, f"must be left out for {column!r}, which has categories of its own")
     if isinstance(bins, int):
-        if bins > MOST_CELLS:
-            raise InvalidValue("bins", bins, f"must be at most {MOST_CELLS:,}", "use fewer, wider bins")
+        if bins >= MOST_EDGES:
+            raise InvalidValue("bins", bins, f"must be at most {MOST_EDGES - 1:,}", "use fewer, wider bins")
         size = size_of(domain)
         if size is not None and bins > max(1, size - 1):
             raise InvalidValue(

@@ -79,7 +79,9 @@ def _blocks(cells: NDArray[np.int64], kept: Sequence[Places]) -> list[NDArray[np
     """Cells that lie in the same counts of all statistics that are kept."""
     if not kept:
         return [np.arange(len(cells))]
-    _, block = np.unique(np.array(kept), axis=1, return_inverse=True)
-    order = np.argsort(block.reshape(-1), kind="stable")
-    starts = np.flatnonzero(np.diff(block.reshape(-1)[order])) + 1
+    block = np.zeros(len(cells), dtype=np.int64)
+    for places in kept:  # renumbered every time, so that the numbers stay small
+        _, block = np.unique(block * (int(places.max(initial=0)) + 2) + places + 1, return_inverse=True)
+    order = np.argsort(block, kind="stable")
+    starts = np.flatnonzero(np.diff(block[order])) + 1
     return np.split(order, starts)

@@ -8,6 +8,7 @@ two groups are better merged exactly when c^(1/3), or c^(1/2), of the merged one
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,35 +26,32 @@ Floats = NDArray[np.float64]
 _MOST_PAIRS = 2_000  # comparisons of groups after all questions are placed
 
 
-def reference_of(facts: Facts, question: Question) -> Floats:
-    """What relative error is relative to: the mean expected count of the cells; for shares one half.
-
-    One number for all cells of a statistic: a rare cell does not draw the whole budget to itself.
-    """
-    if question.statistic.kind == "cdf":
-        return np.full(question.cells, 0.5)
-    mean = float(expected_counts(facts, question).mean())
-    return np.full(question.cells, max(1.0, mean))
-
-
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A question with the loss of each of its cells per unit of variance in it."""
+    """A question with its own cells, the rows expected in them, and what an error in it is worth.
+
+    `reference` is what relative error is relative to: the mean expected count of the cells, for shares one half. It is
+    one number for all cells of a statistic, so that a rare cell does not draw the whole budget to itself. `loss` is
+    the squared relative error per unit of variance in one cell.
+    """
 
     question: Question
+    refinement: Refinement
+    expected: Floats
     reference: Floats
     loss: float
 
     @classmethod
     def of(cls, facts: Facts, question: Question) -> Asked:
         """The question, weighed by what is expected."""
-        reference = reference_of(facts, question)
-        scale = float(reference[0])
+        refinement = own_refinement(question)
+        expected = expected_counts(facts, question, refinement)
         if question.statistic.kind == "cdf":
             # Shares are sums over half of the cells or so, divided by all rows.
-            rows = max(1.0, float(expected_counts(facts, question).sum()))
-            scale = 2.0 * scale * rows / np.sqrt(max(1, question.shape[-1]))
-        return cls(question, reference, 1.0 / scale**2)
+            scale = max(1.0, float(expected.sum())) / math.sqrt(max(1, question.shape[-1]))
+            return cls(question, refinement, expected, np.full(question.cells, 0.5), 1.0 / scale**2)
+        scale = max(1.0, float(expected.mean()))
+        return cls(question, refinement, expected, np.full(question.cells, scale), 1.0 / scale**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +83,12 @@ class Group:
         return float(np.cbrt(self.cost[0])) if pure else float(np.sqrt(self.cost[1]))
 
 
-def groups_of(facts: Facts, questions: Sequence[Question]) -> tuple[Group, ...]:
+def groups_of(facts: Facts, questions: Sequence[Asked]) -> tuple[Group, ...]:
     """The questions in groups, each question placed where it helps most, then groups merged while that helps."""
     replaces = facts.dataset.neighbours == "replace"
     groups: list[Group] = []
-    for question in questions:
-        asked = Asked.of(facts, question)
-        alone = Group((asked,), own_refinement(question), replaces)
+    for asked in questions:
+        alone = Group((asked,), asked.refinement, replaces)
         gain, place, merged = 0.0, -1, alone
         for number, group in enumerate(groups):
             found = _merged(group, alone, facts.pure)

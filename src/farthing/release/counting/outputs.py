@@ -15,10 +15,9 @@ from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorLaw, Term
 from farthing.release.counting.cdf import CdfOutput
 from farthing.release.counting.consistency import settled_cells
-from farthing.release.counting.grouping import Group, groups_of, reference_of
-from farthing.release.counting.questions import Question, question_of
-from farthing.release.counting.refinement import own_refinement
-from farthing.release.counting.shares import assumptions_of, expected_counts
+from farthing.release.counting.grouping import Asked, Group, groups_of
+from farthing.release.counting.questions import question_of
+from farthing.release.counting.shares import assumptions_of
 from farthing.release.facts import Facts
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
@@ -113,10 +112,12 @@ def outputs_of(
     statistics: Sequence[Statistic], facts: Facts
 ) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[str, ...]]:
     """Slots and outputs of counts, histograms, cdfs and contingency tables; nothing is derived for them."""
-    questions = [question_of(statistic, facts.schema) for statistic in statistics]
-    exact = {question: found for question in questions if (found := _public(facts, question)) is not None}
-    groups = groups_of(facts, [question for question in questions if question not in exact])
-    outputs: dict[str, Output] = {output.name: output for output in exact.values()}
+    asked = [Asked.of(facts, question_of(statistic, facts.schema)) for statistic in statistics]
+    exact = [found for each in asked if (found := _public(facts, each)) is not None]
+    known = {output.name for output in exact}
+    measured = [each for each in asked if each.question.statistic.name not in known]
+    groups = groups_of(facts, measured)
+    outputs: dict[str, Output] = {output.name: output for output in exact}
     slots = []
     for number, group in enumerate(groups, start=1):
         slot = _slot(facts, group, number)
@@ -124,9 +125,8 @@ def outputs_of(
         outputs.update((output.name, output) for output in _outputs(facts, group, slot))
     columns = dict.fromkeys(
         name
-        for question in questions
-        if question not in exact
-        for name in (*(axis.column for axis in question.axes), *question.plain_atoms)
+        for each in measured
+        for name in (*(axis.column for axis in each.question.axes), *each.question.plain_atoms)
     )
     assumed = assumptions_of(facts, tuple(columns)) if groups else ()
     return tuple(slots), tuple(outputs[statistic.name] for statistic in statistics), {}, assumed
@@ -145,29 +145,28 @@ def _outputs(facts: Facts, group: Group, slot: Slot) -> Iterator[Output]:
         if asked.question.statistic.kind != "cdf"
     )
     for asked, members in zip(group.asked, group.refinement.members, strict=True):
-        question, reference = asked.question, asked.reference
-        expected = expected_counts(facts, question)
-        if question.statistic.kind == "cdf":
-            yield CdfOutput.of(question, reference, slot, members, expected)
+        statistic = asked.question.statistic
+        if statistic.kind == "cdf":
+            yield CdfOutput.of(asked.question, asked.reference, slot, members, asked.expected)
             continue
         yield CountOutput(
-            question.statistic, question.labels, (slot,), reference,
-            members=members, together=together,
-            sampling=expected if question.statistic.for_population else None,
+            statistic, asked.question.labels, (slot,), asked.reference,
+            members=members, together=together, sampling=asked.expected if statistic.for_population else None,
         )  # fmt: skip
 
 
-def _public(facts: Facts, question: Question) -> Output | None:
+def _public(facts: Facts, asked: Asked) -> Output | None:
     """The output of a question whose answer is public, or None."""
+    question = asked.question
     values: Floats | None = None
     everybody = not question.axes and question.formula is None
     if everybody and facts.sensitivity(Count()).l1 == 0:
         assert facts.dataset.rows is not None
         values = np.array([float(facts.dataset.rows)])
-    elif own_refinement(question).cells == 0:  # a condition that no row can meet
+    elif asked.refinement.cells == 0:  # a condition that no row can meet
         if question.statistic.kind == "cdf":
             raise InvalidValue("where", question.statistic.where, "must be true for some row")
         values = np.zeros(question.cells)
     if values is None:
         return None
-    return ExactOutput(question.statistic, question.labels, (), reference_of(facts, question), values=values)
+    return ExactOutput(question.statistic, question.labels, (), asked.reference, values=values)

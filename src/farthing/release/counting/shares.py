@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,6 @@ from farthing.errors import InvalidValue
 from farthing.release.counting.pieces import PieceAxis
 from farthing.release.counting.questions import Question, question_of
 from farthing.release.counting.refinement import Refinement, own_refinement
-from farthing.release.expectations import ColumnModel
 from farthing.release.facts import ASSUMED_ROWS, Facts
 from farthing.release.statistic import Statistic
 
@@ -31,12 +29,12 @@ def expected_rows(facts: Facts, where: Any = None, by: Sequence[str] = ()) -> Fl
     return expected_counts(facts, question)
 
 
-def expected_counts(facts: Facts, question: Question) -> Floats:
-    """The expected number of rows in every cell of a question."""
+def expected_counts(facts: Facts, question: Question, cells: Refinement | None = None) -> Floats:
+    """The expected number of rows in every cell of a question; `cells` is its own refinement, if that is at hand."""
     given = facts.expected.get(question.statistic.name)
     if given is not None and question.statistic.kind != "cdf":
         return checked_expectation(question.statistic.name, given, question.cells)
-    found = own_refinement(question)
+    found = cells or own_refinement(question)
     share = 0.5 if found.by_itself else 1.0  # of a condition about which nothing better is known
     amounts = facts.rows * share * refined_shares(facts, found)
     return _added_up(found.members[0], amounts, question.cells)
@@ -71,19 +69,14 @@ def piece_shares(facts: Facts, axis: PieceAxis) -> Floats:
     if axis.form == "condition":
         return np.array([0.5, 0.5, 0.0])
     domain = facts.schema[axis.source]
-    if axis.form == "values":
-        raw = _value_shares(facts, axis.source, domain, axis.raw)
-    else:
-        below = [_share_below(facts, axis.source, domain, value, after) for value, after in axis.raw]
-        raw = np.diff(np.array([0.0, *below, 1.0]))
-    return _added_up(np.asarray(axis.codes), raw, axis.size)
-
-
-def _value_shares(facts: Facts, name: str, domain: Domain, values: Sequence[Any]) -> Floats:
     if isinstance(domain, Categories | Flags):
-        return category_shares(facts, name, values)
-    below = [_share_below(facts, name, domain, value, 0) for value in values]
-    return np.diff(np.array([*below, 1.0]))
+        raw = category_shares(facts, axis.source, axis.raw)
+    elif axis.form == "values":
+        raw = np.diff(_shares_below(facts, axis.source, domain, axis.raw), append=1.0)
+    else:
+        below = _shares_below(facts, axis.source, domain, [value for value, _ in axis.raw])
+        raw = np.diff(below, prepend=0.0, append=1.0)
+    return _added_up(np.asarray(axis.codes), raw, axis.size)
 
 
 def category_shares(facts: Facts, name: str, values: Sequence[Any]) -> Floats:
@@ -109,16 +102,18 @@ def category_shares(facts: Facts, name: str, values: Sequence[Any]) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def _share_below(facts: Facts, name: str, domain: Domain, value: Any, after: int) -> float:
+def _shares_below(facts: Facts, name: str, domain: Domain, values: Sequence[Any]) -> Floats:
+    """The expected share of rows below each of rising values."""
     if isinstance(domain, Dates):
-        span: datetime.timedelta = domain.upper - domain.lower
-        return float((value - domain.lower).days / (span.days + 1))
-    model: ColumnModel = facts.column(name)
+        days = (domain.upper - domain.lower).days + 1
+        return np.array([(value - domain.lower).days / days for value in values], dtype=np.float64)
+    model = facts.column(name)
+    points = np.asarray(values, dtype=np.float64)
     if not isinstance(domain, Integers):
-        return float(model.share_below(value))
+        return model.share_below(points)
     if model.assumed:  # whole numbers, all alike
-        return float((value - domain.lower) / (domain.upper - domain.lower + 1))
-    return float(model.share_below(value - 0.5))
+        return (points - domain.lower) / (domain.upper - domain.lower + 1)
+    return np.where(points > domain.lower, model.share_below(points - 0.5), 0.0)
 
 
 def assumptions_of(facts: Facts, columns: Sequence[str]) -> tuple[str, ...]:
