@@ -33,13 +33,18 @@ class LatticeSum:
 
 def common_step(parts: Parts, divisors: int = 12) -> float | None:
     """The g of which every coefficient is a whole multiple, if there is a plain one."""
-    if any(kind == "normal" for kind, *_ in parts):
+    if parts[-1][0] == "normal":  # it stands last
         return None
-    least = min(size for _, _, size, _ in parts)
+    sizes = {size for _, _, size, _ in parts}
+    least = min(sizes)
+    ratios = [size / least for size in sizes if size > least]
     for divisor in range(1, divisors + 1):
-        step = least / divisor
-        if all(abs(size / step - round(size / step)) <= 1e-9 * (size / step) for _, _, size, _ in parts):
-            return step
+        for ratio in ratios:
+            multiple = ratio * divisor
+            if abs(multiple - round(multiple)) > 1e-9 * multiple:
+                break
+        else:
+            return least / divisor
     return None
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from farthing.errors import InvalidValue
 from farthing.inference.lattice_sums import lattice_sum
+from farthing.inference.mixed_sums import MixedSum, mixed_errors, mixed_sum, mixed_tails
 from farthing.inference.series_sums import SeriesSum, series_sum
 from farthing.inference.terms import Floats, Kind, Parts, Term, chernoff_radius, parts_of, variance_of_parts
 from farthing.inference.wide_sums import SMALLEST_TAIL, WideSum, errors_of, tails_of, wide_sum
@@ -117,7 +118,7 @@ def law_of(parts: Parts) -> SumLaw:
             # (Sheppard's correction); what comes next in the Euler-Maclaurin series is of the fourth order.
             deviation = wide.deviation * math.sqrt(1 - 1 / (12 * steps**2))
             return Normal(deviation, wide.step, wide.ripple + 4e-3 / steps**4)
-    return lattice_sum(parts) or series_sum(parts)
+    return lattice_sum(parts) or mixed_sum(parts) or series_sum(parts)
 
 
 def error_of_sum(terms: Iterable[Term], confidence: float = 0.95) -> float:
@@ -143,41 +144,50 @@ def tail_of_sum(terms: Iterable[Term], x: float) -> float:
 def error_of_parts(parts: Parts, confidence: float) -> float:
     """The error of one normalised sum."""
     law: SumLaw | None = law_of(parts)
-    if 1 - confidence < SMALLEST_TAIL and isinstance(law, WideSum | SeriesSum):
+    if 1 - confidence < SMALLEST_TAIL and isinstance(law, WideSum | MixedSum | SeriesSum):
         law = lattice_sum(parts)  # where there is one, its tails are right to 1e-12
     found = law.error(confidence) if law else math.inf
     return found if found < math.inf else chernoff_radius(parts, 1 - confidence)
 
 
 def errors_of_many(sums: Sequence[Parts], confidence: float) -> Floats:
-    """The error of every sum at once; wide sums share one pass over arrays."""
+    """The error of every sum at once; sums that need arrays share one pass over them."""
     errors = np.zeros(len(sums))
-    wide: list[tuple[int, WideSum]] = []
+    wide: dict[int, WideSum] = {}
+    mixed: dict[int, MixedSum] = {}
     far = 1 - confidence < SMALLEST_TAIL
     for place, parts in enumerate(sums):
         law = law_of(parts)
         if isinstance(law, WideSum) and not far:
-            wide.append((place, law))
+            wide[place] = law
+        elif isinstance(law, MixedSum) and not far:
+            mixed[place] = law
         else:
             errors[place] = error_of_parts(parts, confidence)
     if wide:
-        errors[[place for place, _ in wide]] = errors_of([law for _, law in wide], confidence)
+        errors[list(wide)] = errors_of(list(wide.values()), confidence)
+    if mixed:
+        errors[list(mixed)] = mixed_errors(list(mixed.values()), confidence)
     return errors
 
 
 def tails_of_many(sums: Sequence[Parts], x: float) -> Floats:
     """P[|X_j| > x] for every sum, or a little more."""
     tails = np.zeros(len(sums))
-    wide: list[tuple[int, WideSum]] = []
+    wide: dict[int, WideSum] = {}
+    mixed: dict[int, MixedSum] = {}
     for place, parts in enumerate(sums):
         law = law_of(parts)
         if isinstance(law, WideSum):
-            wide.append((place, law))
+            wide[place] = law
+        elif isinstance(law, MixedSum):
+            mixed[place] = law
         else:
             tails[place] = law.tail(x)
     if wide:
-        places = [place for place, _ in wide]
-        tails[places] = tails_of([law for _, law in wide], np.full(len(wide), x))
+        tails[list(wide)] = tails_of(list(wide.values()), np.full(len(wide), x))
+    if mixed:
+        tails[list(mixed)] = mixed_tails(list(mixed.values()), np.full(len(mixed), x))
     return tails
 
 

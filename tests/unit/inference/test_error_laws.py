@@ -52,8 +52,8 @@ def test_a_thousand_kinds_of_cells_are_summed_up_by_a_few() -> None:
     rng = np.random.default_rng(3)
     law = ErrorLaw(
         [
-            Term("laplace", 50.0, coefficient=rng.uniform(0.5, 2, 1000)),
-            Term("gaussian", 80.0, coefficient=rng.uniform(0, 1, 1000)),
+            Term("laplace", 5000.0, coefficient=rng.uniform(0.5, 2, 1000)),
+            Term("gaussian", 8000.0, coefficient=rng.uniform(0, 1, 1000)),
         ]
     )
     few = ErrorLaw([Term(t.kind, t.scale, np.asarray(t.coefficient)[:60]) for t in law.terms])

@@ -1,0 +1,177 @@
+"""Sums of coarse and fine noise: the coarse part atom by atom, the fine part by a closed form.
+
+A mean is the case in mind: its count has noise of a few whole numbers, its sum noise of thousands of small steps. With
+A the coarse part and W the fine one, P[A + W > x] is the sum over the atoms a of P[A = a] P[W > x - a].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from farthing.inference.terms import Floats, Part, Parts, variance_of_parts
+
+_FINE_SCALE = 100.0  # steps; one step of outward rounding is then below a hundredth of the scale
+_MOST_ATOMS = 4096
+_LEFT_OUT = 1e-7  # mass of a coarse term beyond its atoms
+_PRECISION = 1e-4  # of a standard deviation, outward
+_NEARLY_EQUAL = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class FineNoise:
+    """One or two Laplace terms, or a normal law: scales in the units of the answer, and the steps they are in."""
+
+    first: float
+    second: float
+    normal: float
+    steps: float
+
+
+@dataclass(frozen=True, eq=False)
+class MixedSum:
+    """Atoms of the coarse part with their masses, and the fine part."""
+
+    atoms: Floats
+    masses: Floats
+    fine: FineNoise
+    slack: float
+    deviation: float
+
+    def tail(self, x: float) -> float:
+        """P[|X| > x] or a little more."""
+        return float(mixed_tails([self], np.array([x]))[0]) if x >= 0 else 1.0
+
+    def error(self, confidence: float) -> float:
+        """An e with P[|X| <= e] >= confidence."""
+        return float(mixed_errors([self], confidence)[0])
+
+
+def mixed_sum(parts: Parts) -> MixedSum | None:
+    """The sum split into coarse and fine noise, or None where it does not split."""
+    fine = [part for part in parts if part[0] == "normal" or part[1] >= _FINE_SCALE]
+    noise = _fine_noise(fine)
+    coarse = [part for part in parts if part not in fine]
+    if noise is None or not coarse:
+        return None
+    atoms, masses, slack = np.zeros(1), np.ones(1), 0.0
+    for kind, scale, size, count in coarse:
+        one = _truncated(kind, scale)
+        for _ in range(count):
+            slack += _LEFT_OUT
+            if len(atoms) * len(one) > _MOST_ATOMS:
+                return None
+            n = np.arange(len(one)) - len(one) // 2
+            atoms = np.add.outer(atoms, size * n).reshape(-1)
+            masses = np.multiply.outer(masses, one).reshape(-1)
+    return MixedSum(atoms, masses, noise, slack, math.sqrt(variance_of_parts(parts)))
+
+
+def _truncated(kind: str, scale: float) -> Floats:
+    """P[n] for n = -reach .. reach; what is beyond is charged as slack by the caller."""
+    far = -math.log(_LEFT_OUT / 4)
+    reach = math.ceil(scale * far if kind == "laplace" else scale * math.sqrt(2 * far)) + 1
+    n = np.abs(np.arange(-reach, reach + 1.0))
+    weights = np.exp(-n / scale if kind == "laplace" else -(n**2) / (2 * scale**2))
+    return np.asarray(weights / weights.sum())
+
+
+def _fine_noise(parts: Sequence[Part]) -> FineNoise | None:
+    laplace = [(size * scale, count) for kind, scale, size, count in parts if kind == "laplace"]
+    others = [part for part in parts if part[0] != "laplace"]
+    steps = sum(size * count for kind, _, size, count in parts if kind != "normal")
+    if laplace and others:
+        return None
+    if others:
+        variance = sum(count * (size * scale) ** 2 for _, scale, size, count in others)
+        return FineNoise(0.0, 0.0, math.sqrt(variance), steps)
+    scales = sorted(scale for scale, count in laplace for _ in range(min(count, 3)))
+    if not 1 <= len(scales) <= 2:
+        return None
+    if len(scales) == 1:
+        return FineNoise(scales[0], 0.0, 0.0, steps)
+    low, high = scales
+    return FineNoise(high, high if low > (1 - _NEARLY_EQUAL) * high else low, 0.0, steps)
+
+
+def _fine_tails(fine: Sequence[FineNoise], z: Floats) -> Floats:
+    """P[W > z], row by row; W is the continuous law, one step's worth outward.
+
+    A discrete Laplace noise is a continuous one less an independent part within one step (the difference of two
+    geometric noises, each the whole part of an exponential one), so moving z in by the steps never gives too little.
+    """
+    rows = np.arange(len(fine))
+    first, second, normal, steps = (
+        np.array([getattr(one, name) for one in fine])[:, None]
+        for name in ("first", "second", "normal", "steps")
+    )
+    z = z - steps
+    y = np.abs(z)
+    upper = np.empty_like(z)
+    is_normal = normal[:, 0] > 0
+    if is_normal.any():
+        from scipy.special import erfc
+
+        at = rows[is_normal]
+        upper[at] = erfc(y[at] / (math.sqrt(2) * normal[at])) / 2
+    at = rows[~is_normal & (second[:, 0] == 0)]
+    upper[at] = np.exp(-y[at] / first[at]) / 2
+    at = rows[(second[:, 0] > 0) & (second[:, 0] == first[:, 0])]
+    upper[at] = (1 + y[at] / (2 * first[at])) * np.exp(-y[at] / first[at]) / 2
+    at = rows[(second[:, 0] > 0) & (second[:, 0] < first[:, 0])]
+    s, t = first[at], second[at]
+    upper[at] = (s * s * np.exp(-y[at] / s) - t * t * np.exp(-y[at] / t)) / (2 * (s * s - t * t))
+    return np.where(z >= 0, upper, 1 - upper)
+
+
+def mixed_tails(sums: Sequence[MixedSum], x: Floats) -> Floats:
+    """P[|X_j| > x_j] for every sum, or a little more."""
+    return _Table(sums).tails(x)
+
+
+class _Table:
+    """Several sums with their atoms padded to one length."""
+
+    def __init__(self, sums: Sequence[MixedSum]) -> None:
+        longest = max(len(one.atoms) for one in sums)
+        self.atoms, self.masses = np.zeros((len(sums), longest)), np.zeros((len(sums), longest))
+        for j, one in enumerate(sums):
+            self.atoms[j, : len(one.atoms)], self.masses[j, : len(one.masses)] = one.atoms, one.masses
+        self.fine = [one.fine for one in sums]
+        self.slack = np.array([one.slack for one in sums])
+
+    def tails(self, x: Floats) -> Floats:
+        one_side = np.einsum("ja,ja->j", self.masses, _fine_tails(self.fine, x[:, None] - self.atoms))
+        return np.asarray(np.minimum(2 * one_side + self.slack, 1.0))
+
+
+def mixed_errors(sums: Sequence[MixedSum], confidence: float) -> Floats:
+    """For every sum an e with P[|X| <= e] >= confidence, by a bracketing secant on the logarithm of the tail."""
+    table, target = _Table(sums), 1 - confidence
+    deviation = np.array([one.deviation for one in sums])
+    guess = max(NormalDist().inv_cdf(1 - target / 2), -math.log(target) / math.sqrt(2), 0.05) * deviation
+    low, high = np.zeros_like(guess), 1.25 * guess
+    at_low, at_high = np.ones_like(guess), table.tails(high)
+    while np.any(at_high > target):
+        wrong = at_high > target
+        low, at_low = np.where(wrong, high, low), np.where(wrong, at_high, at_low)
+        high = np.where(wrong, 1.5 * high, high)
+        at_high = table.tails(high)
+        if np.any(high > 1e3 * guess):
+            return np.full(len(sums), math.inf)
+    for round_ in range(60):
+        if np.all(high - low <= _PRECISION * deviation):
+            break
+        share = np.log(at_low / target) / np.maximum(np.log(at_low / np.maximum(at_high, 1e-300)), 1e-12)
+        # Secants pile up on one side of a curve, so every third step halves instead; steps aim a little outward.
+        share = np.full_like(share, 0.5) if round_ % 3 == 2 else np.clip(share * 1.005, 0.01, 0.99)
+        middle = low + share * (high - low)
+        at = table.tails(middle)
+        holds = at <= target
+        low, at_low = np.where(holds, low, middle), np.where(holds, at_low, at)
+        high, at_high = np.where(holds, middle, high), np.where(holds, at, at_high)
+    return high
