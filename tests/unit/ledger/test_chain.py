@@ -1,0 +1,59 @@
+"""Marks: what is signed, and that nothing else carries the same mark."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farthing.ledger.chain import GENESIS, Chain, canonical
+
+KEY = bytes(range(32))
+PARTS = st.lists(st.one_of(st.text(max_size=4), st.integers(-5, 5)), max_size=4).map(tuple)
+
+
+def test_a_mark_is_an_hmac_over_framed_parts() -> None:
+    message = b"s4:heads1:li7;s2:ab"
+    assert Chain(KEY, "l").head(7, "ab") == hmac.new(KEY, message, hashlib.sha256).hexdigest()
+
+
+@given(PARTS, PARTS)
+def test_different_parts_have_different_marks(one: tuple[object, ...], other: tuple[object, ...]) -> None:
+    chain = Chain(KEY, "l")
+    assert (chain.entry(GENESIS, one) == chain.entry(GENESIS, other)) == (one == other)
+
+
+def test_a_number_and_its_digits_have_different_marks() -> None:
+    chain = Chain(KEY, "l")
+    assert chain.entry(GENESIS, (1,)) != chain.entry(GENESIS, ("1",))
+
+
+@pytest.mark.parametrize("part", [1.0, True, None, b"x", ("a",)])
+def test_only_text_and_whole_numbers_are_signed(part: object) -> None:
+    with pytest.raises(TypeError):
+        Chain(KEY, "l").entry(GENESIS, (part,))
+
+
+def test_kinds_ledgers_and_keys_are_apart() -> None:
+    chain = Chain(KEY, "l")
+    marks = {
+        chain.head(1, "a"),
+        chain.witness(1, "a"),
+        Chain(KEY, "m").head(1, "a"),
+        Chain(bytes(32), "l").head(1, "a"),
+        chain.entry("a", (1,)),
+        chain.answer("1", "a"),
+    }
+    assert len(marks) == 6
+
+
+def test_the_key_is_in_no_repr() -> None:
+    assert KEY.hex() not in repr(Chain(KEY, "l")) and str(KEY) not in repr(Chain(KEY, "l"))
+
+
+def test_nan_has_no_canonical_spelling() -> None:
+    with pytest.raises(ValueError):
+        canonical({"epsilon": float("nan")})

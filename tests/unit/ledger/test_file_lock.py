@@ -1,0 +1,96 @@
+"""The lock between processes: exclusive, in time, and given back by the dead."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from farthing.errors import LedgerUnavailable
+from farthing.ledger.file_lock import FileLock
+
+
+def test_one_holds_it_and_the_other_gets_it_when_released(tmp_path: Path) -> None:
+    one, other = FileLock(tmp_path / "l", 30.0), FileLock(tmp_path / "l", 30.0)
+    one.acquire()
+    got = threading.Event()
+    waiter = threading.Thread(target=lambda: (other.acquire(), got.set()))
+    waiter.start()
+    assert not got.wait(0.05)
+    one.release()
+    assert got.wait(30)
+    waiter.join()
+    other.release()
+    one.acquire()
+    one.close()
+    other.acquire()
+    other.close()
+
+
+def test_waiting_ends_in_time_and_leaves_no_lock_behind(tmp_path: Path) -> None:
+    holder, late = FileLock(tmp_path / "l", 30.0), FileLock(tmp_path / "l", 0.05)
+    holder.acquire()
+    for _ in range(3):
+        with pytest.raises(LedgerUnavailable, match=r"another process has held the ledger for 0\.05 s"):
+            late.acquire()
+    holder.release()
+    # The waiters left behind get the lock, close it, and are gone.
+    third = FileLock(tmp_path / "l", 30.0)
+    third.acquire()
+    third.release()
+    late.acquire()
+    late.release()
+
+
+def test_a_killed_holder_gives_it_back(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        FileLock(tmp_path / "l", 30.0).acquire()
+        os.write(write, b"x")
+        time.sleep(60)
+        os._exit(1)
+    assert os.read(read, 1) == b"x"
+    lock = FileLock(tmp_path / "l", 0.05)
+    with pytest.raises(LedgerUnavailable):
+        lock.acquire()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    patient = FileLock(tmp_path / "l", 30.0)
+    patient.acquire()
+    patient.release()
+    os.close(read)
+    os.close(write)
+
+
+def test_a_child_does_not_keep_what_its_dead_parent_held(tmp_path: Path) -> None:
+    """A process that holds the lock forks a child and is killed: the child must not hold the lock for it."""
+    read, write = os.pipe()
+    parent = os.fork()
+    if parent == 0:  # pragma: no cover
+        lock = FileLock(tmp_path / "l", 30.0)
+        lock.acquire()
+        if os.fork() == 0:
+            os.write(write, f"{os.getpid()}\n".encode())
+            time.sleep(60)
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    grandchild = int(os.read(read, 20))
+    os.waitpid(parent, 0)
+    try:
+        lock = FileLock(tmp_path / "l", 5.0)
+        lock.acquire()
+        lock.release()
+    finally:
+        os.kill(grandchild, signal.SIGKILL)
+        os.close(read)
+        os.close(write)
+
+
+def test_a_place_without_a_directory_is_a_clean_refusal(tmp_path: Path) -> None:
+    with pytest.raises(LedgerUnavailable, match="cannot be opened"):
+        FileLock(tmp_path / "nowhere" / "l", 1.0).acquire()

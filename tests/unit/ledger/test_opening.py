@@ -1,0 +1,126 @@
+"""Opening and making ledgers: addresses, several makers at once, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import multiprocessing
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable
+from farthing.ledger import open_ledger
+from farthing.ledger.opening import store_of
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        ":memory:",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "mysql://u@h/d",
+        "duckdb:///x",
+        "http://[",
+        "a\0b",
+        5,
+        None,
+    ],
+)
+def test_only_files_and_postgres_are_ledgers(url: str) -> None:
+    with pytest.raises(InvalidValue):
+        open_ledger(url)
+
+
+def test_a_password_is_in_no_message_and_no_repr() -> None:
+    with pytest.raises(InvalidValue) as error:
+        open_ledger("mysql://user:hunter2@host/d")
+    assert "hunter2" not in str(error.value)
+    assert "hunter2" not in store_of("postgresql://user:hunter2@host/d", 1.0).name
+    with pytest.raises(LedgerUnavailable) as unreachable:
+        open_ledger("postgresql://user:hunter2@127.0.0.1:1/d", timeout=1)
+    assert "hunter2" not in str(unreachable.value) and unreachable.value.__cause__ is None
+
+
+def test_a_path_may_be_text_a_path_or_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    identity = open_ledger("stu dy?%20#.db").id
+    (tmp_path / "elsewhere").mkdir()
+    for url in (tmp_path / "stu dy?%20#.db", "./stu dy?%20#.db", "sqlite:///stu dy%3F%2520#.db"):
+        with open_ledger(url, create=False) as ledger:
+            assert ledger.id == identity
+    (tmp_path / "link.db").symlink_to(tmp_path / "stu dy?%20#.db")
+    with open_ledger("link.db", create=False) as ledger:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        ledger.register("people", 1.0)
+    assert not os.listdir(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"role": "king"}, {"actor": ""}, {"actor": 5}, {"timeout": 0}, {"timeout": "1"}]
+)
+def test_what_is_no_actor_role_or_timeout_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidValue):
+        open_ledger(tmp_path / "a.db", **wrong)  # type: ignore[arg-type]
+    assert not os.listdir(tmp_path)
+
+
+def test_refusing_to_make_a_ledger_makes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(LedgerUnavailable):
+        open_ledger(tmp_path / "a.db", create=False)
+    with pytest.raises(LedgerUnavailable, match="directory"):
+        open_ledger(tmp_path / "nowhere" / "a.db")
+    assert not os.listdir(tmp_path)
+
+
+def _opened(path: str, gate: object) -> str:
+    gate.wait()  # type: ignore[attr-defined]
+    with open_ledger(path) as ledger:
+        return ledger.id
+
+
+def test_many_who_make_a_ledger_at_once_make_one(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    for attempt in range(3):
+        with context.Manager() as manager, context.Pool(6) as pool:
+            gate = manager.Barrier(6)
+            found = pool.starmap(_opened, [(str(tmp_path / f"{attempt}.db"), gate)] * 6)
+        assert len(set(found)) == 1
+        with open_ledger(tmp_path / f"{attempt}.db") as ledger:
+            assert [entry.kind for entry in ledger.entries()] == ["created"]
+
+
+def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "a.db") as other:
+        other.execute("CREATE TABLE people (age INTEGER)")
+    other.close()
+    with pytest.raises(LedgerUnavailable, match="a database of something else"):
+        open_ledger(tmp_path / "a.db")
+    (tmp_path / "b.db").write_text("These are notes and not a database. " * 100, encoding="utf-8")
+    with pytest.raises(LedgerTampered, match="is not a ledger"):
+        open_ledger(tmp_path / "b.db")
+    assert sorted(os.listdir(tmp_path)) == ["a.db", "b.db"]
+
+
+def test_a_file_left_empty_by_a_maker_who_died_becomes_the_ledger(tmp_path: Path) -> None:
+    (tmp_path / "a.db").write_bytes(b"")
+    (tmp_path / "a.db.key").write_text("ab" * 32 + "\n", encoding="ascii")
+    with open_ledger(tmp_path / "a.db") as ledger:
+        assert ledger.verify().ok
+    assert (tmp_path / "a.db.key").read_text(encoding="ascii") == "ab" * 32 + "\n"
+
+
+def test_entries_are_exported_as_json_lines(tmp_path: Path) -> None:
+    with open_ledger(tmp_path / "a.db", actor="ada") as ledger:
+        ledger.register("people", 1.0)
+        file = io.StringIO()
+        assert ledger.export(tmp_path / "out.jsonl") == ledger.export(file) == 2
+        lines = [json.loads(line) for line in file.getvalue().splitlines()]
+        assert [line["kind"] for line in lines] == ["created", "dataset"] and lines[1]["actor"] == "ada"
+        assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == file.getvalue()
+        assert [entry.kind for entry in ledger.entries(since=1)] == ["dataset"]
+        assert list(ledger.entries("nobody")) == []
