@@ -251,6 +251,20 @@ def test_sampling_widens_the_interval() -> None:
     assert np.asarray(answer.error()) == pytest.approx(1.96 * math.sqrt(ROWS / 2), rel=0.05)
 
 
+def test_units_of_several_rows_are_sampled_together() -> None:
+    many = dataset(
+        TABLE.append_column("id", pyarrow.array(range(ROWS))), unit="id", max_rows=3, schema=SCHEMA
+    )
+    for statistic, variance in (
+        (st.count(by="sex", for_population=True), 3 * 5_000),
+        (st.cdf("age", [0, 55], for_population=True), 3 * 0.25 / 1e4),
+    ):
+        (output,) = design_of([statistic], many, {"rows": 1e4}).outputs
+        (slot,) = output.slots
+        law = output.predicted({slot.name: Noise("laplace", 100.0)})
+        assert law.standard_errors[0] ** 2 == pytest.approx(variance, rel=0.01)
+
+
 def test_expected_rows_follow_what_is_known() -> None:
     facts = Facts(
         PEOPLE, {"rows": 1000, "sex": {"F": 3, "M": 1}, "bmi": (30.0, 5.0), "count by region": [1, 2, 3, 4]}

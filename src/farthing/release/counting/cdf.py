@@ -52,10 +52,17 @@ class CdfOutput(Output):
 
     members: NDArray[np.int64] = field(kw_only=True)
     expected: Floats = field(kw_only=True)  # rows in each cell
+    rows_per_unit: int = field(kw_only=True, default=1)
 
     @classmethod
     def of(
-        cls, question: Question, reference: Floats, slot: Slot, members: NDArray[np.int64], expected: Floats
+        cls,
+        question: Question,
+        reference: Floats,
+        slot: Slot,
+        members: NDArray[np.int64],
+        expected: Floats,
+        rows_per_unit: int = 1,
     ) -> CdfOutput:
         """The output of a question about a cdf."""
         axis = question.axes[-1]
@@ -68,7 +75,7 @@ class CdfOutput(Output):
         width = len(axis)
         return cls(
             question.statistic, labels, (slot,), reference, members=members,
-            expected=expected.reshape(-1, width),
+            expected=expected.reshape(-1, width), rows_per_unit=rows_per_unit,
         )  # fmt: skip
 
     @cached_property
@@ -122,7 +129,7 @@ class CdfOutput(Output):
             Term(kind, scale, one * shares / rows, above),
         ]
         if self.statistic.for_population:
-            terms.append(Term("normal", 1.0, np.sqrt(shares * (1 - shares) / rows)))
+            terms.append(Term("normal", 1.0, np.sqrt(self.rows_per_unit * shares * (1 - shares) / rows)))
         return ErrorLaw(terms, len(shares))
 
     def answer(
@@ -151,7 +158,8 @@ class CdfOutput(Output):
             )  # whole numbers may step over the edge
             factor = (law.errors(level) + half) / spread
             squares = factor**2 * variance
-            population = factor**2 * np.maximum(whole, 0.0) if self.statistic.for_population else 0.0
+            clustered = self.rows_per_unit if self.statistic.for_population else 0
+            population = clustered * factor**2 * np.maximum(whole, 0.0)
             return _shares_between(totals.reshape(-1), whole, squares * below, squares * above, population)
 
         return Answer.within(

@@ -56,7 +56,8 @@ class CountOutput(Output):
 
     members: NDArray[np.int64] = field(kw_only=True)
     together: tuple[NDArray[np.int64], ...] = field(kw_only=True)  # members of all counts from the same slot
-    sampling: Floats | None = field(kw_only=True, default=None)
+    expected: Floats = field(kw_only=True)
+    rows_per_unit: int = field(kw_only=True, default=1)
 
     @cached_property
     def parts(self) -> NDArray[np.int64]:
@@ -70,15 +71,16 @@ class CountOutput(Output):
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The exact law of a sum of independent noises."""
-        return self._law(noises, self.sampling)
+        return self._law(noises, self.expected)
 
-    def _law(self, noises: Mapping[str, Noise], sampling: Floats | None) -> ErrorLaw:
+    def _law(self, noises: Mapping[str, Noise], counts: Floats) -> ErrorLaw:
         (slot,) = self.slots
         noise = noises[slot.name]
         assert noise.kind != "exponential"
         terms = [Term(noise.kind, slot.scale(noise), 1.0, self._counts)]
-        if sampling is not None:
-            terms.append(Term("normal", 1.0, np.sqrt(sampling)))
+        if self.statistic.for_population:
+            # Units that come and go by themselves, each with up to so many rows: at most this variance.
+            terms.append(Term("normal", 1.0, np.sqrt(self.rows_per_unit * np.maximum(counts, 0.0))))
         return ErrorLaw(terms, len(self.reference))
 
     @cached_property
@@ -95,9 +97,8 @@ class CountOutput(Output):
         deviation = float(np.sqrt(slot.variance(noises[slot.name])))
         plain = self._sums(cells)
         values = self._sums(settled_cells(cells, self.together, deviation))
-        sampling = None if self.sampling is None else values
         return Answer.around(
-            self.name, values, self._law(noises, sampling), self.labels,
+            self.name, values, self._law(noises, values), self.labels,
             confidence=confidence, centre=plain, least=0.0,
         )  # fmt: skip
 
@@ -144,14 +145,15 @@ def _outputs(facts: Facts, group: Group, slot: Slot) -> Iterator[Output]:
         for asked, places in zip(group.asked, group.refinement.members, strict=True)
         if asked.question.statistic.kind != "cdf"
     )
+    units = facts.dataset.rows_per_unit
     for asked, members in zip(group.asked, group.refinement.members, strict=True):
         statistic = asked.question.statistic
         if statistic.kind == "cdf":
-            yield CdfOutput.of(asked.question, asked.reference, slot, members, asked.expected)
+            yield CdfOutput.of(asked.question, asked.reference, slot, members, asked.expected, units)
             continue
         yield CountOutput(
             statistic, asked.question.labels, (slot,), asked.reference,
-            members=members, together=together, sampling=asked.expected if statistic.for_population else None,
+            members=members, together=together, expected=asked.expected, rows_per_unit=units,
         )  # fmt: skip
 
 
