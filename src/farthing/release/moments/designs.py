@@ -1,0 +1,114 @@
+"""From sums, means, variances and standard deviations to what is measured for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.errors import InvalidValue
+from farthing.release.counting.shares import assumptions_of
+from farthing.release.facts import Facts
+from farthing.release.moments.outputs import MeanOutput, MomentOutput, SumOutput
+from farthing.release.moments.sharing import Shared, shared_slots
+from farthing.release.moments.spread import DeviationOutput, VarianceOutput
+from farthing.release.moments.steps import fresh_names
+from farthing.release.outputs import Output
+from farthing.release.slots import Slot
+from farthing.release.statistic import Kind, Statistic, text_of
+
+Floats = NDArray[np.float64]
+
+_OUTPUTS: dict[Kind, type[MomentOutput]] = {
+    "sum": SumOutput,
+    "mean": MeanOutput,
+    "variance": VarianceOutput,
+    "std": DeviationOutput,
+}
+
+
+def outputs_of(
+    statistics: Sequence[Statistic], facts: Facts
+) -> tuple[list[Slot], list[Output], dict[str, Any], list[str]]:
+    """Slots, outputs, columns to derive and assumptions of sums, means, variances and standard deviations."""
+    together: dict[tuple[str, str, tuple[str, ...]], list[Statistic]] = {}
+    for statistic in statistics:
+        together.setdefault(_key(statistic), []).append(statistic)
+    slots: list[Slot] = []
+    derived: dict[str, Any] = {}
+    assumptions: dict[str, None] = {}
+    found: dict[tuple[str, str, tuple[str, ...]], Shared] = {}
+    names = fresh_names(facts.schema, "moment")
+    for key, group in together.items():
+        found[key], more = shared_slots(group, facts, names)
+        slots.extend(found[key].slots)
+        derived.update(more)
+        assumptions.update(dict.fromkeys(assumptions_of(facts, [group[0].column])))
+        if found[key].known_rows is not None:
+            assumptions[
+                f"every row has {group[0].column}; a missing one counts as the middle of its bounds"
+            ] = None
+    outputs: list[Output] = [_output(statistic, facts, found[_key(statistic)]) for statistic in statistics]
+    return slots, outputs, derived, list(assumptions)
+
+
+def _key(statistic: Statistic) -> tuple[str, str, tuple[str, ...]]:
+    where = "" if statistic.where is None else text_of(statistic.where)
+    return statistic.column, where, statistic.by
+
+
+def _output(statistic: Statistic, facts: Facts, shared: Shared) -> MomentOutput:
+    cells = len(shared.rows)
+    mean, variance = np.full(cells, shared.mean), np.full(cells, shared.variance)
+    given = _given(statistic, facts, cells)
+    if given is not None and statistic.kind == "mean":
+        mean = np.clip(given, shared.centred.lower, shared.centred.upper)
+    elif given is not None and statistic.kind in ("variance", "std"):
+        variance = np.maximum(given**2 if statistic.kind == "std" else given, 1e-12 * shared.variance)
+    spread = np.sqrt(variance)
+    reference = {
+        "sum": shared.rows * np.maximum(np.abs(mean), spread) if given is None else np.abs(given),
+        "mean": np.maximum(np.abs(mean), spread),
+        "variance": variance,
+        "std": spread,
+    }[statistic.kind]
+    floor = 1e-9 * shared.centred.half_width * math.sqrt(shared.centred.half_width)
+    return _OUTPUTS[statistic.kind](
+        statistic,
+        shared.labels,
+        _slots_of(statistic, shared),
+        np.maximum(reference, max(floor, 1e-300)),
+        shared=shared,
+        mean=mean,
+        variance=variance,
+    )
+
+
+def _slots_of(statistic: Statistic, shared: Shared) -> tuple[Slot, ...]:
+    wanted = [shared.plain, shared.number, shared.first]
+    if statistic.kind in ("variance", "std"):
+        wanted.append(shared.second)
+    return tuple(slot for slot in wanted if slot is not None)
+
+
+def _given(statistic: Statistic, facts: Facts, cells: int) -> Floats | None:
+    """What the steward expects the statistic itself to be."""
+    given = facts.expected.get(statistic.name)
+    if given is None:
+        return None
+    try:
+        values = np.asarray(given, dtype=float).reshape(-1)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if len(values) == 1:
+        values = np.repeat(values, cells)
+    negative = statistic.kind in ("variance", "std") and bool((values < 0).any())
+    if len(values) != cells or not np.isfinite(values).all() or negative:
+        rule = f"must be a number, or a list of {cells:,}, one for each cell"
+        raise InvalidValue(
+            f"expected[{statistic.name!r}]", given, rule + (", none below 0" if negative else "")
+        )
+    return values

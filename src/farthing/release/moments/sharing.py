@@ -1,0 +1,143 @@
+"""The measurements that sums, means, variances and standard deviations of one column share.
+
+Statistics of the same column, condition and groups are all functions of three sums: the number of rows N that have the
+column, S1 of the centred column, S2 of its centred square. Each is measured once, however many statistics look at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.data import Count, Sum
+from farthing.data.aggregates.shape import Aggregate, domain_of
+from farthing.data.schema import Flags
+from farthing.release.counting.questions import group_axes, labels_of
+from farthing.release.counting.shares import category_shares, expected_rows
+from farthing.release.expectations import ColumnModel
+from farthing.release.facts import Facts
+from farthing.release.moments.steps import Centred, Stepped
+from farthing.release.slots import Slot
+from farthing.release.statistic import Statistic, text_of
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The slots of one column, condition and groups; those that nobody needs are None.
+
+    `known_rows` is the number of rows where it is public and `number` is therefore not measured. `rows` are the
+    expected rows of every cell, `mean` and `variance` what is expected of the column.
+    """
+
+    centred: Centred
+    labels: tuple[Any, ...]
+    rows: Floats
+    mean: float
+    variance: float
+    number: Slot | None = None
+    first: Slot | None = None
+    second: Slot | None = None
+    plain: Slot | None = None
+    known_rows: float | None = None
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """All that are measured."""
+        return tuple(slot for slot in (self.number, self.first, self.second, self.plain) if slot)
+
+
+Derived = tuple[tuple[str, Any], ...]
+
+
+def shared_slots(
+    statistics: Sequence[Statistic], facts: Facts, names: Iterator[str]
+) -> tuple[Shared, Derived]:
+    """What the statistics of one column, condition and groups measure together, and the columns to derive for it."""
+    first = statistics[0]
+    column, where, by = first.column, first.where, first.by
+    centred = Centred.of(column, domain_of(column, facts.schema))
+    labels = labels_of(group_axes(by, facts.schema))
+    kinds = {statistic.kind for statistic in statistics}
+    known = _known_rows(facts, where, by)
+    maker = _Maker(facts, names, f"of {column}{_condition(first)}", max(1, len(labels)), [])
+    shared = Shared(
+        centred=centred,
+        labels=labels,
+        rows=np.maximum(np.atleast_1d(expected_rows(facts, where, by)), 1.0),
+        mean=expected_mean(facts, column),
+        variance=expected_variance(facts, column),
+        # A sum by itself is measured as it is: that costs no more than its two parts, and less in most cases.
+        plain=maker.sum("sum", centred.plain, where, by) if kinds == {"sum"} and known is None else None,
+        number=None if kinds == {"sum"} or known is not None else maker.count(column, where, by),
+        first=None
+        if kinds == {"sum"} and known is None
+        else maker.sum("centred sum", centred.first, where, by),
+        second=maker.sum("centred squares", centred.second, where, by)
+        if kinds & {"variance", "std"}
+        else None,
+        known_rows=known,
+    )
+    return shared, tuple(maker.derived)
+
+
+@dataclass
+class _Maker:
+    facts: Facts
+    names: Iterator[str]
+    subject: str
+    cells: int
+    derived: list[tuple[str, Any]]
+
+    def count(self, column: str, where: Any, by: tuple[str, ...]) -> Slot:
+        return self._slot("number", Count(column, by=by, where=where), 1.0, {})
+
+    def sum(self, word: str, stepped: Stepped, where: Any, by: tuple[str, ...]) -> Slot:
+        name = next(self.names)
+        self.derived.append((name, stepped.derived))
+        aggregate = Sum(name, grid=1.0, by=by, where=where)
+        return self._slot(word, aggregate, stepped.step, {name: stepped.derived})
+
+    def _slot(self, word: str, aggregate: Aggregate, step: float, derived: dict[str, Any]) -> Slot:
+        return Slot(
+            name=f"{word} {self.subject}",
+            aggregate=aggregate,
+            sensitivity=self.facts.sensitivity(aggregate, derived),
+            cells=self.cells,
+            step=step,
+            kinds=("laplace",) if self.facts.pure else ("laplace", "gaussian"),
+        )
+
+
+def expected_mean(facts: Facts, column: str) -> float:
+    """What is expected of a column's mean."""
+    if isinstance(facts.schema[column], Flags):
+        return float(category_shares(facts, column, (False, True))[1])
+    return facts.column(column).mean
+
+
+def expected_variance(facts: Facts, column: str) -> float:
+    """What is expected of a column's variance; never nothing, so that errors relative to it stay finite."""
+    if isinstance(facts.schema[column], Flags):
+        share = expected_mean(facts, column)
+        return max(share * (1 - share), 1e-6)
+    model: ColumnModel = facts.column(column)
+    width = model.points[-1] - model.points[0]
+    return max(model.variance, (width * 1e-6) ** 2)
+
+
+def _known_rows(facts: Facts, where: Any, by: tuple[str, ...]) -> float | None:
+    """The number of rows, where replacing rows keeps it and it is public."""
+    if where is not None or by or facts.dataset.rows is None:
+        return None
+    return float(facts.dataset.rows) if facts.sensitivity(Count()).l1 == 0 else None
+
+
+def _condition(statistic: Statistic) -> str:
+    text = f" where {text_of(statistic.where)}" if statistic.where is not None else ""
+    return text + (f" by {' and '.join(statistic.by)}" if statistic.by else "")
