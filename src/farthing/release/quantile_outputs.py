@@ -1,0 +1,253 @@
+"""Medians and other quantiles: one choice from a public grid for every group, and how far off it is expected to be."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.data import CellCounts, Integers
+from farthing.data.aggregates.shape import domain_of
+from farthing.inference import Answer, ErrorLaw, StatedLaw
+from farthing.mechanisms.counted_quantiles import CountedQuantiles
+from farthing.mechanisms.quantiles import NeighboringRelation
+from farthing.privacy import Event
+from farthing.release.counting.questions import group_axes, labels_of
+from farthing.release.counting.shares import assumptions_of, expected_rows
+from farthing.release.expectations import ColumnModel
+from farthing.release.facts import Facts
+from farthing.release.moments.steps import fresh_names
+from farthing.release.noise import Noise
+from farthing.release.outputs import Output
+from farthing.release.quantile_grids import QuantileGrid
+from farthing.release.quantile_laws import QuantileLaw
+from farthing.release.slots import Integers as WholeNumbers
+from farthing.release.slots import Slot
+from farthing.release.statistic import Statistic, text_of
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class QuantileSlot(Slot):
+    """Counts of rows at the points of a grid, from which points are chosen. No noise is added to anything."""
+
+    probabilities: tuple[float, ...] = (0.5,)
+    points: int = 1
+    groups: int = 1
+    max_rows: int = 1
+    neighbours: str = "add-remove"
+
+    def mechanism(self, noise: Noise) -> CountedQuantiles:
+        """The choice among the points, with this epsilon for all the probabilities together."""
+        self._check(noise)
+        return CountedQuantiles(
+            self.probabilities,
+            noise.parameter,
+            self.points,
+            self.groups,
+            self.max_rows,
+            cast(NeighboringRelation, self.neighbours),
+        )
+
+    def event(self, noise: Noise) -> Event:
+        """One choice for each probability, however many groups there are."""
+        return self.mechanism(noise).event
+
+    def scale(self, noise: Noise) -> float:
+        """There is none."""
+        raise AssertionError(f"{self.name!r} is a choice, not a number with noise")
+
+    def measure(self, exact: NDArray[Any], noise: Noise) -> WholeNumbers:
+        """For each group and probability, the number of a point of the grid."""
+        return np.asarray(self.mechanism(noise).release(exact)).reshape(-1)
+
+
+@dataclass(frozen=True)
+class QuantileOutput(Output):
+    """Quantiles of one column in every group, group by group; the error depends on how its values are spread."""
+
+    slot: QuantileSlot
+    grid: QuantileGrid
+    laws: tuple[QuantileLaw, ...]  # one for each probability
+    rows: Floats  # expected, in every group
+    _curves: dict[float, Floats] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def coefficients(self) -> Mapping[str, Floats]:
+        """None: the error is not linear in any noise."""
+        return {}
+
+    def variance_curve(self, epsilon: float) -> Floats:
+        """The expected squared error of every cell at this epsilon."""
+        found = self._curves.get(epsilon)
+        if found is None:
+            pulls = self._pulls(epsilon)[None, :] * self.rows[:, None]
+            found = np.empty_like(pulls)
+            for place, curves in enumerate(self._tables):
+                for rows, curve in curves.items():
+                    own = self.rows == rows
+                    found[own, place] = curve.at(pulls[own, place])
+            if len(self._curves) > 4096:
+                self._curves.clear()
+            found = self._curves[epsilon] = found.reshape(-1)
+        return found
+
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """The law of the chosen point around the true quantile, if values are spread as expected."""
+        epsilon = noises[self.slot.name].parameter
+        return StatedLaw(
+            np.sqrt(self.variance_curve(epsilon)), lambda confidence: self._errors(epsilon, confidence)
+        )
+
+    def answer(
+        self, measured: Mapping[str, WholeNumbers], noises: Mapping[str, Noise], confidence: float = 0.95
+    ) -> Answer:
+        """The chosen points, in rising order; the interval is the one foretold, for nothing else is known."""
+        epsilon = noises[self.slot.name].parameter
+        places = np.asarray(measured[self.slot.name], dtype=np.int64).reshape(-1, len(self.laws))
+        values = np.sort(self.grid.values[places], axis=1).reshape(-1)
+        if self.statistic.rounded:
+            values = np.round(values)
+
+        def interval(level: float) -> tuple[Floats, Floats]:
+            errors = self._errors(epsilon, level)
+            if self.statistic.for_population:
+                normal = -NormalDist().inv_cdf((1 - level) / 2)
+                errors = np.sqrt(errors**2 + normal**2 * self._sampling_variance)
+            return (
+                np.clip(values - errors, self.grid.lower, self.grid.upper),
+                np.clip(values + errors, self.grid.lower, self.grid.upper),
+            )
+
+        errors = np.sqrt(self.variance_curve(epsilon))
+        if self.statistic.for_population:
+            errors = np.sqrt(errors**2 + self._sampling_variance)
+        return Answer.within(self.name, values, errors, interval, self.labels, confidence=confidence)
+
+    @cached_property
+    def _tables(self) -> list[dict[float, Any]]:
+        return [{rows: law.curve(rows) for rows in set(self.rows.tolist())} for law in self.laws]
+
+    def _pulls(self, epsilon: float) -> Floats:
+        """What a row of distance in rank costs in the exponent, for each probability, on smoothly spread rows.
+
+        Rows are not spread smoothly: gaps between them differ, and wide ones are chosen more often. Over independent
+        rows that multiplies the variance by 1 + 13/16 r + O(r^2) for a rate r; the square is fitted.
+        """
+        rates = np.array(self._rates) * epsilon
+        if self.laws[0].whole:
+            return rates
+        return np.asarray(rates / np.sqrt(1 + 13 / 16 * rates + rates**2 / 6))
+
+    @cached_property
+    def _rates(self) -> list[float]:
+        """Rates are in proportion to epsilon; these are for 1."""
+        return [float(choice.rate) for choice in self.slot.mechanism(Noise("exponential", 1.0)).choices]
+
+    def _errors(self, epsilon: float, confidence: float) -> Floats:
+        found = np.empty((len(self.rows), len(self.laws)))
+        for place, (law, rate) in enumerate(zip(self.laws, self._pulls(epsilon), strict=True)):
+            for rows in set(self.rows.tolist()):
+                found[self.rows == rows, place] = law.error(float(rate) * rows, rows, confidence)
+        return found.reshape(-1)
+
+    @cached_property
+    def _sampling_variance(self) -> Floats:
+        """That of a sample quantile around the population's: q (1 - q) / (n density^2)."""
+        each = [law.probability * (1 - law.probability) / law.density**2 for law in self.laws]
+        return np.asarray((np.array(each)[None, :] / self.rows[:, None]).reshape(-1))
+
+
+def outputs_of(
+    statistics: Sequence[Statistic], facts: Facts
+) -> tuple[list[Slot], list[Output], dict[str, Any], list[str]]:
+    """Slots, outputs, columns to derive and assumptions of quantiles."""
+    slots: dict[str, QuantileSlot] = {}
+    outputs: list[Output] = []
+    derived: dict[str, tuple[str, Any]] = {}
+    assumptions: dict[str, None] = {}
+    names = fresh_names(facts.schema, "point")
+    for statistic in statistics:
+        column = statistic.column
+        domain = domain_of(column, facts.schema)
+        groups = labels_of(group_axes(statistic.by, facts.schema))
+        grid = QuantileGrid.of(column, domain, max(1, len(groups)))
+        counted = column
+        if grid.text is not None:
+            counted, _ = derived.setdefault(
+                f"{grid.text} {grid.first} {grid.last}", (next(names), grid.derived)
+            )
+        slot = _slot(statistic, facts, grid, counted, max(1, len(groups)), dict(derived.values()))
+        slot = slots.setdefault(slot.name, slot)  # two names for the same quantile are chosen once
+        outputs.append(_output(statistic, facts, grid, groups, slot))
+        assumptions.update(dict.fromkeys(assumptions_of(facts, [column])))
+    return list(slots.values()), outputs, dict(derived.values()), list(assumptions)
+
+
+def _slot(
+    statistic: Statistic, facts: Facts, grid: QuantileGrid, counted: str, groups: int, derived: dict[str, Any]
+) -> QuantileSlot:
+    aggregate = CellCounts([*statistic.by, counted], where=statistic.where)
+    condition = f" where {text_of(statistic.where)}" if statistic.where is not None else ""
+    condition += f" by {' and '.join(statistic.by)}" if statistic.by else ""
+    places = ", ".join(f"{q!r}" for q in statistic.probabilities)
+    return QuantileSlot(
+        name=f"choice of the {places} quantile of {statistic.column}{condition}",
+        aggregate=aggregate,
+        sensitivity=facts.sensitivity(aggregate, derived or None),
+        cells=groups * len(statistic.probabilities),
+        kinds=("exponential",),
+        probabilities=statistic.probabilities,
+        points=grid.points,
+        groups=groups,
+        max_rows=facts.dataset.stability().rows,
+        neighbours=facts.dataset.neighbours,
+    )
+
+
+def _output(
+    statistic: Statistic, facts: Facts, grid: QuantileGrid, groups: tuple[Any, ...], slot: QuantileSlot
+) -> QuantileOutput:
+    model = facts.column(statistic.column)
+    shares = _shares(grid, model, facts, statistic.column)
+    on_points = isinstance(facts.schema[statistic.column], Integers) and grid.step == 1
+    laws = tuple(
+        QuantileLaw(grid.values, shares, q, float(grid.step), on_points) for q in statistic.probabilities
+    )
+    rows = np.maximum(np.atleast_1d(expected_rows(facts, statistic.where, statistic.by)), 1.0)
+    spread = math.sqrt(max(model.variance, 1e-12 * (grid.upper - grid.lower) ** 2))
+    reference = np.tile([max(abs(law.quantile), spread) for law in laws], len(rows))
+    labels: tuple[Any, ...] = groups
+    if statistic.kind == "quantiles":
+        labels = tuple(
+            _joined(group, q) for group, q in itertools.product(groups or (None,), slot.probabilities)
+        )
+    return QuantileOutput(statistic, labels, (slot,), reference, slot=slot, grid=grid, laws=laws, rows=rows)
+
+
+def _joined(group: Any, probability: float) -> Any:
+    if group is None:
+        return probability
+    return (*group, probability) if isinstance(group, tuple) else (group, probability)
+
+
+def _shares(grid: QuantileGrid, model: ColumnModel, facts: Facts, column: str) -> Floats:
+    """The expected share of rows at each point."""
+    values = grid.values
+    if grid.text is None:  # whole numbers
+        if model.assumed:
+            return np.full(len(values), 1 / len(values))
+        if isinstance(
+            facts.expected.get(column), list | np.ndarray
+        ):  # public values are whole numbers themselves
+            return np.diff(model.share_below(values), prepend=0.0)
+    edges = np.concatenate(([-np.inf], (values[1:] + values[:-1]) / 2, [np.inf]))
+    return np.diff(model.share_below(edges))

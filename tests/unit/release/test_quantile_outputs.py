@@ -1,0 +1,255 @@
+"""Quantiles: their grids, what is foretold of their errors, and whether it comes true."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+
+from farthing.data import Dataset, Integers, Reals, dataset
+from farthing.data.schema import Categories
+from farthing.errors import InvalidValue
+from farthing.mechanisms.quantiles import Quantile
+from farthing.privacy import BoundedRange, Composed
+from farthing.release.facts import Facts
+from farthing.release.measurements import Measurements
+from farthing.release.noise import Noise
+from farthing.release.quantile_grids import MOST_POINTS, QuantileGrid
+from farthing.release.quantile_laws import QuantileLaw
+from farthing.release.quantile_outputs import QuantileOutput, QuantileSlot, outputs_of
+from farthing.release.statistic import Statistic
+from farthing.release.statistics import median, quantile, quantiles
+from sources import TestSource
+
+SCHEMA = {"bmi": (10.0, 60.0), "age": (0, 110), "sex": ["F", "M"], "income": (0, 200_000)}
+
+
+def people(size: int = 4, **options: Any) -> Dataset:
+    table = pyarrow.table(
+        {
+            "bmi": np.linspace(20.0, 30.0, size),
+            "age": np.arange(size) % 90,
+            "sex": ["F", "M"] * (size // 2),
+            "income": np.arange(size) * 7,
+            "person": np.arange(size) // 2,
+        }
+    )
+    return dataset(table, schema=SCHEMA, **options)
+
+
+def output_of(statistic: Statistic, data: Dataset, **expected: Any) -> QuantileOutput:
+    _, (output,), _, _ = outputs_of([statistic], Facts(data, expected))
+    assert isinstance(output, QuantileOutput)
+    return output
+
+
+def test_a_grid_is_made_of_plain_decimals_inside_the_bounds() -> None:
+    for domain, step, points in [
+        (Reals(10.0, 60.0), 0.0025, 20_001),
+        (Reals(-1.3, 1.3), 0.0002, 13_001),
+        (Integers(0, 110), 1.0, 111),
+        (Integers(0, 200_000), 10.0, 20_001),
+        (Integers(5, 2**60), 1e14, 11_529),
+    ]:
+        grid = QuantileGrid.of("x", domain, groups=1)
+        assert (float(grid.step), grid.points) == (step, points)
+        assert domain.lower <= grid.values[0] and grid.values[-1] <= domain.upper
+        assert grid.points <= MOST_POINTS
+
+
+def test_many_groups_leave_fewer_points_and_too_many_are_refused() -> None:
+    assert QuantileGrid.of("x", Reals(0.0, 1.0), groups=100).points == 1001
+    with pytest.raises(InvalidValue, match=r"use fewer or wider groups"):
+        QuantileGrid.of("x", Reals(0.0, 1.0), groups=10_000)
+
+
+@pytest.mark.parametrize("domain", [Categories(("a", "b")), Integers(3, 3)])
+def test_columns_without_an_order_or_a_spread_are_refused(domain: Any) -> None:
+    with pytest.raises(InvalidValue, match=r"^column='x'"):
+        QuantileGrid.of("x", domain, groups=1)
+
+
+def test_rows_stand_at_the_point_next_to_them() -> None:
+    table = pyarrow.table({"x": [0.0, 0.2499, 0.2501, 0.9999, 1.0, 7.0, None, float("nan")]})
+    data = dataset(table, schema={"x": (0.0, 1.0)})
+    (slot,), (output,), derived, _ = outputs_of([median("x")], Facts(data))
+    counts = data.derive(**derived).exact({"n": slot.aggregate})["n"]
+    assert isinstance(output, QuantileOutput)
+    found = np.repeat(output.grid.values, counts).tolist()
+    assert found == [0.0, 0.2499, 0.2501, 0.9999, 1.0, 1.0]
+
+
+def test_whole_numbers_are_counted_as_they_are() -> None:
+    slots, _, derived, _ = outputs_of([median("age")], Facts(people()))
+    assert derived == {}
+    assert slots[0].aggregate.by == ("age",)
+
+
+def test_two_quantiles_of_one_column_share_its_points_and_equal_ones_their_choice() -> None:
+    asked = [median("bmi"), quantile("bmi", 0.9), median("bmi", name="again")]
+    slots, outputs, derived, _ = outputs_of(asked, Facts(people()))
+    assert [len(slots), len(outputs), len(derived)] == [2, 3, 1]
+    assert outputs[0].slots == outputs[2].slots
+
+
+def test_the_price_is_one_choice_for_each_probability_and_none_for_groups() -> None:
+    noise = Noise("exponential", 0.5)
+    data = people()
+    assert output_of(median("bmi", by="sex"), data).slot.event(noise) == BoundedRange(0.5)
+    quartiles = output_of(quantiles("bmi", [0.25, 0.75], by="sex"), data).slot
+    assert quartiles.event(noise) == Composed(((BoundedRange(0.25), 2),))
+    with pytest.raises(InvalidValue, match=r"must be exponential"):
+        quartiles.event(Noise("laplace", 0.5))
+
+
+def test_the_choice_is_the_mechanism_with_the_rows_a_unit_has_and_its_neighbours() -> None:
+    data = people(unit="person", max_rows=2, neighbours="replace").group_privacy(3)
+    slot = output_of(quantile("bmi", 0.9), data).slot
+    assert (slot.max_rows, slot.neighbours) == (6, "replace")
+    (choice,) = slot.mechanism(Noise("exponential", 0.5)).choices
+    alone = Quantile(0.9, 0.5, 10.0, 60.0, 0.0025, max_rows=6, neighbours="replace")
+    assert choice.rate == alone.rate
+
+
+def test_answers_rise_with_the_probability_and_stay_in_the_bounds() -> None:
+    output = output_of(quantiles("bmi", [0.25, 0.5, 0.75], by="sex"), people())
+    noises = {output.slot.name: Noise("exponential", 0.5)}
+    answer = output.answer({output.slot.name: np.array([9000, 8000, 0, 20_000, 1, 2])}, noises)
+    assert answer.labels == tuple((sex, q) for sex in "FM" for q in (0.25, 0.5, 0.75))
+    assert np.asarray(answer.values).tolist() == [10.0, 30.0, 32.5, 10.0025, 10.005, 60.0]
+    assert np.all(np.asarray(answer.lower) >= 10.0) and np.all(np.asarray(answer.upper) <= 60.0)
+
+
+def test_sampling_widens_the_interval_and_not_the_value() -> None:
+    data, noise = people(), Noise("exponential", 0.5)
+    measured, widths = np.array([8000]), []
+    for asked in (median("bmi"), median("bmi", for_population=True)):
+        output = output_of(asked, data, rows=10_000, bmi=(27.0, 5.0))
+        answer = output.answer({output.slot.name: measured}, {output.slot.name: noise})
+        assert answer.values == 30.0
+        widths.append(float(answer.upper) - float(answer.lower))
+    # 1.96 sqrt(1/4 / n) / density, the density of a normal of deviation 5 being 0.0798.
+    alone = 2 * 1.96 * 0.5 / 100 / 0.0798
+    assert widths[1] == pytest.approx(np.hypot(widths[0], alone), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "asked", [median("bmi"), quantile("bmi", 0.9), median("age"), quantile("income", 0.1)]
+)
+def test_the_variance_falls_as_epsilon_grows(asked: Statistic) -> None:
+    output = output_of(asked, people(), rows=10_000)
+    variances = [float(output.variance_curve(epsilon)[0]) for epsilon in np.geomspace(1e-7, 50, 40)]
+    assert all(a >= b > 0 for a, b in pairwise(variances))
+
+
+def test_without_a_pull_all_points_are_alike() -> None:
+    output = output_of(median("bmi"), people(), rows=100)
+    assert float(output.variance_curve(1e-9)[0]) == pytest.approx(50**2 / 12, rel=0.01)
+
+
+def test_the_law_is_that_of_the_mechanism_on_the_expected_counts() -> None:
+    """Against weights written from the definition, point by point."""
+    rows = np.array([3, 0, 5, 1, 1, 0, 7, 3])
+    law = QuantileLaw(np.arange(8.0), rows / rows.sum(), 0.3, 1.0, whole=True)
+    rate, wanted = 0.35, 0.3 * rows.sum()
+    upto = np.cumsum(rows)
+    losses = [max(0, upto[y] - rows[y] - wanted, wanted - upto[y]) for y in range(8)]
+    weights = np.exp(-rate * np.array(losses))
+    weights /= weights.sum()
+    assert law.quantile == 2.0
+    assert law._plain_variance(rate * 20) == pytest.approx(float(weights @ (np.arange(8) - 2.0) ** 2))
+    inside = [float(weights[np.abs(np.arange(8) - 2) <= e].sum()) for e in range(6)]
+    for e in range(5):
+        assert law.error(rate * 20, 1e9, inside[e] - 1e-9) == e
+        assert law.error(rate * 20, 1e9, inside[e] + 1e-9) == e + 1
+
+
+def test_look_ups_are_close_to_the_law_itself() -> None:
+    output = output_of(quantile("bmi", 0.8), people(), rows=10_000, bmi=(27.0, 5.0))
+    law = output.laws[0]
+    for epsilon in (0.0007, 0.003, 0.005, 0.02, 0.3):
+        window, weights = law._plain(float(output._pulls(epsilon)[0]) * 10_000)
+        exact = float(weights @ law._squares[window])
+        assert float(output.variance_curve(epsilon)[0]) == pytest.approx(exact, rel=0.01)
+
+
+def test_a_look_up_takes_well_under_a_millisecond_once_its_table_is_made() -> None:
+    output = output_of(median("bmi", by="sex"), people())
+    output.variance_curve(0.1)
+    start = time.perf_counter()
+    for epsilon in np.geomspace(0.01, 1, 100):
+        output.variance_curve(float(epsilon))
+    print(f"{(time.perf_counter() - start) * 10:.3f} ms a look-up")
+
+
+def test_one_pass_on_an_engine_gives_quantiles_of_groups() -> None:
+    data = people(2_000)
+    slots, outputs, derived, assumptions = outputs_of(
+        [median("bmi", by="sex"), quantiles("age", [0.25, 0.5]), quantile("income", 0.5, where="age >= 45")],
+        Facts(data),
+    )
+    noises = {slot.name: Noise("exponential", 5.0) for slot in slots}
+    measured = Measurements(tuple(derived.items()), tuple(slots), noises).run(data)
+    found = [np.atleast_1d(output.answer(measured, noises).values) for output in outputs]
+    assert np.allclose(found[0], 25.0, atol=0.3)
+    assert np.allclose(found[1], [22, 45], atol=2)
+    assert np.allclose(found[2], 7_000, atol=700)
+    assert len(assumptions) == 4  # the rows, and each of the three columns
+
+
+def errors_of(
+    output: QuantileOutput, epsilon: float, releases: int, draw: Any, rows: int
+) -> tuple[np.ndarray[Any, Any], float, float]:
+    """Errors over tables drawn anew from the expected distribution, and what was foretold of them."""
+    noise = Noise("exponential", epsilon)
+    mechanism = output.slot.mechanism(noise)
+    source, generator = TestSource(5), np.random.default_rng(5)
+    errors, grid = [], output.grid
+    for _ in range(releases):
+        values = draw(generator, rows)
+        points = np.clip(np.rint(values / float(grid.step)), grid.first, grid.last).astype(int) - grid.first
+        counts = np.bincount(points, minlength=grid.points)
+        truth = np.quantile(values, output.laws[0].probability, method="inverted_cdf")
+        errors.append(grid.values[int(mechanism._answer(counts, source)[0, 0])] - truth)
+    law = output.predicted({output.slot.name: noise})
+    return np.array(errors), law.standard_error, law.error(0.95)
+
+
+def normal(generator: np.random.Generator, rows: int) -> np.ndarray[Any, Any]:
+    return np.clip(generator.normal(27.0, 5.0, rows), 10.0, 60.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("probability", "rows", "epsilon"), [(0.5, 20_000, 0.05), (0.9, 5_000, 0.2), (0.25, 300, 0.3)]
+)
+def test_foretold_errors_of_real_numbers_come_true(probability: float, rows: int, epsilon: float) -> None:
+    output = output_of(quantile("bmi", probability), people(), rows=rows, bmi=(27.0, 5.0))
+    errors, deviation, bound = errors_of(output, epsilon, 500, normal, rows)
+    found = np.sqrt(np.mean(errors**2))
+    assert found == pytest.approx(deviation, rel=0.1)
+    assert 0.93 <= np.mean(np.abs(errors) <= bound) <= 0.975
+    for factor in (0.8, 1.25):  # a rate that is off by so much would be noticed
+        law = output.predicted({output.slot.name: Noise("exponential", epsilon * factor)})
+        assert found != pytest.approx(law.standard_error, rel=0.1)
+
+
+@pytest.mark.slow
+def test_foretold_errors_of_whole_numbers_come_true_over_many_tables() -> None:
+    """A year holds more rows than the noise moves: where its border lies is a matter of the sample."""
+    output = output_of(median("age"), people(), rows=20_000)
+    errors, deviation, _ = errors_of(
+        output, 0.05, 1_000, lambda generator, rows: generator.integers(0, 111, rows), 20_000
+    )
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(deviation, rel=0.15)
+
+
+def test_a_slot_has_no_noise_of_its_own() -> None:
+    slot = output_of(median("bmi"), people()).slot
+    assert isinstance(slot, QuantileSlot)
+    with pytest.raises(AssertionError, match="a choice"):
+        slot.variance(Noise("exponential", 1.0))
