@@ -8,13 +8,14 @@ from typing import Any
 
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
+from farthing.release import moments, quantile_outputs, regression_outputs
 from farthing.release.counting import outputs as counting
 from farthing.release.facts import Facts
 from farthing.release.measurements import Measurements
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.slots import Slot
-from farthing.release.statistic import COUNT_FAMILY, Statistic
+from farthing.release.statistic import COUNT_FAMILY, MOMENTS, QUANTILES, Statistic
 from farthing.release.validation import checked_all, nearest
 
 Family = Callable[
@@ -95,7 +96,12 @@ def design_of(
 
 
 def _families() -> tuple[tuple[tuple[str, ...], Family], ...]:
-    return ((COUNT_FAMILY, counting.outputs_of),)
+    return (
+        (COUNT_FAMILY, counting.outputs_of),
+        (MOMENTS, moments.outputs_of),
+        (QUANTILES, quantile_outputs.outputs_of),
+        (("linear_regression",), regression_outputs.outputs_of),
+    )
 
 
 def _checked_expected(
