@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from asking import PEOPLE
 
+from asking import PEOPLE
 from farthing.curator import Curator
 from farthing.data import Count
 from farthing.errors import AnswerForfeited
