@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 from farthing.errors import FarthingError, LedgerTampered
+from farthing.ledger.account import Account
 from farthing.ledger.chain import GENESIS, canonical, fingerprint
 from farthing.ledger.entries import Entry
 from farthing.ledger.holdings import Holding
@@ -32,14 +34,13 @@ class Replay:
             raise LedgerTampered("the ledger does not begin with its creation", sequence=entry.sequence)
         try:
             changed = self._changed(entry)
+        except LedgerTampered:
+            raise
         except (FarthingError, KeyError, TypeError, ValueError, AttributeError):
             raise LedgerTampered(f"entry {entry.sequence} cannot be read", sequence=entry.sequence) from None
         for who, holding in changed.items():
             if not _agrees(holding, entry.body["after"][who], whole=entry.sequence % _EVERY == 0):
-                raise LedgerTampered(
-                    f"the totals after entry {entry.sequence} are not the sum of the entries before it",
-                    sequence=entry.sequence,
-                )
+                _wrong(entry)
             self.accounts[entry.dataset, who] = (entry.sequence, holding)
         self.released += entry.kind == "released"
         self.sequence, self.mac = entry.sequence, entry.mac
@@ -48,8 +49,7 @@ class Replay:
         """The accounts that an entry changes, as they are after it."""
         body = entry.body
         if entry.kind in _POLICY:
-            who = entry.analyst if entry.kind == "grant" else ""
-            return {who: Holding.of_text(canonical(body["state"]))}
+            return self._after_policy(entry)
         if entry.kind == "charge":
             changed = {"": self._of(entry, "").charged(_price(body["price"]), body["reserve"])}
             if entry.analyst:
@@ -63,8 +63,36 @@ class Replay:
             return changed
         return {}
 
+    def _after_policy(self, entry: Entry) -> dict[str, Holding]:
+        """The state that the entry holds in full: as before but for what a curator may change."""
+        who = entry.analyst if entry.kind == "grant" else ""
+        after = Holding.of_text(canonical(entry.body["state"]))
+        _, before = self.accounts.get((entry.dataset, who), (0, None))
+        if before is None:
+            fresh = Holding(_with_budget_of(Account.of(0.0), after), unit=after.unit)
+            opened = entry.kind == "dataset" or (
+                entry.kind == "grant" and (entry.dataset, "") in self.accounts
+            )
+            return {who: fresh} if opened and after == fresh else _wrong(entry)
+        if entry.kind == "reserve":
+            return {who: after} if replace(before, reserves=after.reserves) == after else _wrong(entry)
+        kept = replace(before, account=_with_budget_of(before.account, after))
+        return {who: after} if entry.kind != "dataset" and kept == after else _wrong(entry)
+
     def _of(self, entry: Entry, who: str) -> Holding:
         return self.accounts[entry.dataset, who][1]
+
+
+def _wrong(entry: Entry) -> NoReturn:
+    raise LedgerTampered(
+        f"the totals after entry {entry.sequence} are not the sum of the entries before it",
+        sequence=entry.sequence,
+    )
+
+
+def _with_budget_of(account: Account, other: Holding) -> Account:
+    budget = other.account
+    return replace(account, epsilon_nano=budget.epsilon_nano, delta_units=budget.delta_units)
 
 
 def _agrees(holding: Holding, claimed: dict[str, Any], *, whole: bool) -> bool:

@@ -1,0 +1,191 @@
+"""Transactions: what a failure in the middle leaves behind, and what an error of the database becomes."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farthing.errors import BudgetExceeded, FarthingError, LedgerTampered, LedgerUnavailable
+from farthing.ledger import Ledger, open_ledger
+from farthing.ledger.faults import translated
+from farthing.ledger.postgres_store import PostgresStore
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with open_ledger(tmp_path / "study.db", timeout=0.3) as made:
+        made.register("people", 1.0)
+        yield made
+
+
+class _Stop(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(
+    "statement", ["INSERT INTO farthing_entries", "UPDATE farthing_accounts", "UPDATE farthing_head"]
+)
+@pytest.mark.parametrize("kind", [_Stop, KeyboardInterrupt, RuntimeError])
+def test_a_charge_that_is_broken_off_never_happened(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, statement: str, kind: type[BaseException]
+) -> None:
+    from farthing.ledger import store
+
+    genuine = ledger._store._writer
+    assert genuine is not None
+
+    def run(text: str, *parameters: Any) -> Any:
+        cursor = genuine.run(text, *parameters)
+        if text.startswith(statement):
+            raise kind
+        return cursor
+
+    monkeypatch.setattr(ledger._store, "_writer", store.Link(run, genuine.sqlalchemy))
+    with pytest.raises(kind):
+        ledger.charge("people", 0.5, request_id="r-1")
+    monkeypatch.setattr(ledger._store, "_writer", genuine)
+    assert ledger.stored("r-1") is None and ledger.budget("people").count == 0
+    assert not ledger.charge("people", 0.5, request_id="r-1").repeated
+    assert ledger.verify().ok
+
+
+def test_a_charge_that_is_broken_off_after_its_commit_is_found_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ledger._witness, "note", stop)
+    with pytest.raises(KeyboardInterrupt):
+        ledger.charge("people", 0.5, request_id="r-1")
+    monkeypatch.undo()
+    again = ledger.charge("people", 0.5, request_id="r-1")
+    assert again.repeated and again.state == "reserved" and ledger.budget("people").count == 1
+
+
+def test_a_charge_in_the_middle_of_a_charge_waits_in_vain(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a signal handler might do it: the inner charge must not end the transaction of the outer one."""
+    from farthing.ledger import charging
+
+    genuine, inner = charging.known, []
+
+    def meddling(tx: Any, dataset: str) -> Any:
+        if not inner:
+            inner.append("tried")
+            with pytest.raises(LedgerUnavailable, match="another thread"):
+                ledger.charge("people", 0.5, request_id="inner")
+        return genuine(tx, dataset)
+
+    monkeypatch.setattr(charging, "known", meddling)
+    ledger.charge("people", 0.5, request_id="outer")
+    assert ledger.stored("inner") is None and ledger.stored("outer") is not None
+    assert ledger.verify().ok
+
+
+def test_threads_share_one_ledger_without_overdrawing_it(ledger: Ledger) -> None:
+    ledger._store.timeout = 60.0
+    outcomes: list[str] = []
+
+    def spend(me: int) -> None:
+        for number in range(4):
+            try:
+                ledger.charge("people", 0.1, request_id=f"{me}-{number}")
+                outcomes.append("spent")
+            except BudgetExceeded:
+                outcomes.append("refused")
+
+    threads = [threading.Thread(target=spend, args=(me,)) for me in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["refused"] * 10 + ["spent"] * 10
+    assert ledger.verify().ok
+
+
+def test_a_child_uses_connections_of_its_own(ledger: Ledger) -> None:
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        try:
+            ledger.charge("people", 0.25, request_id="child")
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    ledger.charge("people", 0.25, request_id="parent")
+    assert ledger.budget("people").count == 2 and ledger.verify().ok
+
+
+def test_another_program_that_holds_the_file_makes_it_unavailable(ledger: Ledger, tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "study.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerUnavailable, match="another program holds the file"):
+        ledger.charge("people", 0.1, request_id="r-1")
+    other.execute("ROLLBACK")
+    other.close()
+    assert not ledger.charge("people", 0.1, request_id="r-1").repeated
+
+
+def test_entries_cannot_be_changed_by_accident(ledger: Ledger, tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "study.db", isolation_level=None)
+    ledger.release(ledger.charge("people", 0.1, request_id="r-1"), "x")
+    for statement in (
+        "UPDATE farthing_entries SET actor = 'x'", "DELETE FROM farthing_entries",
+        "UPDATE farthing_answers SET body = 'x'", "DELETE FROM farthing_answers",
+    ):  # fmt: skip
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            other.execute(statement)
+    other.close()
+
+
+class _Driver(Exception):
+    def __init__(self, **codes: str) -> None:
+        super().__init__("a private text")
+        for name, value in codes.items():
+            setattr(self, name, value)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (_Driver(sqlite_errorname="SQLITE_FULL"), LedgerUnavailable, "full"),
+        (_Driver(sqlite_errorname="SQLITE_IOERR_WRITE"), LedgerUnavailable, "disk failed"),
+        (_Driver(sqlite_errorname="SQLITE_READONLY_DBMOVED"), LedgerUnavailable, "read-only"),
+        (_Driver(sqlite_errorname="SQLITE_BUSY_SNAPSHOT"), LedgerUnavailable, "another program"),
+        (_Driver(sqlite_errorname="SQLITE_CORRUPT_VTAB"), LedgerTampered, "damaged"),
+        (_Driver(sqlite_errorname="SQLITE_NOTADB"), LedgerTampered, "not a ledger"),
+        (_Driver(sqlite_errorname="SQLITE_NEWLY_INVENTED"), LedgerUnavailable, "SQLITE_NEWLY_INVENTED"),
+        (_Driver(sqlstate="53100"), LedgerUnavailable, "run out"),
+        (_Driver(sqlstate="57P01"), LedgerUnavailable, "57P01"),
+        (_Driver(sqlstate="25006"), LedgerUnavailable, "read-only"),
+        (_Driver(sqlstate="42P01"), LedgerTampered, "not those of a ledger"),
+        (_Driver(sqlstate="42501"), LedgerUnavailable, "lacks a right"),
+        (_Driver(sqlstate="23505"), LedgerTampered, "the head does not know"),
+        (_Driver(), LedgerUnavailable, "lost or refused"),
+        (sqlite3.OperationalError("Could not decode to UTF-8 column"), LedgerTampered, "cannot be read"),
+        (sqlite3.ProgrammingError("Cannot operate on a closed database."), LedgerUnavailable, "lost"),
+    ],
+)
+def test_errors_of_databases_lose_their_text(error: Exception, kind: type[FarthingError], words: str) -> None:
+    found = translated(error)
+    assert type(found) is kind and words in str(found) and "private" not in str(found)
+
+
+def test_a_commit_that_the_server_undid_is_no_commit() -> None:
+    class _Answer:
+        statusmessage = "ROLLBACK"
+
+    class _Pipeline:
+        def sync(self) -> None:
+            return
+
+    with pytest.raises(LedgerUnavailable, match="undid"):
+        PostgresStore.commit(object.__new__(PostgresStore), lambda _: _Answer(), _Pipeline())
