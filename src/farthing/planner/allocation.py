@@ -23,7 +23,8 @@ from farthing.privacy import ApproxDP, Composed, Event
 from farthing.release.noise import Noise
 
 _FEW = 12  # so few free slots are also tried with noise of one kind only, whatever the first search says
-_COARSE_SIGMA = 1.5  # below, in steps, discrete Gaussian noise costs otherwise than the search believes
+_COARSE_SIGMA = 2.0  # below, in steps, discrete Gaussian noise costs otherwise than the search believes
+_FEW_BLUR = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +100,18 @@ class Allocation:
 
     @property
     def doubtful(self) -> bool:
-        """Whether some noise is so coarse that the search may have misjudged its cost."""
+        """Whether some noise is so coarse that the search may have misjudged its cost.
+
+        The search takes discrete Gaussian noise for continuous noise. Narrow noise is not, and where few others blur
+        it, the steps of its law show.
+        """
         shares, model = self.division.shares, self.model
-        gaussian = shares.kinds == GAUSSIAN
-        return bool((model.l2[gaussian] / shares.strengths[gaussian] < _COARSE_SIGMA).any())
+        exact = (shares.kinds == GAUSSIAN) & (model.wide > 0)
+        sigma = model.l2 / shares.strengths
+        if (exact & (sigma < _COARSE_SIGMA)).any():
+            return True
+        strong = shares.strengths > 1e-3 * shares.strengths.max()
+        return bool(strong.sum() <= _FEW_BLUR and (exact & (sigma < model.wide)).any())
 
     def _amplified(self, epsilon: float) -> ApproxDP:
         return sampled_approx_dp(epsilon, self.problem.inner_delta, self.problem.sampling_rate or 1.0)

@@ -99,9 +99,14 @@ class Model:
             slots[slot] |= bool(rows[row])
         return slots
 
-    def losses(self, kinds: NDArray[np.int64], strengths: Floats) -> Losses:
-        """The noises as the accountant will see them."""
-        laplace, gaussian, choice = kinds == LAPLACE, kinds == GAUSSIAN, kinds == EXPONENTIAL
+    def losses(
+        self, kinds: NDArray[np.int64], strengths: Floats, only: NDArray[np.bool_] | None = None
+    ) -> Losses:
+        """The noises (`only` some of them) as the accountant will see them."""
+        here = np.ones(len(kinds), dtype=bool) if only is None else only
+        laplace, gaussian, choice = (
+            here & (kinds == LAPLACE), here & (kinds == GAUSSIAN), here & (kinds == EXPONENTIAL)
+        )  # fmt: skip
         parts = self.parts[choice]
         return Losses(
             float(np.square(strengths[gaussian]).sum()),

@@ -17,9 +17,8 @@ from farthing.planner.losses import Floats, Losses
 
 _WIDEST = np.exp(np.linspace(math.log(1e-3), math.log(1e9), 57))
 _NEAR = np.exp(np.linspace(-0.9, 0.9, 9))
-_MOST_POINTS = 768
-_NEGLIGIBLE = 1e-9  # what may be missing from the integral, relatively
-_HARDLY = 1e-7  # saving less than this, relatively, is not worth an integral
+_MOST_POINTS = 1536
+_NEGLIGIBLE = 1e-7  # how far epsilon may be off, relatively, for what is missing from the integral
 
 
 class Cost(NamedTuple):
@@ -62,7 +61,7 @@ def _one_atom_decides(losses: Losses, delta: float) -> bool:
         return False
     log_mass = -float(np.log1p(np.exp(-losses.laplace / losses.steps)).sum())
     # epsilon = sum + log(1 - delta / mass) at the least.
-    return math.log(delta) - log_mass < math.log(_HARDLY * losses.pure)
+    return math.log(delta) - log_mass < math.log(_NEGLIGIBLE * losses.pure)
 
 
 def _saddle(losses: Losses, delta: float, near: float | None) -> tuple[float, float, float]:
@@ -117,7 +116,8 @@ def _root_on_line(losses: Losses, log_delta: float, c: float, x: float, spread: 
         total, change = float(samples.real.sum()), float((samples * z).real.sum())
         if not (total > 0 and change > 0):
             return max(x, 0.0), False
-        reliable = left_out < _NEGLIGIBLE * c * total * step
+        # log D is off by at most this share, epsilon by that over the slope, which is about c.
+        reliable = left_out / (total * step) < _NEGLIGIBLE * c * abs(x)
         value = math.log(step / (2 * math.pi) * total) + scale - c * x
         move = (value - log_delta) * total / change
         x += min(max(move, -spread - 2 / c), spread + 2 / c)

@@ -154,6 +154,8 @@ class Search:
     def held_cost(self) -> float:
         """What the held slots cost by themselves."""
         model, held = self.divider.model, self.divider.held
+        if self.divider.free.all():
+            return 0.0
         place = np.arange(len(self.divider.free))
         faint = np.where(self.divider.free, model.least[place, held.kinds], held.strengths)
         return self._accounted(Shares(held.kinds, faint))
@@ -169,8 +171,7 @@ class Search:
         floor = min(floor, 0.999 * goal)
         for turn in range(_ROUNDS):
             shares, weights = search._settled(weights, saddle, math.exp(log_price))
-            losses = self._losses(shares)
-            cost, fresh = saddle_cost(losses, self.delta, saddle)
+            cost, fresh = saddle_cost(self._losses(shares), self.delta, saddle)
             gap = math.log(max(cost - floor, 1e-9 * cost) / (goal - floor))
             steady = math.isinf(saddle) or abs(math.log(fresh / saddle)) < 0.03
             if (abs(gap) < tolerance and steady) or not high - low > 1e-12:
@@ -194,7 +195,8 @@ class Search:
                 following = (low + high) / 2 if math.isfinite(high - low) else log_price + step
             if self.delta > 0:
                 # At another order privacy is measured otherwise: the price follows, so that the strengths stay.
-                kept = math.log(losses.pull(saddle) / losses.pull(fresh))
+                own = self.divider.model.losses(shares.kinds, shares.strengths, self.divider.free)
+                kept = math.log(own.pull(saddle) / own.pull(fresh))
                 following, before = following + kept, (before[0] + kept, before[1])
                 low, high, saddle = low + kept, high + kept, fresh
             weights = np.where(weights > self.weights, weights * math.exp(following - log_price), weights)
@@ -291,15 +293,15 @@ class Search:
     def _first_price(self, saddle: float) -> float:
         """A price at which the slots' own divergences add up to about what the target leaves for them."""
         budget = self.target if math.isinf(saddle) else self.target + math.log(self.delta) / saddle
-        budget = max(budget, 0.1 * self.target)
-        price = 1.0
+        budget = max(budget - self.held_cost, 0.1 * self.target)
+        price, free = 1.0, self.divider.free
         for _ in range(3):
             shares = self.divider.shares(self.weights, saddle, price)
-            losses = self._losses(shares)
+            losses = self.divider.model.losses(shares.kinds, shares.strengths, free)
             total = (
                 losses.pure
                 if math.isinf(saddle)
                 else float(losses.log_moment(np.array([saddle]))[0]) / saddle
             )
-            price *= (total / budget) ** 3.3
+            price *= min(max(total / budget, 1e-3), 1e3) ** 3.3
         return price

@@ -22,7 +22,7 @@ from farthing.planner.model import EXPONENTIAL, GAUSSIAN, GRID, LAPLACE, Model
 Kinds = NDArray[np.int64]
 
 _STEP = 1e-20  # of derivatives by a complex step: exact to rounding
-_SECANTS = 7
+_SECANTS = 16
 _FAINTEST = 1e-13  # least importance relative to the largest: what no output asks for gets next to nothing
 
 
@@ -116,13 +116,15 @@ class Divider:
         start = ratio + np.log(4 * l1**2)
         u = np.clip(np.maximum((start - math.log1p(saddle)) / 4, start / 3), low, high)
         before_u, before_g = u, np.zeros_like(u)
-        slope = np.full_like(u, 3.4)
         for turn in range(_SECANTS):
             gap = _log_pull(np.exp(u), saddle, steps) - ratio - _log_push(np.exp(u), l1)
+            # The variance falls with about this power of epsilon (2, until noise is below one step).
+            x = np.exp(u) / (2 * l1)
+            slope = 1.4 + 2 * x / np.tanh(x)
             if turn:
                 moved = u - before_u
                 secant = (gap - before_g) / np.where(np.abs(moved) > 1e-9, moved, 1.0)
-                slope = np.where((np.abs(moved) > 1e-9) & (secant > 2) & (secant < 6), secant, slope)
+                slope = np.where((secant > 0.6 * slope) & (secant < 1.7 * slope), secant, slope)
             before_u, before_g = u, gap
             u = np.clip(u - gap / slope, low, high)
             if float(np.abs(u - before_u).max()) < 1e-9:

@@ -1,0 +1,200 @@
+"""allocate: within the budget, close to all of it, and close to the best that a slow search finds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from farthing.errors import Infeasible
+from farthing.planner import Allocation, Problem, allocate
+from farthing.planner.model import Model
+from farthing.planner.order import composed_cost
+from farthing.privacy import ApproxDP
+from farthing.release.noise import Noise
+from planner_designs import HandDesign, HandOutput, counts, mixed, slot
+
+SPREAD = [float(10 * 1.7**k) for k in range(9)]
+DESIGNS: dict[str, tuple[HandDesign, float, float]] = {
+    "one count, no delta": (counts([100.0]), 1.0, 0.0),
+    "one count": (counts([100.0]), 1.0, 1e-9),
+    "three counts": (counts([30.0, 100.0, 900.0]), 1.0, 1e-9),
+    "nine of several sensitivities": (counts(SPREAD, [1, 2, 3, 5, 60, 1000, 1, 1, 10**6]), 2.0, 1e-6),
+    "forty counts": (counts(SPREAD * 4 + SPREAD[:4]), 1.0, 1e-9),
+    "forty counts, no delta": (counts(SPREAD * 4 + SPREAD[:4]), 1.0, 0.0),
+    "all kinds": (mixed(), 1.0, 1e-9),
+    "all kinds, no delta": (mixed(), 1.0, 0.0),
+    "a large epsilon": (counts(SPREAD), 30.0, 1e-6),
+    "a small epsilon": (counts(SPREAD), 0.001, 1e-12),
+    "Laplace noise only": (counts(SPREAD * 3, kinds=("laplace",)), 1.0, 1e-6),
+    "Gaussian noise only": (counts([100.0, 5.0], kinds=("gaussian",)), 1.0, 1e-6),
+    "a delta that is too large": (counts(SPREAD), 0.5, 0.01),
+}
+
+
+@pytest.mark.parametrize(("design", "epsilon", "delta"), DESIGNS.values(), ids=DESIGNS.keys())
+def test_the_proven_cost_is_within_the_budget_and_close_to_it(
+    design: HandDesign, epsilon: float, delta: float
+) -> None:
+    found = allocate(Problem(design, epsilon, delta))
+    assert set(found.noises) == {each.name for each in design.slots}
+    assert found.cost.proven and (1 - 2e-4) * epsilon <= found.cost.upper <= epsilon
+    assert math.isclose(found.estimate, found.cost.upper, rel_tol=1e-4)
+    assert found.settled() is found
+
+
+def _slowly_best(model: Model, epsilon: float, delta: float) -> float:
+    """The least objective over all kinds, by a general optimiser: the slow twin."""
+    from scipy.optimize import minimize
+
+    n, best = len(model.names), math.inf
+    for kinds in itertools.product((0, 1), repeat=n):
+        chosen = np.array(kinds)
+
+        def objective(u: Any, chosen: Any = chosen) -> float:
+            return math.log(float(model.errors(chosen, np.exp(u)).sum()))
+
+        def room(u: Any, chosen: Any = chosen) -> float:
+            return math.log(epsilon / composed_cost(model.losses(chosen, np.exp(u)), delta).epsilon)
+
+        u = np.full(n, math.log(epsilon / n))
+        for _ in range(20):
+            u = u + room(u)
+        u = minimize(
+            objective,
+            u,
+            constraints=[{"type": "ineq", "fun": room}],
+            method="SLSQP",
+            options={"maxiter": 60, "ftol": 1e-7},
+        ).x
+        best = min(best, math.exp(objective(u + min(room(u), 0.0))))
+    return best
+
+
+SMALL = [
+    ([30.0, 300.0], [1, 1], 1.0, 1e-6),
+    ([20.0, 50.0, 400.0], [1, 1, 1], 1.0, 1e-3),
+]
+MORE = [
+    ([20.0, 50.0, 400.0], [1, 5, 1000], 3.0, 1e-6),
+    ([8.0, 300.0, 90.0, 20.0], [1, 1, 1, 5], 1.0, 1e-2),
+    ([8.0, 300.0, 90.0, 20.0], [1, 1, 1, 1], 0.3, 1e-3),
+]
+
+
+@pytest.mark.parametrize(("references", "moved", "epsilon", "delta"), SMALL)
+def test_no_slow_search_finds_much_better(
+    references: list[float], moved: list[int], epsilon: float, delta: float
+) -> None:
+    found = allocate(Problem(counts(references, moved), epsilon, delta))
+    assert found.objective <= 1.01 * _slowly_best(found.model, epsilon, delta)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("references", "moved", "epsilon", "delta"), MORE)
+def test_no_slow_search_finds_much_better_among_more_kinds(
+    references: list[float], moved: list[int], epsilon: float, delta: float
+) -> None:
+    found = allocate(Problem(counts(references, moved), epsilon, delta))
+    assert found.objective <= 1.01 * _slowly_best(found.model, epsilon, delta)
+
+
+def test_without_delta_the_cube_root_law_is_met() -> None:
+    references = np.array([10.0, 100.0, 1000.0, 1000.0])
+    found = allocate(Problem(counts(list(references), [1000] * 4), 1.0))
+    expected = references ** (-2 / 3) / (references ** (-2 / 3)).sum()
+    assert np.allclose([noise.parameter for noise in found.noises.values()], expected, rtol=1e-5)
+    assert found.order == math.inf
+
+
+def test_gaussian_noise_alone_has_its_closed_form() -> None:
+    from farthing.accounting import calibrate
+    from farthing.privacy import GaussianNoise
+
+    references = np.array([10.0, 100.0, 1000.0])
+    found = allocate(Problem(counts(list(references), [10**5] * 3, kinds=("gaussian",)), 1.0, 1e-6))
+    alone = calibrate(lambda m: [GaussianNoise(m)], 1.0, 1e-6).parameter
+    shares = references**-1.0 / (references**-1.0).sum()  # of mu squared
+    multipliers = [noise.parameter for noise in found.noises.values()]
+    assert np.allclose(multipliers, alone / np.sqrt(shares), rtol=1e-4)
+
+
+def _errors(found: Allocation) -> dict[str, float]:
+    return {name: law.standard_error for name, law in found.laws.items()}
+
+
+def test_sixty_statistics_gain_half_over_an_even_division() -> None:
+    found = allocate(Problem(counts([1000.0] * 60), 1.0, 1e-9))
+    even = math.sqrt(2) * 60
+    assert all(error <= even / 1.5 for error in _errors(found).values())
+
+
+def test_weight_buys_exactness_from_the_others() -> None:
+    problem = Problem(mixed(), 1.0, 1e-9)
+    before = _errors(allocate(problem))
+    after = _errors(allocate(replace(problem, weights={"total": 50.0})))
+    assert after["total"] < 0.7 * before["total"]
+    assert all(after[name] > before[name] for name in ("histogram", "median", "quartiles"))
+
+
+def test_the_answer_does_not_depend_on_the_start() -> None:
+    problem = Problem(mixed(), 1.0, 1e-9)
+    first = allocate(problem)
+    far = allocate(replace(problem, weights={"total": 1e6}), first)
+    assert far.model is first.model
+    assert allocate(problem, far).noises == first.noises
+    assert allocate(replace(problem, design=mixed()), far).noises == first.noises
+
+
+def test_held_noise_stays_and_the_rest_shares_what_is_left() -> None:
+    problem = Problem(counts(SPREAD), 1.0, 1e-6)
+    held = {"s0": Noise("laplace", 0.4), "s5": Noise("gaussian", 70.0)}
+    found = allocate(replace(problem, held=held))
+    assert {name: found.noises[name] for name in held} == held
+    assert 1 - 1e-5 <= found.cost.upper <= 1.0
+    again = allocate(replace(problem, held={"s3": allocate(problem).noises["s3"]}))
+    assert again.objective == pytest.approx(allocate(problem).objective, rel=1e-3)
+
+
+def test_what_is_reserved_is_left_unspent() -> None:
+    found = allocate(Problem(counts(SPREAD), 1.0, 1e-6, reserved=0.4))
+    assert 0.6 * (1 - 1e-5) <= found.cost.upper <= 0.6
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_a_secret_sample_allows_less_noise_at_the_same_cost(delta: float) -> None:
+    problem = Problem(counts(SPREAD), 1.0, delta)
+    sampled = allocate(replace(problem, sampling_rate=0.1))
+    assert 1 - 1e-5 <= sampled.cost.upper <= 1.0 and sampled.cost.lower <= sampled.cost.upper
+    assert sampled.event == ApproxDP(sampled.cost.upper, sampled.event.delta)  # type: ignore[attr-defined]
+    assert sampled.event.delta <= delta  # type: ignore[attr-defined]
+    assert sampled.inner_cost.upper == pytest.approx(math.log1p(math.expm1(1.0) / 0.1), rel=1e-5)
+    assert sampled.objective < 0.2 * allocate(problem).objective
+
+
+def test_a_slot_that_an_output_reads_is_measured_even_where_the_first_order_is_zero() -> None:
+    total, number = slot("sum", 1000), slot("number")
+    mean = HandOutput("mean", (total, number), np.ones(1), {"sum": np.array([1e-8]), "number": np.zeros(1)})
+    found = allocate(Problem(HandDesign((total, number), (mean,)), 1.0))
+    assert found.noises["number"].parameter > 0.05 * found.noises["sum"].parameter
+
+
+def test_held_noise_beyond_the_budget_is_named() -> None:
+    with pytest.raises(Infeasible, match=r"held for 'o1' alone costs epsilon=1.5, .* hold less") as refused:
+        allocate(Problem(counts([9.0, 90.0]), 1.0, 1e-6, held={"s1": Noise("laplace", 1.5)}))
+    assert refused.value.blocking == ("o1",) and refused.value.epsilon == pytest.approx(1.5)
+
+
+def test_coarse_gaussian_noise_is_proven_at_once() -> None:
+    found = allocate(Problem(counts([1.0, 2.0], kinds=("gaussian",)), 12.0, 1e-6))
+    assert found.doubtful
+    assert found.cost.upper <= 12.0
+
+
+def test_a_budget_beyond_what_mechanisms_can_spend_is_left_unspent() -> None:
+    found = allocate(Problem(counts([1.0, 2.0]), 200.0))
+    assert found.cost.upper <= 100.0 + 1e-6
