@@ -133,7 +133,7 @@ def verify_command(
 ) -> None:
     """Say whether the ledger is whole, and by the exit code too."""
     place, _ = _places(words, url)
-    receipts = [(path, _receipt_at(path)) for path in receipt]
+    receipts: list[tuple[str, Receipt | None]] = [(path, _receipt_at(path)) for path in receipt]
 
     from farthing.cli.ledger_table import json_of_verifications, print_verifications, without_secrets
 
@@ -278,22 +278,34 @@ def _places(
 
 
 def _opened(place: str, key: str | None, role: str, actor: str | None = None, create: bool = False) -> Ledger:
-    """The ledger, verified."""
+    """The ledger, verified; that takes a while when it is long."""
+    from rich.console import Console
+
+    from farthing.cli.waiting import stages
     from farthing.ledger import open_ledger
 
-    return open_ledger(place, actor=actor, role=role, key=key, create=create)
+    with stages(Console(stderr=True)) as work:
+        work.begin("verifying the ledger")
+        return open_ledger(place, actor=actor, role=role, key=key, create=create)
 
 
 def _verified(
-    place: str, key: str | None, receipts: list[tuple[str, Receipt]]
+    place: str, key: str | None, receipts: list[tuple[str, Receipt | None]]
 ) -> list[tuple[str, Verification]]:
     """What verifying came to, once for each receipt; a ledger that does not verify cannot even be opened."""
+    from rich.console import Console
+
+    from farthing.cli.waiting import stages
     from farthing.errors import LedgerTampered
     from farthing.ledger import Verification
 
+    found = []
     try:
-        with _opened(place, key, "auditor") as ledger:
-            return [(path, ledger.verify(each)) for path, each in receipts] or [("", ledger.verify())]
+        with _opened(place, key, "auditor") as ledger, stages(Console(stderr=True)) as work:
+            for path, receipt in receipts or [("", None)]:
+                work.begin(f"verifying {path}".rstrip(), measured=True)
+                found.append((path, ledger.verify(receipt, lambda done, total: work.share(done / total))))
+        return found
     except LedgerTampered as problem:
         return [("", Verification(False, 0, "", (problem.problem,), problem.sequence))]
 
