@@ -4,18 +4,25 @@ terms, noise_sums    the noise in an answer, and the law of its sum
 error_laws           standard errors, and errors at a confidence, cell by cell
 answers              values with their intervals
 ratios, moments      means, variances and standard deviations, with intervals that hold for any count
+least_squares        cells that were measured more than once, totals equal to their parts
+nonnegative, isotonic, rounding    numbers moved to where the truth must lie
 """
 
 from farthing.inference.answers import Answer
 from farthing.inference.error_laws import ErrorLaw, StatedLaw, errors_of_laws
+from farthing.inference.isotonic import nearest_increasing
+from farthing.inference.least_squares import LeastSquares, tree_least_squares
 from farthing.inference.moments import StandardDeviation, Variance
 from farthing.inference.noise_sums import deviation_of_sum, error_of_sum, tail_of_sum
+from farthing.inference.nonnegative import nearest_nonnegative, nonnegative_cells
 from farthing.inference.ratios import Measured, Ratio
+from farthing.inference.rounding import rounded, rounded_tree
 from farthing.inference.terms import Term
 
 __all__ = [
     "Answer",
     "ErrorLaw",
+    "LeastSquares",
     "Measured",
     "Ratio",
     "StandardDeviation",
@@ -25,5 +32,11 @@ __all__ = [
     "deviation_of_sum",
     "error_of_sum",
     "errors_of_laws",
+    "nearest_increasing",
+    "nearest_nonnegative",
+    "nonnegative_cells",
+    "rounded",
+    "rounded_tree",
     "tail_of_sum",
+    "tree_least_squares",
 ]

@@ -1,0 +1,184 @@
+"""Least squares over cells that were measured more than once: several partitions, or a tree.
+
+Every measured number is a sum of cells plus independent noise of known variance. The estimates are the best linear
+unbiased ones, so that a total always equals the sum of its parts, and their variances are known before anything is
+measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from farthing.errors import InvalidValue
+from farthing.inference.terms import Floats
+
+Places = NDArray[np.int64]
+_MOST_CELLS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares:
+    """Cells measured through several partitions: `members[p][c]` is the part of partition p that holds cell c, or -1.
+
+    `variances[p]` is the variance of the noise in each part of partition p, one number or one for each part.
+
+    Statement:
+        With measured values y = A x + noise, noise of mean zero and covariance V = diag(variances), the estimate
+            x~ = G y,    G = (A' V^-1 A)^+ A' V^-1,
+        has the least variance, for every sum of cells that the measurements determine, among all linear unbiased
+        estimates; the covariance of B x~ is B (A' V^-1 A)^+ B'.
+    Source: Aitken 1935, "On least squares and linear combination of observations", Proc. Royal Soc. Edinburgh 55.
+    Assumes: independent noises of the stated variances, none of them zero or infinite.
+    Direction: equality, up to rounding of about 1e-9.
+    Checked by: tests/theorems/test_least_squares.py
+
+    >>> whole, parts = np.zeros(2, int), np.arange(2)
+    >>> plan = LeastSquares((whole, parts), (1.0, 4.0))
+    >>> plan.estimate([np.array([100.0]), np.array([60.0, 49.0])])
+    array([56., 45.])
+    >>> plan.variances_of(whole), plan.variances_of(parts).round(3)
+    (array([0.88888889]), array([2.222, 2.222]))
+    """
+
+    members: tuple[Places, ...]
+    variances: tuple[float | Floats, ...]
+
+    def __post_init__(self) -> None:
+        if not self.members or len(self.members) != len(self.variances):
+            raise InvalidValue(
+                "variances",
+                len(self.variances),
+                f"must be one for each of the {len(self.members)} partitions",
+            )
+        if len({len(places) for places in self.members}) != 1:
+            raise InvalidValue("members", [len(m) for m in self.members], "must all be over the same cells")
+        if len(self.members[0]) > _MOST_CELLS:
+            raise InvalidValue(
+                "members",
+                len(self.members[0]),
+                f"must have at most {_MOST_CELLS:,} cells",
+                "use tree_least_squares",
+            )
+        for variance in self.variances:
+            if not (np.all(np.asarray(variance) > 0) and np.all(np.isfinite(variance))):
+                raise InvalidValue("variances", variance, "must be finite numbers > 0")
+
+    @cached_property
+    def _design(self) -> tuple[Floats, Floats]:
+        """A and the inverse variances of its rows."""
+        rows = [sums_matrix(places) for places in self.members]
+        weights = [
+            np.broadcast_to(1.0 / np.asarray(variance, dtype=float), len(matrix))
+            for matrix, variance in zip(rows, self.variances, strict=True)
+        ]
+        return np.vstack(rows), np.concatenate(weights)
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """The covariance of the estimated cells."""
+        design, weights = self._design
+        return np.asarray(np.linalg.pinv((design.T * weights) @ design, hermitian=True))
+
+    @cached_property
+    def gain(self) -> Floats:
+        """G: the estimate is G times the measured numbers, all partitions one after the other."""
+        design, weights = self._design
+        return np.asarray(self.covariance @ (design.T * weights))
+
+    def estimate(self, measured: Sequence[ArrayLike]) -> Floats:
+        """The cells, from one array of measured numbers for each partition."""
+        numbers = np.concatenate([np.asarray(values, dtype=float).reshape(-1) for values in measured])
+        if len(numbers) != self.gain.shape[1]:
+            raise InvalidValue("measured", len(numbers), f"must be {self.gain.shape[1]} numbers in all")
+        return np.asarray(self.gain @ numbers)
+
+    def coefficients_of(self, members: Places) -> Floats:
+        """For each sum of cells in `members`, by how much every measured number enters: the terms of its error."""
+        return np.asarray(sums_matrix(members) @ self.gain)
+
+    def variances_of(self, members: Places) -> Floats:
+        """The variance of every sum of cells in `members`."""
+        sums = sums_matrix(members)
+        return np.asarray(np.einsum("ij,jk,ik->i", sums, self.covariance, sums))
+
+
+def sums_matrix(members: Places) -> Floats:
+    """The matrix that adds up cells into parts; a cell with -1 is in none.
+
+    >>> sums_matrix(np.array([0, 1, 0, -1]))
+    array([[1., 0., 1., 0.], [0., 1., 0., 0.]])
+    """
+    places = np.asarray(members)
+    matrix = np.zeros((int(places.max(initial=-1)) + 1, len(places)))
+    inside = np.flatnonzero(places >= 0)
+    matrix[places[inside], inside] = 1.0
+    return matrix
+
+
+def tree_least_squares(
+    parents: ArrayLike, measured: ArrayLike, variances: ArrayLike
+) -> tuple[Floats, Floats]:
+    """Least squares on a tree in two passes: estimates of all nodes that add up, and their variances.
+
+    `parents[i] < i` is the parent of node i, -1 for a root. A node is the sum of its children. A variance of infinity
+    says that a node was not measured; every leaf must have been.
+
+    Statement:
+        Going up, each node's own measurement is joined with the sum of its children's by inverse variance; going
+        down, what a node gained over the sum of its children is shared among them in proportion to their variances.
+        The result is the least-squares estimate of `LeastSquares` with one partition for each node.
+    Source: Hay, Rastogi, Miklau & Suciu, arXiv:0904.0942v5, Theorem 3, for equal variances and full trees; the
+        passes with unequal variances are Kalman smoothing on a tree.
+    Assumes: independent noises of the stated variances; leaves measured.
+    Direction: equality, up to rounding.
+    Checked by: tests/theorems/test_least_squares.py
+
+    >>> estimates, variances = tree_least_squares([-1, 0, 0], [100.0, 60.0, 49.0], [1.0, 4.0, 4.0])
+    >>> estimates, variances.round(3)
+    (array([101., 56., 45.]), array([0.889, 2.222, 2.222]))
+    """
+    above = np.asarray(parents, dtype=np.int64)
+    own, noise = np.asarray(measured, dtype=float), np.asarray(variances, dtype=float)
+    if not (above.shape == own.shape == noise.shape and above.ndim == 1):
+        raise InvalidValue("measured", own.shape, f"must be one number for each of the {len(above)} nodes")
+    if not (np.all(above < np.arange(len(above))) and np.all(above >= -1)):
+        raise InvalidValue(
+            "parents", parents, "must each come before their children", "number nodes from the root"
+        )
+    if not np.all(noise > 0):
+        raise InvalidValue("variances", variances, "must be > 0")
+    has_children = np.zeros(len(above), dtype=bool)
+    has_children[above[above >= 0]] = True
+    if not np.all(np.isfinite(noise[~has_children])):
+        raise InvalidValue("variances", variances, "must be finite for every leaf")
+    levels = _levels(above)
+    value, variance = np.where(np.isfinite(noise), own, 0.0), noise.copy()
+    below, below_variance = np.zeros_like(own), np.zeros_like(own)
+    for level in reversed(levels):
+        inner = level[has_children[level]]
+        trust = 1.0 / noise[inner] + 1.0 / below_variance[inner]
+        measured_share = np.where(np.isfinite(noise[inner]), value[inner], 0.0) / noise[inner]
+        value[inner] = (measured_share + below[inner] / below_variance[inner]) / trust
+        variance[inner] = 1.0 / trust
+        lower = level[above[level] >= 0]
+        np.add.at(below, above[lower], value[lower])
+        np.add.at(below_variance, above[lower], variance[lower])
+    for level in levels[1:]:
+        up = above[level]
+        share = variance[level] / below_variance[up]
+        value[level] += share * (value[up] - below[up])
+        variance[level] += share**2 * (variance[up] - below_variance[up])
+    return value, variance
+
+
+def _levels(parents: Places) -> list[Places]:
+    """Nodes by depth, from the roots down."""
+    depth = np.zeros(len(parents), dtype=np.int64)
+    for node in np.flatnonzero(parents >= 0):  # parents come first
+        depth[node] = depth[parents[node]] + 1
+    return [np.flatnonzero(depth == level) for level in range(int(depth.max(initial=-1)) + 1)]
