@@ -70,5 +70,5 @@ $(STAMPS)/all: $(STAMPS)/venv
 	@touch $@ $(STAMPS)/demo
 
 $(STAMPS)/bench: $(STAMPS)/venv
-	$(INSTALL) --no-build-isolation --editable '.[plots,opendp,bench]'
+	$(INSTALL) --no-build-isolation --editable '.[plots,postgres,opendp,bench]'
 	@touch $@

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [--case NAME ...] [--samplers] [--audits] [--tables] [--cap S]`: `make bench`."""
+"""`python -m benchmarks [--quick] [--case NAME] [--samplers|--audits|--tables|--ledger] [--cap S]`: `make bench`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.console import Console
 
 from benchmarks.audits import audit_targets
 from benchmarks.cases import CASES
+from benchmarks.ledger import ledger_targets, loads, show_loads
 from benchmarks.race import QUICK_CASES, Result, race
 from benchmarks.report import save, show, show_targets
 from benchmarks.samplers import Speed, sampler_targets, show_speeds, speeds
@@ -31,10 +32,11 @@ def main() -> None:
         "--audits", action="store_true", help="only audits of Laplace noise, ours and others'"
     )
     parser.add_argument("--tables", action="store_true", help="only plans on big tables, beside SQL by hand")
+    parser.add_argument("--ledger", action="store_true", help="only the ledger under four clients")
     parser.add_argument("--cap", type=float, help="seconds a peer may take for one answer")
     options = parser.parse_args()
     cap = options.cap or (25.0 if options.quick else 60.0)
-    some = options.samplers or options.audits or options.tables
+    some = options.samplers or options.audits or options.tables or options.ledger
     everything = not options.case and not some
     names = options.case or ([] if some else list(QUICK_CASES) if options.quick else list(CASES))
 
@@ -61,6 +63,11 @@ def main() -> None:
             found = runs(size, size // 20, 10 * cap, 1 if options.quick else 3, status.update)
             show_runs(console, found, size)
             rows += table_targets(found, size)
+        if everything or options.ledger:
+            sizes = [0, 20_000] if options.quick else [0, 100_000, 1_000_000]
+            loaded = list(loads(sizes, 3.0 if options.quick else 10.0, 60 * cap, status.update))
+            show_loads(console, loaded)
+            rows += ledger_targets(loaded)
         if rows:
             show_targets(console, rows)
     path = save(RESULTS, results, rows, measured)

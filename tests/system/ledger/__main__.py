@@ -55,7 +55,7 @@ def run_restarts(times: int, folder: Path) -> Iterator[str]:
     home = Path(tempfile.gettempdir()) / f"farthing-restarts-{time.time_ns()}"
     with kept("backends.postgres_server", home) as facts, nursery(folder) as clients:
         place = postgres_place(facts, folder)
-        found, said = restarted(clients, place, home, times, 60 * times, random.Random(times))
+        found, said = restarted(clients, place, home, times, 40 * times, random.Random(times))
         lost = sum("unavailable" in line for line in said)
         answers = sum("request" in line for line in said)
         yield f"{times} stops: {answers} answers, {lost} times unavailable"

@@ -7,6 +7,7 @@ lines to its own file, one `write` each: what is in the file was seen, whatever 
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import importlib
 import json
@@ -26,6 +27,7 @@ from typing import Any
 from farthing.errors import BudgetExceeded, LedgerUnavailable
 from system.ledger.places import DATASET, Place
 
+_PR_SET_PDEATHSIG = 1
 Say = Callable[[dict[str, Any]], None]
 LEDGER_CODE = str(Path(importlib.import_module("farthing.ledger").__file__ or "").parent)
 
@@ -200,6 +202,9 @@ def main() -> None:
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
+            ctypes.CDLL(None).prctl(
+                _PR_SET_PDEATHSIG, signal.SIGKILL
+            )  # nobody outlives a harness that was killed
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             random.seed(os.getpid())
             try:

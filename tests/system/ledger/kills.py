@@ -12,7 +12,7 @@ from system.ledger.nursery import Client, Nursery, lines_of, refuse_failures
 from system.ledger.places import Place
 
 EPSILON = 0.01
-FITS = 150  # charges; some rounds end in refusals, which are killed as well
+FITS = 40  # charges; some rounds end in refusals, which are killed as well
 LANES = 4
 LONGEST = 0.12  # seconds of spending before a kill
 MOST_LINES = 5_000  # of the ledger's own code before a kill

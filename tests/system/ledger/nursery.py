@@ -53,9 +53,11 @@ class Nursery:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._clients: list[Client] = []
-        tests = Path(__file__).parents[2]
+        path = os.pathsep.join(
+            [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        )
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "system.ledger.clients"], env=os.environ | {"PYTHONPATH": str(tests)},
+            [sys.executable, "-m", "system.ledger.clients"], env=os.environ | {"PYTHONPATH": path},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
 

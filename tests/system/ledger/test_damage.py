@@ -7,6 +7,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,39 @@ def _spoil(log: Path, chance: random.Random, n: int) -> None:
     else:  # lost, or empty
         data = bytearray()
     log.write_bytes(data)
+
+
+def _renamed(place: Place, backup: Place) -> None:
+    os.replace(backup.url, place.url)
+
+
+def _overwritten(place: Place, backup: Place) -> None:
+    Path(place.url).write_bytes(Path(backup.url).read_bytes())
+
+
+def _without_its_log(place: Place, _: Place) -> None:
+    for suffix in ("-wal", "-shm"):
+        Path(place.url + suffix).unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("exchange", [_renamed, _overwritten, _without_its_log])
+def test_files_exchanged_under_an_open_ledger_lose_no_charge_unnoticed(
+    exchange: Callable[[Place, Place], None], tmp_path: Path
+) -> None:
+    """A backup put back while somebody charges: what was acknowledged is there afterwards, or nobody gets in."""
+    place = sqlite_place(tmp_path)
+    place.prepare(1.0)
+    with place.open() as ledger:
+        ledger.charge(DATASET, EPSILON, request_id="early")
+    backup, said = copied(place, tmp_path / "backup"), []
+    with place.open() as ledger:
+        for n in range(5):
+            ledger.charge(DATASET, EPSILON, request_id=f"before {n}")
+            said.append({"charged": f"before {n}"})
+        exchange(place, backup)
+        with suppress(LedgerError):
+            for n in range(5):
+                ledger.charge(DATASET, EPSILON, request_id=f"after {n}")
+                said.append({"charged": f"after {n}"})
+    found = problems(place, said, EPSILON, 1000)
+    assert found == [] or (len(found) == 1 and found[0].startswith("does not open")), found
