@@ -156,7 +156,10 @@ class Ledger:
         """Store the answer of a charge and mark it released; a charge that has an answer keeps the one it has."""
         text = checked_answer(answer)
         entry = self._settle(
-            "released", charge, {"answer": self._chain.answer(_id_of(charge), text), "bytes": len(text)}, text
+            "released",
+            charge,
+            {"answer": self._chain.answer(_id_of(charge), text), "bytes": len(text.encode())},
+            text,
         )
         if entry.kind != "released":
             raise InvalidValue(

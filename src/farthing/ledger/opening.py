@@ -114,7 +114,9 @@ def _opened(store: Store, secret: bytes | Path | None, actor: str, role: str, cr
         raise LedgerTampered(found.problems[0], sequence=found.first_bad)
     memory = Memory(replay.sequence, replay.mac)
     memory.accounts.update({whose: sequence for whose, (sequence, _) in replay.accounts.items()})
-    witness.note(chain, replay.sequence, replay.mac)
+    noted = witness.read(chain)
+    if noted is None or noted[0] < replay.sequence:  # another process may have gone on meanwhile
+        witness.note(chain, replay.sequence, replay.mac)
     return Ledger(store, chain, witness, memory, actor, role)
 
 

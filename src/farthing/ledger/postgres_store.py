@@ -35,6 +35,7 @@ class PostgresStore(Store):
             return sa.create_engine(
                 self._url,
                 poolclass=NullPool,
+                pool_reset_on_return=None,  # transactions end by hand, and a failed reset would log the driver's text
                 isolation_level="AUTOCOMMIT",
                 hide_parameters=True,
                 connect_args={"connect_timeout": max(2, round(self.timeout))},

@@ -49,6 +49,7 @@ class SQLiteStore(Store):
             "sqlite://",
             creator=connect,
             poolclass=NullPool,
+            pool_reset_on_return=None,  # transactions end by hand, and a failed reset would log the driver's text
             isolation_level="AUTOCOMMIT",
             hide_parameters=True,
         )
