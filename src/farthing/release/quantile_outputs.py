@@ -78,6 +78,7 @@ class QuantileOutput(Output):
     grid: QuantileGrid
     laws: tuple[QuantileLaw, ...]  # one for each probability
     rows: Floats  # expected, in every group
+    rows_per_unit: int = 1
     _curves: dict[float, Floats] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -103,9 +104,7 @@ class QuantileOutput(Output):
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The law of the chosen point around the true quantile, if values are spread as expected."""
         epsilon = noises[self.slot.name].parameter
-        return StatedLaw(
-            np.sqrt(self.variance_curve(epsilon)), lambda confidence: self._errors(epsilon, confidence)
-        )
+        return StatedLaw(self._deviations(epsilon), lambda confidence: self._errors(epsilon, confidence))
 
     def answer(
         self, measured: Mapping[str, WholeNumbers], noises: Mapping[str, Noise], confidence: float = 0.95
@@ -119,18 +118,16 @@ class QuantileOutput(Output):
 
         def interval(level: float) -> tuple[Floats, Floats]:
             errors = self._errors(epsilon, level)
-            if self.statistic.for_population:
-                normal = -NormalDist().inv_cdf((1 - level) / 2)
-                errors = np.sqrt(errors**2 + normal**2 * self._sampling_variance)
             return (
                 np.clip(values - errors, self.grid.lower, self.grid.upper),
                 np.clip(values + errors, self.grid.lower, self.grid.upper),
             )
 
-        errors = np.sqrt(self.variance_curve(epsilon))
-        if self.statistic.for_population:
-            errors = np.sqrt(errors**2 + self._sampling_variance)
+        errors = self._deviations(epsilon)
         return Answer.within(self.name, values, errors, interval, self.labels, confidence=confidence)
+
+    def _deviations(self, epsilon: float) -> Floats:
+        return np.sqrt(self.variance_curve(epsilon) + self._sampling_variance)
 
     @cached_property
     def _tables(self) -> list[dict[float, Any]]:
@@ -157,13 +154,20 @@ class QuantileOutput(Output):
         for place, (law, rate) in enumerate(zip(self.laws, self._pulls(epsilon), strict=True)):
             for rows in set(self.rows.tolist()):
                 found[self.rows == rows, place] = law.error(float(rate) * rows, rows, confidence)
-        return found.reshape(-1)
+        normal = -NormalDist().inv_cdf((1 - confidence) / 2)
+        return np.sqrt(found.reshape(-1) ** 2 + normal**2 * self._sampling_variance)
 
     @cached_property
     def _sampling_variance(self) -> Floats:
-        """That of a sample quantile around the population's: q (1 - q) / (n density^2)."""
+        """That of a sample quantile around the population's, where asked: q (1 - q) / (n density^2).
+
+        Units that come with several rows count as so many fewer.
+        """
+        if not self.statistic.for_population:
+            return np.zeros(len(self.reference))
         each = [law.probability * (1 - law.probability) / law.density**2 for law in self.laws]
-        return np.asarray((np.array(each)[None, :] / self.rows[:, None]).reshape(-1))
+        clustered = self.rows_per_unit * np.array(each)[None, :]
+        return np.asarray((clustered / self.rows[:, None]).reshape(-1))
 
 
 def outputs_of(
@@ -230,7 +234,17 @@ def _output(
         labels = tuple(
             _joined(group, q) for group, q in itertools.product(groups or (None,), slot.probabilities)
         )
-    return QuantileOutput(statistic, labels, (slot,), reference, slot=slot, grid=grid, laws=laws, rows=rows)
+    return QuantileOutput(
+        statistic,
+        labels,
+        (slot,),
+        reference,
+        slot=slot,
+        grid=grid,
+        laws=laws,
+        rows=rows,
+        rows_per_unit=facts.dataset.rows_per_unit,
+    )
 
 
 def _joined(group: Any, probability: float) -> Any:

@@ -42,6 +42,7 @@ class RegressionOutput(Output):
     rows: Floats
     gram: Floats
     theta: Floats
+    rows_per_unit: int = 1
 
     def weights(self, gram: Floats, theta: Floats) -> Floats:
         """What one step of each entry's noise moves the answer by: coefficients by entries."""
@@ -69,7 +70,18 @@ class RegressionOutput(Output):
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The exact law of the weighted noises where everything is as expected."""
-        return ErrorLaw(self._terms(self._expected_weights, noises), len(self._expected_weights))
+        terms = self._terms(self._expected_weights, noises)
+        if self.statistic.for_population:
+            terms.append(
+                Term("normal", 1.0, np.concatenate([self._sampling(self.gram * n) for n in self.rows]))
+            )
+        return ErrorLaw(terms, len(self._expected_weights))
+
+    def _sampling(self, gram: Floats) -> Floats:
+        """How far the line varies over samples: residuals of the scaled target have a variance of at most 1."""
+        to_data, _ = self.equations.to_data()
+        covariance = to_data @ np.linalg.inv(gram) @ to_data.T
+        return np.asarray(np.sqrt(self.rows_per_unit * np.maximum(np.diag(covariance), 0.0)))
 
     def _terms(self, weights: Floats, noises: Mapping[str, Noise]) -> list[Term]:
         return [
@@ -99,9 +111,7 @@ class RegressionOutput(Output):
                 theta = np.asarray(np.linalg.solve(gram, right), dtype=np.float64)
             centres.append(to_data @ theta + constant)
             weights.append(self.weights(gram if not drowned else repaired, theta))
-            # The residuals of the scaled target vary by at most 1.
-            spread = to_data @ np.linalg.inv(repaired) @ to_data.T
-            sampling.append(np.sqrt(np.maximum(np.diag(spread), 0.0)))
+            sampling.append(self._sampling(repaired))
         terms = self._terms(np.concatenate(weights), noises)
         if self.statistic.for_population:
             terms.append(Term("normal", 1.0, np.concatenate(sampling)))
@@ -158,6 +168,7 @@ def outputs_of(
                 rows=rows,
                 gram=gram,
                 theta=theta,
+                rows_per_unit=facts.dataset.rows_per_unit,
             )
         )
         assumptions.update(dict.fromkeys((*assumptions_of(facts, statistic.columns), *said)))

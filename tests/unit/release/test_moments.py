@@ -347,3 +347,19 @@ def test_one_pass_on_an_engine_answers_everything() -> None:
     assert float(found[1].values) == pytest.approx(PEOPLE["bmi"].std(), abs=0.5)
     assert np.sum(found[2].values) == pytest.approx(PEOPLE["age"].sum(), rel=0.01)
     assert float(found[3].values) == pytest.approx(PEOPLE["age"][PEOPLE["smoker"]].mean(), abs=1.0)
+
+
+def test_people_with_several_rows_are_sampled_as_one() -> None:
+    table = pyarrow.table({"person": np.arange(1000) // 4, "bmi": np.full(1000, 27.0)})
+    schema = {"bmi": (10.0, 60.0)}
+    for kind in (sum, mean, variance, std):
+        laws = []
+        for data in (
+            dataset(table, schema=schema, rows=1000),
+            dataset(table, unit="person", max_rows=4, schema=schema),
+        ):
+            asked = [kind("bmi", for_population=True)]  # type: ignore[operator]
+            slots, (output,), _ = made(asked, data, rows=1000)
+            # So little noise that sampling is all there is.
+            laws.append(output.predicted({slot.name: Noise("gaussian", 0.01) for slot in slots}))
+        assert laws[1].standard_error == pytest.approx(2 * laws[0].standard_error, rel=0.01)

@@ -47,9 +47,17 @@ class MomentOutput(Output):
         """The squared weights where everything is as expected."""
         return {name: weight**2 for name, weight in self._expected_weights.items()}
 
+    def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """At most the variance of every cell over random samples of units, when the truth is as given."""
+        raise AssertionError("every output of moments says how it varies over samples")
+
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The exact law of the weighted noises where everything is as expected."""
-        return ErrorLaw(self.terms(self._expected_weights, noises), len(self.shared.rows))
+        terms = self.terms(self._expected_weights, noises)
+        if self.statistic.for_population:
+            variance = self.sampling(self.shared.rows, self.mean, self.variance)
+            terms.append(Term("normal", 1.0, np.sqrt(variance)))
+        return ErrorLaw(terms, len(self.shared.rows))
 
     def terms(self, weights: Weights, noises: Mapping[str, Noise]) -> list[Term]:
         """The noises that the output is off by."""
@@ -122,7 +130,9 @@ class SumOutput(MomentOutput):
             totals = self.steps(shared.first, measured) + centred.middle * self.number(measured)
         terms = self.terms(self._expected_weights, noises)
         if self.statistic.for_population:
-            terms.append(Term("normal", 1.0, np.sqrt(self._sampling_variance(totals, measured))))
+            rows = shared.rows if shared.plain is not None else np.maximum(self.number(measured), 1.0)
+            variance = self.sampling(rows, totals / rows, self.variance)
+            terms.append(Term("normal", 1.0, np.sqrt(variance)))
         least = 0.0 if centred.lower >= 0 else -math.inf
         most = 0.0 if centred.upper <= 0 else math.inf
         if shared.known_rows is not None:
@@ -133,14 +143,16 @@ class SumOutput(MomentOutput):
         law = ErrorLaw(terms, len(totals))
         return values, law.standard_errors, Around(totals, law, least, most)
 
-    def _sampling_variance(self, totals: Floats, measured: Mapping[str, Integers]) -> Floats:
-        """Rows come independently of each other, and so does their number: the variance is the sum of squares."""
-        shared, centred = self.shared, self.shared.centred
+    def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """Units come independently of each other, with what they bring: at most the sum of all squares.
+
+        A unit that brings several rows has at most that many times the sum of the squares of its rows.
+        """
+        centred = self.shared.centred
         largest = max(abs(centred.lower), abs(centred.upper))
         if centred.lower >= 0 or centred.upper <= 0:
-            return np.asarray(largest * np.abs(totals))  # x^2 <= largest |x|
-        rows = shared.rows if shared.number is None else self.number(measured)
-        return np.asarray(largest**2 * np.maximum(rows, 1.0))
+            return np.asarray(self.shared.rows_per_unit * largest * np.abs(rows * mean))  # x^2 <= largest |x|
+        return np.asarray(self.shared.rows_per_unit * largest**2 * rows)
 
 
 @dataclass(frozen=True)
@@ -161,7 +173,14 @@ class MeanOutput(MomentOutput):
         shared, middle, half = self.shared, self.shared.centred.middle, self.shared.centred.half_width
         number, first = self.measurements(measured, noises, shared.first)
         if self.statistic.for_population:
-            first = Measured(first.values, [*first.terms, self._sampling(number, first, measured)])
+            rows = np.maximum(number.values, 1.0)
+            variance = np.full(len(rows), half**2)
+            if shared.second is not None:
+                second = self.steps(shared.second, measured)
+                variance = np.clip(second / rows + half**2 / 2 - (first.values / rows) ** 2, 0.0, half**2)
+            # It is the centred sum that varies over samples, N times as far as the mean.
+            spread = Term("normal", 1.0, rows * np.sqrt(self.sampling(rows, first.values, variance)))
+            first = Measured(first.values, [*first.terms, spread])
         ratio = Ratio(first, number, -half, half)
 
         def interval(level: float) -> tuple[Floats, Floats]:
@@ -170,15 +189,11 @@ class MeanOutput(MomentOutput):
 
         return ratio.values + middle, ratio.standard_errors, interval
 
-    def _sampling(self, number: Measured, first: Measured, measured: Mapping[str, Integers]) -> Term:
-        """S1 of a sample varies by N times the variance: the measured one, else the most it can be."""
-        shared, half = self.shared, self.shared.centred.half_width
-        rows = np.maximum(number.values, 1.0)
-        spread = np.full(len(rows), half**2)
-        if shared.second is not None:
-            second = self.steps(shared.second, measured)
-            spread = np.clip(second / rows + half**2 / 2 - (first.values / rows) ** 2, 0.0, half**2)
-        return Term("normal", 1.0, np.sqrt(rows * spread))
+    def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """The variance over the number of rows; where the variance is not measured, the most it can be."""
+        shared = self.shared
+        spread = np.full(len(rows), shared.centred.half_width**2) if shared.second is None else variance
+        return np.asarray(shared.rows_per_unit * spread / rows)
 
 
 def _floats(numbers: Integers) -> Floats:

@@ -45,6 +45,7 @@ class Shared:
     second: Slot | None = None
     plain: Slot | None = None
     known_rows: float | None = None
+    rows_per_unit: int = 1
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -82,6 +83,7 @@ def shared_slots(
         if kinds & {"variance", "std"}
         else None,
         known_rows=known,
+        rows_per_unit=facts.dataset.rows_per_unit,
     )
     return shared, tuple(maker.derived)
 

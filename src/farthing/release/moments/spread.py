@@ -41,9 +41,10 @@ class VarianceOutput(MomentOutput):
         shared, half = self.shared, self.shared.centred.half_width
         number, first, second = self.measurements(measured, noises, shared.first, shared.second)
         if self.statistic.for_population:
-            plain = Variance(number, first, second, half)
-            sampling = Term("normal", 1.0, self._sampling(number.values, first.values, plain.values))
-            second = Measured(second.values, [*second.terms, sampling])
+            rows, plain = np.maximum(number.values, 1.0), Variance(number, first, second, half)
+            mean = shared.centred.middle + first.values / rows
+            spread = Term("normal", 1.0, rows * np.sqrt(self._sampled(rows, mean, plain.values)))
+            second = Measured(second.values, [*second.terms, spread])
         return Variance(number, first, second, half)
 
     def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
@@ -51,14 +52,19 @@ class VarianceOutput(MomentOutput):
         found = self.variance_of(measured, noises)
         return found.values, found.standard_errors, found
 
-    def _sampling(self, rows: Floats, first: Floats, variance: Floats) -> Floats:
-        """The deviation of N times a sample's variance: squared distances from the mean lie in 0 .. R^2.
+    def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """What squared distances from the mean can vary by, over the number of rows."""
+        return self._sampled(rows, mean, variance)
 
-        So their variance is at most variance * R^2 - variance^2, R the distance from the mean to the further bound.
+    def _sampled(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """Squared distances lie in 0 .. R^2, R the distance from the mean to the further bound.
+
+        So their variance is at most variance * R^2 - variance^2.
         """
-        rows, half = np.maximum(rows, 1.0), self.shared.centred.half_width
-        reach = half + np.minimum(np.abs(first / rows), half)
-        return np.sqrt(rows * np.maximum(variance * reach**2 - variance**2, 0.0))
+        half = self.shared.centred.half_width
+        reach = half + np.minimum(np.abs(mean - self.shared.centred.middle), half)
+        most = np.maximum(variance * reach**2 - variance**2, 0.0)
+        return np.asarray(self.shared.rows_per_unit * most / rows)
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,10 @@ class DeviationOutput(VarianceOutput):
         """Those of the variance over twice the deviation."""
         plain = super().weights(rows, mean, variance)
         return {name: weight / (2 * np.sqrt(variance)) for name, weight in plain.items()}
+
+    def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """That of the variance over four times the variance."""
+        return np.asarray(self._sampled(rows, mean, variance) / (4 * variance))
 
     def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
         """The root, with the roots of the variance's interval."""
