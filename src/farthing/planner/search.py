@@ -14,6 +14,7 @@ import numpy as np
 
 from farthing.accounting import compose
 from farthing.planner.losses import Floats, Losses
+from farthing.planner.model import EXPONENTIAL, GAUSSIAN
 from farthing.planner.order import composed_cost, saddle_cost
 from farthing.planner.shares import Divider, Shares
 
@@ -22,6 +23,9 @@ MARGIN = 1e-6
 
 PURE_MARGIN = 2e-10
 """The same at delta = 0, where epsilons add up: what the accountant's replacing fine noise by real noise may add."""
+
+GRID_MARGIN = 6e-5
+"""The same where the proof will need a grid: narrow Gaussian noise of exact law beside choices, proven less sharply."""
 
 _ROUNDS = 24
 _CLOSE = 1e-3
@@ -234,6 +238,7 @@ class Search:
     def _scaled(self, found: Division) -> Division:
         """Every free strength times one factor, so that the cost meets the target from below."""
         divider, factor, correction = self.divider, 1.0, 1.0
+        margin = self._margin(found.shares)
         for _ in range(5):
             slope, before = 1.2, None
             for _ in range(12):
@@ -241,7 +246,7 @@ class Search:
                 losses = self._losses(shares)
                 cost = composed_cost(losses, self.delta, found.saddle)
                 # Both are bounds, up to their margins: the composed estimate, and the sum of pure epsilons.
-                effective = min(cost.epsilon * correction / (1 - MARGIN), losses.pure / (1 - PURE_MARGIN))
+                effective = min(cost.epsilon * correction / (1 - margin), losses.pure / (1 - PURE_MARGIN))
                 gap = math.log(effective / self.target)
                 tight = PURE_MARGIN / 8 if self.delta == 0 else MARGIN / 4
                 if -tight < gap <= 0:
@@ -258,24 +263,33 @@ class Search:
             if cost.reliable or losses.pure <= self.target * (1 - PURE_MARGIN):
                 return replace(found, shares=shares, saddle=cost.saddle, cost=min(cost.epsilon, losses.pure))
             accounted = self._accounted(shares)
-            if accounted <= self.target * (1 - MARGIN) and accounted > self.target * (1 - 20 * MARGIN):
+            if 1 - 20 * margin < accounted / self.target <= 1 - margin:
                 break
             correction = accounted / cost.epsilon * (1 + MARGIN)
         return replace(found, shares=shares, saddle=cost.saddle, cost=accounted)
+
+    def _margin(self, shares: Shares) -> float:
+        model = self.divider.model
+        narrow = (shares.kinds == GAUSSIAN) & (model.l2 / shares.strengths < model.wide)
+        return GRID_MARGIN if narrow.any() and (shares.kinds == EXPONENTIAL).any() else MARGIN
 
     def _true_cost(self, shares: Shares, saddle: float) -> float:
         cost = composed_cost(self._losses(shares), self.delta, saddle)
         return cost.epsilon if cost.reliable else self._accounted(shares)
 
     def _accounted(self, shares: Shares) -> float:
-        """The accountant's own estimate, its margin included; slots with next to nothing are left out."""
+        """The accountant's own estimate, its margin included, or the sum of pure epsilons where that is less.
+
+        Slots with next to nothing are left out. With few of them the estimate's margin can be wider than epsilon.
+        """
         model = self.divider.model
         events = [
             slot.event(model.noise(place, int(shares.kinds[place]), float(shares.strengths[place])))
             for place, slot in enumerate(model.slots)
             if shares.strengths[place] > 2 * model.least[place, shares.kinds[place]]
         ]
-        return compose(events).epsilon_at(self.delta, proof=False).upper
+        estimate = compose(events).epsilon_at(self.delta, proof=False).upper
+        return min(estimate, self._losses(shares).pure)
 
     def _losses(self, shares: Shares) -> Losses:
         return self.divider.model.losses(shares.kinds, shares.strengths)
