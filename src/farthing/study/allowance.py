@@ -11,11 +11,10 @@ from farthing.privacy.events import checked_epsilon
 
 @dataclass(frozen=True)
 class Allowance:
-    """Epsilon and delta for one plan; `limited` when it was asked to leave something."""
+    """Epsilon and delta for one plan."""
 
     epsilon: float
     delta: float
-    limited: bool
 
 
 def allowance_of(budget: Budget, epsilon: float | None = None) -> Allowance:
@@ -27,7 +26,7 @@ def allowance_of(budget: Budget, epsilon: float | None = None) -> Allowance:
     left = budget.remaining
     untouched = budget.count == 0 and not budget.withheld
     if epsilon is None and untouched:
-        return Allowance(budget.total.epsilon, budget.total.delta, False)
+        return Allowance(budget.total.epsilon, budget.total.delta)
     if not left.epsilon > 0:
         raise BudgetExceeded(
             f"nothing is left of the budget of {budget.dataset!r} (epsilon={budget.total.epsilon:g}); "
@@ -36,12 +35,12 @@ def allowance_of(budget: Budget, epsilon: float | None = None) -> Allowance:
             remaining=left,
         )
     if epsilon is None:
-        return Allowance(left.epsilon, left.delta, False)
+        return Allowance(left.epsilon, left.delta)
     wanted = checked_epsilon(epsilon)
     if not wanted > 0:
         raise InvalidValue("epsilon", epsilon, "must be > 0", "leave it out for all that is left")
     if untouched and wanted == budget.total.epsilon:
-        return Allowance(wanted, budget.total.delta, False)
+        return Allowance(wanted, budget.total.delta)
     if not wanted <= left.epsilon:
         raise BudgetExceeded(
             f"a plan of epsilon={wanted:g} exceeds the {left.epsilon:.6g} left of the budget of {budget.dataset!r}; "
@@ -49,4 +48,4 @@ def allowance_of(budget: Budget, epsilon: float | None = None) -> Allowance:
             requested=wanted,
             remaining=left,
         )
-    return Allowance(wanted, left.delta * (wanted / left.epsilon), True)
+    return Allowance(wanted, left.delta * (wanted / left.epsilon))

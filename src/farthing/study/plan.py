@@ -5,18 +5,20 @@ from __future__ import annotations
 import difflib
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from farthing.errors import InvalidValue
+from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics import Bounds
 from farthing.planner import Allocation, Price, Problem, Requirement, allocate, fit
 from farthing.privacy.events import checked_epsilon, checked_real
 from farthing.release import Statistic
 from farthing.release.designs import Design
 from farthing.release.measurements import Measurements
+from farthing.study.code import asking_lines, control_line, study_lines
 from farthing.study.planned import PlannedStatistic, planned
 from farthing.study.stored import plain
 from farthing.study.tables import plan_table
@@ -40,9 +42,8 @@ class Plan:
     asked: tuple[Statistic, ...]
     problem: Problem
     expected: Mapping[str, Any]
-    limited: bool = False
     request_id: str = field(default_factory=lambda: _fresh())
-    made_by: str = ""  # the text of the file it was read from, for the report
+    code: tuple[str, ...] = ()  # the lines, or the file, that made it: for the report
     _given: Allocation | None = None
 
     @classmethod
@@ -52,10 +53,11 @@ class Plan:
         asked: tuple[Statistic, ...],
         problem: Problem,
         expected: Mapping[str, Any] | None,
-        limited: bool,
+        epsilon: float | None,
     ) -> Plan:
         """A plan whose budget is divided now, so that what cannot be planned is said at once."""
-        plan = cls(study, asked, problem, dict(expected or {}), limited)
+        lines = (*study_lines(study), *asking_lines("plan", asked, {"epsilon": epsilon}, expected))
+        plan = cls(study, asked, problem, dict(expected or {}), code=lines)
         _ = plan.allocation
         return plan
 
@@ -119,19 +121,21 @@ class Plan:
         number = checked_real(weight, "weight")
         if not 1e-6 <= number <= 1e6:
             raise InvalidValue("weight", weight, "must be between 1e-6 and 1e6", "1 is the usual weight")
-        return self._with(weights={**self.problem.weights, name: number})
+        line = control_line("weight", name, weight)
+        return self._with(line, weights={**self.problem.weights, name: number})
 
     def require(self, name: str, within: float, confidence: float = 0.95) -> Plan:
         """The statistic is within `within` of the truth in `confidence` of all cases; the others share the rest."""
         self.named(name)
         requirement = Requirement(within, confidence)
-        return self._with(requirements={**self.problem.requirements, name: requirement})
+        line = control_line("require", name, within=within, confidence=confidence)
+        return self._with(line, requirements={**self.problem.requirements, name: requirement})
 
     def hold(self, name: str) -> Plan:
         """The statistic keeps its present noise, whatever happens to the others."""
         slots = self.named(name).output.slots
         kept = {slot.name: self.allocation.noises[slot.name] for slot in slots}
-        return self._with(held={**self.problem.held, **kept})
+        return self._with(control_line("hold", name), held={**self.problem.held, **kept})
 
     def reserve(self, epsilon: float) -> Plan:
         """This much of the plan's epsilon is left unspent."""
@@ -140,17 +144,41 @@ class Plan:
             raise InvalidValue(
                 "epsilon", epsilon, f"must be less than the plan's {self.problem.epsilon:g}", "reserve less"
             )
-        return self._with(reserved=number)
+        return self._with(control_line("reserve", epsilon=epsilon), reserved=number)
 
     def fitted(self, requirements: Mapping[str, Requirement]) -> Plan:
         """The least epsilon that meets these requirements; see `Study.fit`."""
         problem = replace(self.problem, requirements=dict(requirements))
-        found = fit(problem)
-        return replace(self, problem=found.problem, limited=True, request_id=_fresh(), _given=found)
+        with self._hinted():
+            found = fit(problem, self.allocation)
+            share = found.problem.epsilon / problem.epsilon
+            if problem.delta > 0 and share < 1:
+                # Less delta needs no less epsilon, so the share of delta stays at most that of epsilon.
+                found = fit(replace(problem, delta=problem.delta * share), found)
+            _refuse_over(found.problem.epsilon, problem.epsilon, tuple(requirements))
+        required = {name: requirement.within for name, requirement in requirements.items()}
+        options = {"require": required, "confidence": next(iter(requirements.values())).confidence}
+        lines = (*study_lines(self.study), *asking_lines("fit", self.asked, options, self.expected))
+        return replace(self, problem=found.problem, code=lines, request_id=_fresh(), _given=found)
 
-    def _with(self, **changes: Any) -> Plan:
+    def _with(self, line: str, **changes: Any) -> Plan:
         problem = replace(self.problem, **changes)
-        return replace(self, problem=problem, request_id=_fresh(), _given=allocate(problem, self.allocation))
+        with self._hinted():
+            found = allocate(problem, self.allocation)
+        return replace(self, problem=problem, code=(*self.code, line), request_id=_fresh(), _given=found)
+
+    @contextmanager
+    def _hinted(self) -> Iterator[None]:
+        """What cannot be met under an assumption may be met in truth, and the refusal says so."""
+        try:
+            yield
+        except Infeasible as refusal:
+            if not self.assumptions:
+                raise
+            told = f"{refusal} The errors rest on assumptions: {'; '.join(self.assumptions)}."
+            raise Infeasible(
+                told, blocking=refusal.blocking, closest=refusal.closest, epsilon=refusal.epsilon
+            ) from None
 
     # Release
 
@@ -214,6 +242,15 @@ class Plan:
     def to_json(self, confidence: float = 0.95) -> str:
         """The plan as JSON; what is infinite is null."""
         return json.dumps(plain(self.to_dict(confidence)), indent=2)
+
+
+def _refuse_over(needed: float, limit: float, names: tuple[str, ...]) -> None:
+    if needed > limit:
+        raise Infeasible(
+            f"{' and '.join(map(repr, names))} so exactly would cost epsilon={needed:.4g}, and {limit:.4g} is left; "
+            "ask for less exactness, or raise the budget.",
+            blocking=names, closest=None, epsilon=needed,
+        )  # fmt: skip
 
 
 def _fresh() -> str:

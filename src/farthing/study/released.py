@@ -13,6 +13,7 @@ from farthing.errors import InvalidValue, MissingExtra
 from farthing.inference import Answer
 from farthing.ledger import Ledger, Receipt
 from farthing.study.stored import plain, records_of, restored, stored_form
+from farthing.study.tables import release_table
 
 if TYPE_CHECKING:
     from farthing.study.plan import Plan
@@ -72,7 +73,7 @@ class Release(Mapping[str, Answer]):
 
     def to_json(self) -> str:
         """Everything as JSON."""
-        return json.dumps(self.to_dict(), indent=2)
+        return json.dumps(plain(self.to_dict()), indent=2)
 
     def plot(self) -> Any:
         """Values with error bars, as an Altair chart (needs the extra `plots`)."""
@@ -89,14 +90,10 @@ class Release(Mapping[str, Answer]):
         return target
 
     def __str__(self) -> str:
-        return "\n".join(_told(answer) for answer in self.answers.values())
+        return release_table(self)
 
     def __repr__(self) -> str:
         return f"Release({len(self)} statistics, epsilon={self.cost:.3g}, request_id={self.request_id!r})"
-
-
-def _told(answer: Answer) -> str:
-    return str(answer) if answer.labels else f"{answer.name}: {answer}"
 
 
 def released(plan: Plan, request_id: str, progress: Callable[[float], None] | None) -> Release:
@@ -133,20 +130,10 @@ def _foretold(plan: Plan) -> dict[str, Any]:
                 "spent_before": budget.spent_upper,
                 "left_after": max(0.0, budget.total.epsilon - budget.spent_upper - plan.cost.upper),
             },
-            "made_by": plan.made_by or _code_of(plan),
+            "code": "\n".join(plan.code),
         }
     )
     return kept
-
-
-def _code_of(plan: Plan) -> str:
-    asked = "".join(f"    ft.{statistic!r},\n" for statistic in plan.asked)
-    expected = f"    expected={plan.expected!r},\n" if plan.expected else ""
-    study = plan.study
-    return (
-        f"study = ft.Study(dataset, epsilon={study.epsilon!r}, delta={study.delta!r}, ledger=...)\n"
-        f"plan = study.plan(\n{asked}{expected})\nrelease = plan.release()"
-    )
 
 
 def reopened(ledger: Ledger, request_id: str) -> Release:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farthing.inference import Answer
+from farthing.inference.figures import with_interval
 from farthing.study.explanations import Risk
 from farthing.study.report_charts import budget_bar, error_bars, price_bars
 from farthing.study.stored import records_of
@@ -37,7 +39,7 @@ def report_page(release: Release) -> str:
 <header>
 <h1>{name}: what may be told</h1>
 <p class="lead">{len(release)} statistics, each with an honest margin of error. Noise was added so that nothing here
-depends noticeably on any one {escape(_whom(plan))}.</p>
+depends noticeably on {escape(_whom(plan))}.</p>
 {_numbers(release)}
 </header>
 <main>
@@ -61,7 +63,7 @@ def _style() -> str:
 
 def _whom(plan: Any) -> str:
     unit = str(plan.get("unit", "row, add-remove")).split(",")[0]
-    return "row" if unit == "row" else f"{unit} and all rows that belong to it"
+    return "any one row" if unit == "row" else f"all the rows of any one {unit} together"
 
 
 def _numbers(release: Release) -> str:
@@ -83,16 +85,10 @@ def _statistic(answer: Answer) -> str:
     level = f"{100 * answer.confidence:g}%"
     head = f"<h3>{escape(answer.name)}</h3>"
     if not answer.labels:
-        row = rows[0]
-        error = max(row["upper"] - row["value"], row["value"] - row["lower"])
-        return (
-            f"{head}<p><b>{shown(row['value'], 6)}</b> ± {shown(error)} "
-            f'<span class="soft">({level}: {shown(row["lower"], 5)} to {shown(row["upper"], 5)})</span></p>'
-        )
+        return f"{head}<p><b>{_told(rows[0])}</b> <span class='soft'>({level})</span></p>"
     chart = error_bars([(row["cell"], row["value"], row["lower"], row["upper"]) for row in rows])
     body = "".join(
-        f"<tr><td>{escape(row['cell'])}</td><td>{shown(row['value'], 6)}</td>"
-        f"<td>{shown(row['lower'], 5)} to {shown(row['upper'], 5)}</td><td>{shown(row['standard_error'])}</td></tr>"
+        f"<tr><td>{escape(row['cell'])}</td><td>{_told(row)}</td><td>{shown(row['standard_error'])}</td></tr>"
         for row in rows[:_MOST_ROWS]
     )
     more = (
@@ -103,9 +99,13 @@ def _statistic(answer: Answer) -> str:
     unfolded = " open" if len(rows) <= 12 else ""
     return (
         f"{head}{chart}<details{unfolded}><summary>{len(rows):,} numbers</summary><div class='scroll'>"
-        f"<table><thead><tr><th>cell</th><th>value</th><th>{level} interval</th><th>standard error</th></tr></thead>"
+        f"<table><thead><tr><th>cell</th><th>value ({level})</th><th>standard error</th></tr></thead>"
         f"<tbody>{body}</tbody></table></div>{more}</details>"
     )
+
+
+def _told(row: Mapping[str, Any]) -> str:
+    return escape(with_interval(row["value"], row["lower"], row["upper"]))
 
 
 def _spending(release: Release) -> str:
@@ -159,7 +159,7 @@ def _receipt(release: Release) -> str:
 
 
 def _code(release: Release) -> str:
-    made = release.plan.get("made_by")
+    made = release.plan.get("code")
     if not made:
         return ""
     return f"<section><h2>What produced it</h2><pre>{escape(str(made))}</pre></section>"

@@ -37,7 +37,7 @@ def error_bars(rows: Sequence[tuple[str, float, float, float]], width: int = 720
     for tick in _ticks(low, high, step):
         parts.append(f'<line class="grid" x1="{x(tick):.1f}" y1="6" x2="{x(tick):.1f}" y2="{height - 26}"/>')
         parts.append(
-            f'<text class="tick" x="{x(tick):.1f}" y="{height - 10}" text-anchor="middle">{shown(tick)}</text>'
+            f'<text class="tick" x="{x(tick):.1f}" y="{height - 10}" text-anchor="middle">{_tick(tick, step)}</text>'
         )
     for row, (label, value, lower, upper) in enumerate(kept):
         y = 18 + _ROW * row

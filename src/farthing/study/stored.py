@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -52,10 +53,11 @@ def records_of(answer: Answer) -> Iterator[dict[str, Any]]:
     """One flat record for each cell."""
     columns = [answer.values, answer.standard_errors, answer.lower, answer.upper]
     cells = zip(*(np.atleast_1d(column).tolist() for column in columns), strict=True)
-    for label, (value, error, lower, upper) in zip(answer.labels or (None,), cells, strict=True):
+    names = label_texts(answer.labels) or [""]
+    for name, (value, error, lower, upper) in zip(names, cells, strict=True):
         yield {
             "statistic": answer.name,
-            "cell": "" if label is None else label_text(label),
+            "cell": name,
             "value": value,
             "standard_error": error,
             "lower": lower,
@@ -64,17 +66,28 @@ def records_of(answer: Answer) -> Iterator[dict[str, Any]]:
         }
 
 
-def label_text(label: Any) -> str:
-    """A label for people: a pair of edges as an interval, several columns with commas.
+def label_texts(labels: Sequence[Any]) -> list[str]:
+    """Labels for people: a pair of edges as an interval, several columns with commas.
 
-    >>> label_text((0, 18)), label_text(("F", (0, 18))), label_text("M")
-    ('0 to 18', 'F, 0 to 18', 'M')
+    >>> label_texts([(0, 18), (18, 65)]), label_texts([("F", (0.0, 1.5))]), label_texts([(1, 1), (1, 2)])
+    (['0 to 18', '18 to 65'], ['F, 0 to 1.5'], ['1, 1', '1, 2'])
     """
+    bins = all(_is_interval(label) for label in labels) and all(a[1] == b[0] for a, b in pairwise(labels))
+    return [_interval(label) if bins else _label_text(label) for label in labels]
+
+
+def _label_text(label: Any) -> str:
     if isinstance(label, tuple):
-        if len(label) == 2 and all(_is_edge(part) for part in label):
-            return f"{label[0]} to {label[1]}"
-        return ", ".join(label_text(part) for part in label)
-    return str(label)
+        return ", ".join(_interval(part) if _is_interval(part) else _label_text(part) for part in label)
+    return f"{label:.8g}" if isinstance(label, float) else str(label)
+
+
+def _interval(label: Any) -> str:
+    return f"{_label_text(label[0])} to {_label_text(label[1])}"
+
+
+def _is_interval(label: Any) -> bool:
+    return isinstance(label, tuple) and len(label) == 2 and all(map(_is_edge, label)) and label[0] < label[1]
 
 
 def plain(value: Any) -> Any:

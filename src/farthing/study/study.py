@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -94,7 +95,7 @@ class Study:
         allowance = self.allowance(epsilon)
         design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0)
         problem = Problem(design, allowance.epsilon, allowance.delta, sampling_rate=self.sampling_rate)
-        return Plan.made(self, asked, problem, expected, allowance.limited)
+        return Plan.made(self, asked, problem, expected, epsilon)
 
     def fit(
         self,
@@ -105,11 +106,14 @@ class Study:
     ) -> Plan:
         """The plan of the least total epsilon whose errors are all within what `require` says, by name.
 
-        `study.fit(ft.mean("income"), require={"mean of income": 500})`: in 95 cases out of 100 within 500.
+        `study.fit(ft.mean("income"), require={"mean of income": 500})`: in 95 cases out of 100 within 500. What is left
+        of epsilon stays with the study, and so does the same share of delta.
         """
         plan = self.plan(*statistics, expected=expected)
-        if not require:
-            raise InvalidValue("require", require, "must name a statistic and its error", "or use plan(...)")
+        if not isinstance(require, Mapping) or not require:
+            raise InvalidValue(
+                "require", require, "must map statistics to their errors", 'such as {"mean of income": 500}'
+            )
         requirements = {name: Requirement(within, confidence) for name, within in require.items()}
         for name in requirements:
             plan.named(name)
@@ -133,6 +137,14 @@ class Study:
         """An earlier release, from the ledger; no row is read and nothing is spent."""
         return reopened(self.ledger, request_id)
 
+    def releases(self) -> list[str]:
+        """The request ids of all releases that the ledger holds under this name, oldest first."""
+        return [entry.request_id for entry in self.ledger.entries(self.name) if entry.kind == "released"]
+
+    def close(self) -> None:
+        """Close the ledger; what was charged stays charged."""
+        self.ledger.close()
+
     def __repr__(self) -> str:
         return f"Study({self.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
 
@@ -148,7 +160,8 @@ class Study:
                 "budget",
                 f"epsilon={self.epsilon:g}, delta={self.delta:g}",
                 f"must be that of the ledger, epsilon={total.epsilon:g} and delta={total.delta:g}",
-                f"change it there: farthing ledger budget set ... {self.name!r}",
+                f"to change it there: farthing ledger budget set LEDGER {shlex.quote(self.name)} "
+                f"--epsilon {self.epsilon:g} --delta {self.delta:g}",
             )
 
 

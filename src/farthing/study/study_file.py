@@ -94,7 +94,7 @@ class StudyFile:
         for statistic, control in zip(self.statistics, self.controls, strict=True):
             if "within" in control:
                 plan = plan.require(statistic.name, control["within"], control.get("confidence", 0.95))
-        return replace(plan, made_by=self.text)
+        return replace(plan, code=tuple(self.text.splitlines()))
 
     @property
     def expected(self) -> dict[str, Any]:

@@ -6,10 +6,18 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from farthing.inference.figures import with_interval
+from farthing.study.stored import label_texts
 from farthing.study.words import shown
 
 if TYPE_CHECKING:
+    from farthing.inference import Answer
     from farthing.study.plan import Plan
+    from farthing.study.released import Release
+
+_MOST_CELLS = 40
 
 
 def plan_table(plan: Plan) -> str:
@@ -28,6 +36,28 @@ def plan_table(plan: Plan) -> str:
     for text in plan.assumptions:
         lines += textwrap.wrap(f"assumed: {text}", 100, subsequent_indent="  ")
     return "\n".join(lines)
+
+
+def release_table(release: Release) -> str:
+    """statistic | cell | answer; of a statistic with very many cells the first few."""
+    levels = {answer.confidence for answer in release.answers.values()}
+    level = f" ({100 * levels.pop():g}%)" if len(levels) == 1 else ""
+    rows = [("statistic", "cell", f"answer{level}")]
+    for answer in release.answers.values():
+        rows += _answer_rows(answer)
+    return "\n".join(aligned(rows))
+
+
+def _answer_rows(answer: Answer) -> list[tuple[str, str, str]]:
+    columns = map(np.atleast_1d, (answer.values, answer.lower, answer.upper))
+    texts = [with_interval(*map(float, cell)) for cell in zip(*columns, strict=True)]
+    width = max(text.find(" ") if " " in text else len(text) for text in texts)
+    texts = [" " * (width - len(text.split(" ")[0])) + text for text in texts]
+    names = [answer.name, *[""] * (len(texts) - 1)]
+    rows = list(zip(names, label_texts(answer.labels) or [""], texts, strict=True))
+    if len(rows) > _MOST_CELLS:
+        return [*rows[:_MOST_CELLS], ("", f"... and {len(rows) - _MOST_CELLS:,} more", "")]
+    return rows
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
