@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from farthing.errors import LedgerUnavailable, MissingExtra
@@ -61,7 +63,7 @@ class PostgresStore(Store):
     def link(self, connection: Any) -> Link:
         """With a pipeline: statements are sent without waiting for the answers of those before them."""
         driver = connection.connection.dbapi_connection
-        return Link(driver.execute, connection, driver.pipeline)
+        return Link(driver.execute, connection, lambda: _quiet_pipeline(driver))
 
     def commit(self, run: Run, pipeline: Any) -> None:
         """PostgreSQL answers COMMIT with ROLLBACK, and no error, when the transaction had failed before."""
@@ -77,3 +79,17 @@ class PostgresStore(Store):
     def lock_making(self, run: Run) -> None:
         """Of several who find no tables, one makes them."""
         run(f"SELECT pg_advisory_xact_lock({_MAKING})")
+
+
+@contextmanager
+def _quiet_pipeline(driver: Any) -> Iterator[Any]:
+    """A pipeline that never learns why it ends: told of an error, the driver would log the server's text."""
+    pipeline = driver.pipeline()
+    entered = pipeline.__enter__()
+    try:
+        yield entered
+    except BaseException:
+        with suppress(Exception):
+            pipeline.__exit__(None, None, None)
+        raise
+    pipeline.__exit__(None, None, None)
