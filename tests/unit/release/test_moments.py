@@ -231,6 +231,16 @@ def test_expected_values_of_statistics_are_used_and_checked() -> None:
         made([variance("bmi")], **{"variance of bmi": -1.0})
 
 
+def test_what_the_steward_says_of_a_column_is_taken_as_said() -> None:
+    """A bell curve cut off at the bounds would have another mean and another spread."""
+    _, (whole, spread), _ = made([mean("bmi"), std("bmi")], bmi=(12.0, 9.0))
+    assert whole.reference.tolist() == [12.0]
+    assert spread.reference.tolist() == [9.0]
+    _, (whole, spread), _ = made([mean("bmi"), std("bmi")], bmi=[11.0, 12.0, 13.0, 99.0])
+    assert whole.reference.tolist() == [24.0]
+    assert spread.reference[0] == pytest.approx(np.std([11.0, 12.0, 13.0, 60.0]))
+
+
 def test_expected_means_and_spreads_do_not_depend_on_the_rows() -> None:
     empty = dataset(pyarrow.table(PEOPLE).slice(0, 0), schema=SCHEMA, rows=ROWS)
     asked = [mean("bmi", by="sex"), std("age"), sum("smoker")]

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data import Count, Sum
+from farthing.data import Count, Integers, Reals, Sum
 from farthing.data.aggregates.shape import Aggregate, domain_of
 from farthing.data.schema import Flags
 from farthing.release.counting.questions import group_axes, labels_of
 from farthing.release.counting.shares import category_shares, expected_rows
-from farthing.release.expectations import ColumnModel
 from farthing.release.facts import Facts
 from farthing.release.moments.steps import Centred, Stepped
 from farthing.release.slots import Slot
@@ -117,10 +116,11 @@ class _Maker:
 
 
 def expected_mean(facts: Facts, column: str) -> float:
-    """What is expected of a column's mean."""
+    """What is expected of a column's mean: as the steward said it, where they did."""
     if isinstance(facts.schema[column], Flags):
         return float(category_shares(facts, column, (False, True))[1])
-    return facts.column(column).mean
+    model, said = facts.column(column), _said(facts, column)
+    return said[0] if said else model.mean
 
 
 def expected_variance(facts: Facts, column: str) -> float:
@@ -128,9 +128,22 @@ def expected_variance(facts: Facts, column: str) -> float:
     if isinstance(facts.schema[column], Flags):
         share = expected_mean(facts, column)
         return max(share * (1 - share), 1e-6)
-    model: ColumnModel = facts.column(column)
+    model, said = facts.column(column), _said(facts, column)
     width = model.points[-1] - model.points[0]
-    return max(model.variance, (width * 1e-6) ** 2)
+    return max(said[1] if said else model.variance, (width * 1e-6) ** 2)
+
+
+def _said(facts: Facts, column: str) -> tuple[float, float] | None:
+    """The mean and the variance of an expected pair or list; a model of them is cut off at the bounds, and smoothed."""
+    given, domain = facts.expected.get(column), facts.schema[column]
+    assert isinstance(domain, Integers | Reals)
+    if isinstance(given, tuple):
+        half = (domain.upper - domain.lower) / 2
+        return float(given[0]), min(float(given[1]) ** 2, half**2)
+    if isinstance(given, list | np.ndarray):
+        values = np.clip(np.asarray(given, dtype=float), domain.lower, domain.upper)
+        return float(values.mean()), float(values.var())
+    return None
 
 
 def _known_rows(facts: Facts, where: Any, by: tuple[str, ...]) -> float | None:
