@@ -180,7 +180,7 @@ def _facts(slot: Slot) -> tuple[float, float, float, float, float, float]:
         inner = _gaussian_multiplier(slot.event(Noise("gaussian", sigma / l2)))
         narrowing = max(0.0, sigma**2 - (inner * l2) ** 2)
         narrowing = 0.0 if narrowing < 1e-6 * sigma else narrowing
-        wide = WIDE_SIGMA if slot.cells == 1 else 0.0
+        wide = WIDE_SIGMA if slot.moves_one_number else 0.0
     if "exponential" in slot.kinds:
         parts = float(_choices(slot.event(Noise("exponential", 0.5))))
     return l1, steps, l2, narrowing, wide, parts

@@ -53,16 +53,20 @@ class Slot:
     def event(self, noise: Noise) -> Event:
         """What the accountant prices.
 
-        Wide Gaussian noise on one number is priced as a vector's is, by continuous noise that dominates it: from a
-        sigma of 30 steps on that costs a quarter of a percent or less, and the accountant answers in milliseconds,
-        where exact lattices of many widths would take it minutes.
+        Where a unit moves one number only, wide Gaussian noise is priced as a vector's is, by continuous noise that
+        dominates it: from a sigma of 30 steps on that costs a quarter of a percent or less, and the accountant answers
+        in milliseconds, where exact lattices of many widths would take it minutes.
         """
         mechanism = self.mechanism(noise)
-        wide = self.cells == 1 and noise.kind == "gaussian" and self.scale(noise) >= WIDE_SIGMA
-        if not wide:
+        if not (noise.kind == "gaussian" and self.moves_one_number and self.scale(noise) >= WIDE_SIGMA):
             return mechanism.event
         l2 = math.floor(self.sensitivity.l2)  # whole numbers move by whole steps
         return vector_event((Fraction(noise.parameter) * l2) ** 2, l2, 1)
+
+    @property
+    def moves_one_number(self) -> bool:
+        """Whether a unit moves one of the slot's numbers only, in l2: whole vectors of norm 1 have one entry."""
+        return self.cells == 1 or self.sensitivity.l2_squared == 1
 
     def law(self, noise: Noise) -> NoiseLaw:
         """The exact law of the noise in one cell, in whole steps."""

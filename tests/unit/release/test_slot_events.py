@@ -29,6 +29,12 @@ def test_wide_gaussian_noise_costs_a_hair_more_than_its_own_law(moved: int, mult
     assert exact.lower <= priced.upper <= 1.0025 * exact.upper
 
 
+def test_a_histogram_that_a_unit_moves_by_one_is_priced_as_one_number() -> None:
+    histogram = Slot("cells", Count(), Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), 40)
+    assert histogram.event(Noise("gaussian", 50.0)) == _slot(1).event(Noise("gaussian", 50.0))
+    assert histogram.event(Noise("gaussian", 20.0)) == DiscreteGaussianNoise(20.0, 1)
+
+
 def test_many_wide_widths_are_priced_without_lattices() -> None:
     events = [_slot(1000 + k).event(Noise("gaussian", 20.0 + k)) for k in range(30)]
     assert compose(events).engine_at(1e-9).name != "grid"
