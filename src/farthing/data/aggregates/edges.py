@@ -67,22 +67,31 @@ def place_of(value: Any, edges: Sequence[Any], domain: Domain) -> Any:
     after the last, which `places` folds back. Otherwise comparisons decide, in a balanced tree of CASE whose depth is
     the logarithm of the number of cells.
     """
-    import ibis
-
     width = equal_width(edges, domain)
     if width:
         return ((value - edges[0]).cast("float64") / literal(float(width))).floor().cast("int64")
     if isinstance(domain, Reals) and are_equal_reals(edges, domain):
         return _place_among_equal_reals(value, len(edges) - 1, domain)
 
+    return interval_of(value, [(edge, False) for edge in edges[1:-1]])
+
+
+def interval_of(value: Any, cuts: Sequence[tuple[Any, bool]]) -> Any:
+    """How many of the rising cuts lie below an Ibis value, by a balanced tree of comparisons; missing stays missing.
+
+    A cut (v, False) lies below v itself, a cut (v, True) only below what is larger.
+    """
+    import ibis
+
     def between(first: int, last: int) -> Any:
         if first == last:
             return ibis.literal(first, "int64")
         middle = (first + last + 1) // 2
-        below = value < literal(edges[middle])
+        edge, after = cuts[middle - 1]
+        below = value <= literal(edge) if after else value < literal(edge)
         return below.ifelse(between(first, middle - 1), between(middle, last))
 
-    return value.notnull().ifelse(between(0, len(edges) - 2), ibis.null("int64"))
+    return value.notnull().ifelse(between(0, len(cuts)), ibis.null("int64"))
 
 
 def _real_edge(lower: Any, span: Any, part: Any, count: Any) -> Any:

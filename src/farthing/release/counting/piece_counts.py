@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from farthing.data.aggregates.counts import one
-from farthing.data.aggregates.edges import are_equal_reals, equal_width, place_of
+from farthing.data.aggregates.edges import are_equal_reals, equal_width, interval_of, place_of
 from farthing.data.aggregates.shape import Aggregate, Axis, Feature
 from farthing.data.expressions import read
-from farthing.data.expressions.literals import literal
 from farthing.data.schema import Dates, Domain, Integers, Reals, Schema
 from farthing.release.counting.pieces import PieceAxis
 
@@ -89,18 +88,4 @@ def _by_cuts(axis: PieceAxis, domain: Domain) -> tuple[Callable[[Any], Any], dic
     ):
         places[len(cuts) + 1] = places[len(cuts)]  # the upper bound itself
         return lambda table: place_of(table[name], edges, domain), places
-    return lambda table: _interval(table[name], cuts), places
-
-
-def _interval(value: Any, cuts: Sequence[tuple[Any, int]]) -> Any:
-    import ibis
-
-    def between(first: int, last: int) -> Any:
-        if first == last:
-            return ibis.literal(first, "int64")
-        middle = (first + last + 1) // 2
-        edge, after = cuts[middle - 1]
-        below = value <= literal(edge) if after else value < literal(edge)
-        return below.ifelse(between(first, middle - 1), between(middle, last))
-
-    return value.notnull().ifelse(between(0, len(cuts)), ibis.null("int64"))
+    return lambda table: interval_of(table[name], cuts), places
