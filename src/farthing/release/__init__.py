@@ -4,8 +4,14 @@ statistics    what may be asked: count, mean, histogram, quantile ...
 facts         what may be known before anything is spent
 noise, slots  what is measured, and how it is made private
 outputs       a statistic as a function of what was measured, with its error before and after
+designs       the slots and outputs of one plan
+counting      counts, histograms, tables and shares from the fewest cells
+moments       sums, means, variances and standard deviations from shared sums
+quantile_outputs, regression_outputs
 """
 
+from farthing.release.designs import Design, design_of
+from farthing.release.noise import Noise
 from farthing.release.statistics import (
     Statistic,
     cdf,
@@ -23,10 +29,13 @@ from farthing.release.statistics import (
 )
 
 __all__ = [
+    "Design",
+    "Noise",
     "Statistic",
     "cdf",
     "contingency",
     "count",
+    "design_of",
     "histogram",
     "linear_regression",
     "mean",

@@ -71,6 +71,13 @@ def design_of(
     """The design for statistics of one dataset; `pure` for delta = 0. No row is read.
 
     `expected` holds what is known in public: "rows", columns and statistics by name (see `Facts`).
+
+    >>> import pyarrow
+    >>> from farthing.data import dataset
+    >>> from farthing.release import count
+    >>> people = dataset(pyarrow.table({"sex": ["F"]}), schema={"sex": ["F", "M"]})
+    >>> design_of([count(by="sex")], people, expected={"rows": 5_000}).output("count by sex").reference
+    array([2500., 2500.])
     """
     asked = checked_all(statistics, dataset.schema)
     facts = Facts(dataset, _checked_expected(expected, asked, dataset), pure)

@@ -4,8 +4,12 @@ predicates   a condition as and, or, not over atoms that look at one column each
 cells        the cells of a column as a statistic reports them
 questions    a statistic of the count family as a function from cells of a product to its own cells
 pieces       the values of a column that no question tells apart
+piece_counts what an engine adds up for them
 refinement   the coarsest cells from which several questions can be answered
 grouping     which questions share their cells, and which are better measured by themselves
+laws         laws of error that are found once and scaled
 shares       how many rows are expected where, from public knowledge
+consistency  counts that are counts: none below zero, totals that agree with their parts
+cdf          shares of rows below edges
 outputs      the answers, with their errors before and after
 """

@@ -5,45 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorLaw, StatedLaw, Term
-from farthing.inference.terms import variance_of
+from farthing.inference import Answer, ErrorLaw, Term
+from farthing.release.counting.laws import RememberedLaw, ScaledLaw, smooth_factor, smooth_noise
 from farthing.release.counting.questions import Question, labels_of
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.slots import Integers, Slot
 
 Floats = NDArray[np.float64]
-
-
-class RememberedLaw(ErrorLaw):
-    """A law that finds the error at a confidence once."""
-
-    @cached_property
-    def _found(self) -> dict[float, float]:
-        return {}
-
-    def error(self, confidence: float = 0.95) -> float:
-        """The least e that holds the asked share of errors, all cells taken together."""
-        if confidence not in self._found:
-            self._found[confidence] = super().error(confidence)
-        return self._found[confidence]
-
-
-class ScaledLaw(StatedLaw):
-    """A law times a factor."""
-
-    def __init__(self, law: RememberedLaw, factor: float) -> None:
-        super().__init__(law.standard_errors * factor, lambda level: law.errors(level) * factor)
-        self._law, self._factor = law, factor
-
-    def error(self, confidence: float = 0.95) -> float:
-        """The least e that holds the asked share of errors, all cells taken together."""
-        return self._law.error(confidence) * self._factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,13 +80,13 @@ class CdfOutput(Output):
             return self._law(noises, shares, rows)
         # A plan is made anew many times with other noise: the same law each time, in another scale.
         (slot,) = self.slots
-        kind, scale = _smooth(noises[slot.name])
+        noise = noises[slot.name]
+        kind, scale = smooth_noise(noise.kind)
         if kind not in self._at_unit_scale:
             below, above = self._below_and_above
             terms = [Term(kind, scale, (1 - shares) / rows, below), Term(kind, scale, shares / rows, above)]
             self._at_unit_scale[kind] = RememberedLaw(terms, len(shares))
-        factor = float(np.sqrt(slot.variance(noises[slot.name]) / variance_of(kind, scale)))
-        return ScaledLaw(self._at_unit_scale[kind], factor)
+        return ScaledLaw(self._at_unit_scale[kind], smooth_factor(slot, noise))
 
     @cached_property
     def _at_unit_scale(self) -> dict[str, RememberedLaw]:
@@ -122,8 +96,8 @@ class CdfOutput(Output):
         (slot,) = self.slots
         noise = noises[slot.name]
         below, above = self._below_and_above
-        kind, scale = _smooth(noise)
-        one = float(np.sqrt(slot.variance(noise) / variance_of(kind, scale)))
+        kind, scale = smooth_noise(noise.kind)
+        one = smooth_factor(slot, noise)
         terms = [
             Term(kind, scale, one * (1 - shares) / rows, below),
             Term(kind, scale, one * shares / rows, above),
@@ -165,15 +139,6 @@ class CdfOutput(Output):
         return Answer.within(
             self.name, values, law.standard_errors, interval_at, self.labels, confidence=confidence
         )
-
-
-def _smooth(noise: Noise) -> tuple[Literal["laplace", "normal"], float]:
-    """The kind of noise on so fine a grid that it has none.
-
-    Shares are multiples of no common step, so the steps of whole numbers are smeared out in them anyway; the smooth law
-    of the same variance differs from theirs by less than one of those steps, and is found at once.
-    """
-    return ("laplace", 4096.0) if noise.kind == "laplace" else ("normal", 1.0)
 
 
 def _rising(shares: Floats) -> Floats:

@@ -16,6 +16,7 @@ from farthing.inference import Answer, ErrorLaw, Term
 from farthing.release.counting.cdf import CdfOutput
 from farthing.release.counting.consistency import settled_cells
 from farthing.release.counting.grouping import Asked, Group, groups_of
+from farthing.release.counting.laws import WIDE, RememberedLaw, ScaledLaw, smooth_factor, smooth_noise
 from farthing.release.counting.questions import question_of
 from farthing.release.counting.shares import assumptions_of
 from farthing.release.facts import Facts
@@ -70,8 +71,20 @@ class CountOutput(Output):
         return {self.slots[0].name: self.parts.astype(np.float64)}
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The exact law of a sum of independent noises."""
-        return self._law(noises, self.expected)
+        """The exact law of a sum of independent noises; of wide ones, up to a step of whole numbers."""
+        (slot,) = self.slots
+        noise = noises[slot.name]
+        if self.statistic.for_population or not slot.scale(noise) >= WIDE or np.all(self.parts <= 1):
+            return self._law(noises, self.expected)
+        kind, scale = smooth_noise(noise.kind)
+        if kind not in self._at_unit_scale:
+            terms = [Term(kind, scale, 1.0, self._counts)]
+            self._at_unit_scale[kind] = RememberedLaw(terms, len(self.reference))
+        return ScaledLaw(self._at_unit_scale[kind], smooth_factor(slot, noise), whole=True)
+
+    @cached_property
+    def _at_unit_scale(self) -> dict[str, RememberedLaw]:
+        return {}
 
     def _law(self, noises: Mapping[str, Noise], counts: Floats) -> ErrorLaw:
         (slot,) = self.slots
