@@ -133,7 +133,7 @@ class Model:
 
     def errors(self, kinds: NDArray[np.int64], strengths: Floats) -> Floats:
         """Mean squared relative error of every output."""
-        out: Floats = self.linear @ self.variances(kinds, strengths)
+        out: Floats = np.einsum("ij,j->i", self.linear, self.variances(kinds, strengths))
         for row, (slot, table) in self.curves.items():
             out[row] += curve_at(table, float(strengths[slot]))
         return out

@@ -72,7 +72,9 @@ class Divider:
     def shares(self, weights: Floats, saddle: float, price: float) -> Shares:
         """Every free slot at its own minimum, at the order saddle + 1 (infinite: pure epsilon)."""
         model, place = self.model, np.arange(len(self.free))
-        importance = weights @ model.driving
+        importance = np.einsum(
+            "i,ij->j", weights, model.driving
+        )  # small: threads of a product would cost more
         importance = np.maximum(importance, _FAINTEST * _largest(importance * model.l1**2) / model.l1**2)
         objectives = np.full((len(place), 3), np.inf)
         strengths = np.ones((len(place), 3))
