@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorLaw, Term
+from farthing.inference import Answer, ErrorLaw, Term, nearest_increasing
 from farthing.release.counting.laws import RememberedLaw, ScaledLaw, smooth_factor, smooth_noise
 from farthing.release.counting.questions import Question, labels_of
 from farthing.release.noise import Noise
@@ -118,7 +118,9 @@ class CdfOutput(Output):
         whole = np.repeat(totals[:, -1], width)
         steps = np.tile(np.arange(1, width + 1) / width, groups)  # where nothing can be said
         plain = np.where(whole > 0, totals.reshape(-1) / np.where(whole > 0, whole, 1.0), steps)
-        values = np.concatenate([_rising(group) for group in plain.reshape(groups, width)])
+        values = np.concatenate(
+            [nearest_increasing(group, least=0.0, most=1.0) for group in plain.reshape(groups, width)]
+        )
         shares = np.clip(values, 0.0, 1.0)
         law = self._law(noises, shares, np.maximum(whole, 1.0))
         below, above = self._below_and_above
@@ -139,16 +141,6 @@ class CdfOutput(Output):
         return Answer.within(
             self.name, values, law.standard_errors, interval_at, self.labels, confidence=confidence
         )
-
-
-def _rising(shares: Floats) -> Floats:
-    """The nearest shares that rise from 0 to 1; as they are where they do."""
-    clipped = np.clip(shares, 0.0, 1.0)
-    if (np.diff(clipped) >= 0).all():
-        return np.asarray(clipped, dtype=float)
-    from scipy.optimize import isotonic_regression
-
-    return np.asarray(np.clip(isotonic_regression(shares).x, 0.0, 1.0), dtype=float)
 
 
 def _shares_between(
