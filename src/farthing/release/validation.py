@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from farthing.data.expressions import read
-from farthing.data.schema import Integers, Reals, Schema
+from farthing.data.schema import Flags, Integers, Reals, Schema
 from farthing.errors import InvalidValue
 from farthing.release.counting.cells import cut_of
 from farthing.release.counting.questions import group_axes, refuse_too_many
-from farthing.release.statistic import COUNT_FAMILY, Statistic
+from farthing.release.statistic import COUNT_FAMILY, QUANTILES, Statistic
 
 _WHOLE = {"count", "histogram", "contingency", "sum", "quantile", "quantiles"}
 
@@ -48,8 +48,10 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
                 "use histogram for categories",
             )
     else:
+        # A flag is 0 or 1 to a sum, so that its mean is a share; it has no quantiles to speak of.
+        numbers = (Integers, Reals) if statistic.kind in QUANTILES else (Integers, Reals, Flags)
         for name in statistic.columns:
-            if not isinstance(schema[name], Integers | Reals):
+            if not isinstance(schema[name], numbers):
                 raise InvalidValue(
                     "column", name, f"must hold numbers for a {statistic.kind}", "count or histogram takes any column"
                 )  # fmt: skip
