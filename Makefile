@@ -23,7 +23,7 @@ help:  ## say what each target does
 
 install: $(STAMPS)/all  ## make .venv with every optional part except the bench's peers
 
-demo: $(STAMPS)/demo  ## tell the accountant's story, with an HTML report at the end
+demo: $(STAMPS)/demo  ## study a made-up health survey from end to end, with an HTML report
 	$(BIN)/farthing demo
 
 test: $(STAMPS)/all lint  ## lint, types, then every test and every example in the docs

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farthing.curator import Answered
-from farthing.errors import InvalidValue, MissingExtra
+from farthing.errors import InvalidValue
 from farthing.inference import Answer
 from farthing.ledger import Ledger, Receipt
 from farthing.study.stored import plain, records_of, restored, stored_form
@@ -56,10 +56,8 @@ class Release(Mapping[str, Answer]):
 
     def to_frame(self) -> Any:
         """A tidy pandas table: statistic, cell, value, standard_error, lower, upper."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtra("tables", "pandas", "frames") from None
+        import pandas
+
         return pandas.DataFrame(self.records())
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ ledger = "study.db"                # beside this file, or a Postgres URL
 [expected]                         # what is known from elsewhere; it makes the foretold errors true
 rows = 100_000
 income = [41_000.0, 20_000.0]      # mean and standard deviation of a column
+sex = { F = 0.52, M = 0.48 }       # shares of its categories
 
 [[statistics]]
 kind = "mean"
@@ -31,7 +32,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from farthing.data import Dataset
+from farthing.data import Categories, Dataset, Flags, Integers, Reals
 from farthing.data.declaration import read_declaration
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger
@@ -98,14 +99,21 @@ class StudyFile:
 
     @property
     def expected(self) -> dict[str, Any]:
-        """What the steward expects; a pair of a numeric column is its mean and standard deviation."""
-        found = self.facts.get("expected", {})
-        return {
-            name: tuple(value)
-            if isinstance(value, list) and len(value) == 2 and name in self.dataset.schema
-            else value
-            for name, value in found.items()
-        }
+        """What the steward expects, with TOML's lists and tables as the columns mean them."""
+        return {name: self._meant(name, value) for name, value in self.facts.get("expected", {}).items()}
+
+    def _meant(self, name: str, value: Any) -> Any:
+        if name not in self.dataset.schema:
+            return value
+        domain = self.dataset.schema[name]
+        if isinstance(value, dict) and isinstance(domain, Categories | Flags):
+            known = domain.values if isinstance(domain, Categories) else (False, True)
+            # Keys of a TOML table are texts: `true` and `3` stand for the category that is written so.
+            written = {str(one).lower() if isinstance(one, bool) else str(one): one for one in known}
+            return {written.get(key, key): share for key, share in value.items()}
+        if isinstance(value, list) and len(value) == 2 and isinstance(domain, Integers | Reals):
+            return tuple(value)  # its mean and standard deviation
+        return value
 
 
 def read_study(path: str | os.PathLike[str]) -> StudyFile:
