@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from farthing.errors import BudgetExceeded, InvalidValue, LedgerUnavailable, NotAllowed
+from farthing.errors import BudgetExceeded, InvalidValue, LedgerTampered, LedgerUnavailable, NotAllowed
 from farthing.ledger import Ledger
 from farthing.privacy import ApproxDP, Composed, GaussianNoise, LaplaceNoise
-from system.ledger.places import Place
+from system.ledger.places import Place, postgres_place
 
 
 def _kinds(ledger: Ledger) -> list[str]:
@@ -301,3 +303,28 @@ def test_a_closed_ledger_refuses_and_may_be_closed_again(place: Place) -> None:
     for act in (ledger.datasets, ledger.verify, lambda: ledger.charge("people", 0.1, request_id="r-1")):
         with pytest.raises(LedgerUnavailable, match="closed"):
             act()
+
+
+@pytest.mark.slow
+def test_a_trigger_that_could_undo_a_charge_is_found_on_a_server(
+    postgres_server: dict[str, Any], tmp_path: Path
+) -> None:
+    import psycopg
+
+    place = postgres_place(postgres_server, tmp_path)
+    with place.open() as ledger:
+        ledger.register("people", 1.0)
+    with psycopg.connect(place.url, autocommit=True) as owner:
+        owner.execute("CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+        for table, what in (("farthing_entries", "INSERT"), ("farthing_accounts", "UPDATE")):
+            owner.execute(
+                f"CREATE TRIGGER forget BEFORE {what} ON {table} FOR EACH ROW EXECUTE FUNCTION forget()"
+            )
+            with pytest.raises(LedgerTampered, match=f"trigger {table} forget is not as it was made"):
+                place.open()
+            owner.execute(f"DROP TRIGGER forget ON {table}")
+        owner.execute("CREATE RULE forget AS ON UPDATE TO farthing_accounts DO INSTEAD NOTHING")
+        with pytest.raises(LedgerTampered, match="rule farthing_accounts forget is not as it was made"):
+            place.open()
+        owner.execute("DROP RULE forget ON farthing_accounts")
+    place.open().close()

@@ -1,8 +1,8 @@
 """One writer at a time among all processes of a machine, woken at once and never waiting for ever.
 
-SQLite's own waiting polls with sleeps; a file lock wakes the next writer when the last one is done, and the kernel
-gives it back when its owner dies. The lock is on a file of its own beside the ledger: SQLite keeps POSIX locks on
-the ledger itself, which a process loses when it closes any handle on that file.
+SQLite's own waiting polls with sleeps; a file lock wakes the next writer when the last one is done, in the order in
+which they came, and the kernel gives it back when its owner dies. The lock is on a file of its own beside the ledger:
+SQLite keeps POSIX locks on the ledger itself, which a process loses when it closes any handle on that file.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import fcntl
 import os
 import threading
 import weakref
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +27,7 @@ class FileLock:
         self._path = path
         self._timeout = timeout
         self._file: int | None = None
+        self._waiter: _Waiter | None = None
         _forget_in_children()
         _OPEN.add(self)
 
@@ -45,6 +47,9 @@ class FileLock:
     def close(self) -> None:
         """Forget the file; a lock that is held is given back by the kernel."""
         handle, self._file = self._file, None
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            waiter.retire()
         if handle is not None:
             os.close(handle)
 
@@ -61,52 +66,97 @@ class FileLock:
 
     def _wait(self, handle: int) -> None:
         """Block in a thread: flock has no timeout, and a thread that comes too late can be left behind."""
-        waiter = _Waiter(handle)
-        waiter.start()
+        waiter = self._waiter
+        if waiter is None:
+            waiter = self._waiter = _Waiter(handle)
+            weakref.finalize(self, waiter.retire)
+            waiter.start()
         try:
-            arrived = waiter.done.wait(self._timeout)
+            arrived = waiter.wait(self._timeout)
         except BaseException:  # Ctrl-C while waiting: leave no lock behind
-            if self._abandon(waiter):
-                self.release()
+            if self._abandoned(waiter):
+                raise
+            self.release()
             raise
-        if not arrived and not self._abandon(waiter):
+        if not arrived and self._abandoned(waiter):
             raise LedgerUnavailable(
                 f"another process has held the ledger for {self._timeout:g} s",
                 "retry with the same request id",
             )
         if waiter.problem is not None:
-            raise LedgerUnavailable(f"the lock file failed ({type(waiter.problem).__name__})")
+            kind = type(waiter.problem).__name__
+            self.close()
+            raise LedgerUnavailable(f"the lock file failed ({kind})")
 
-    def _abandon(self, waiter: _Waiter) -> bool:
-        """Leave a waiter behind with the file handle it waits on; True if it had the lock after all."""
-        with waiter.lock:
-            if waiter.done.is_set() and waiter.problem is None:
-                return True
-            waiter.abandoned = True
-        self._file = None  # the waiter closes it, which gives the lock back
-        return False
+    def _abandoned(self, waiter: _Waiter) -> bool:
+        """Leave a waiter behind with the file handle it waits on; False if it had the lock after all."""
+        if not waiter.abandon():
+            return False
+        self._file = self._waiter = None  # the waiter closes the file, which gives the lock back
+        return True
 
 
 class _Waiter(threading.Thread):
-    """Waits for one lock. If it is abandoned it closes the handle as soon as it can."""
+    """Waits for the lock whenever it is told to. It stays, because starting a thread costs more than a charge.
+
+    If it is abandoned while it waits, it closes the handle as soon as it has the lock, and ends.
+    """
 
     def __init__(self, handle: int) -> None:
         super().__init__(daemon=True, name="farthing-ledger-lock")
         self._handle = handle
-        self.done = threading.Event()
-        self.lock = threading.Lock()
-        self.abandoned = False
+        self._go = threading.Lock()
+        self._done = threading.Lock()
+        self._go.acquire()
+        self._done.acquire()
+        self._state = threading.Lock()
+        self._granted = False
+        self._abandoned = False
+        self._retired = False
         self.problem: OSError | None = None
 
+    def wait(self, timeout: float) -> bool:
+        """Whether the lock was had in time."""
+        self._granted = False
+        self._go.release()
+        return self._done.acquire(timeout=timeout)
+
+    def abandon(self) -> bool:
+        """Leave it with the handle; False if it was done already, so that the lock is the caller's."""
+        with self._state:
+            if self._granted:
+                self._done.acquire(blocking=False)
+                return False
+            self._abandoned = True
+        self._wake()  # in case it was never told to begin
+        return True
+
+    def retire(self) -> None:
+        """End the thread, which is not waiting; its handle stays the caller's."""
+        self._retired = True
+        self._wake()
+
     def run(self) -> None:
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX)
-        except OSError as error:
-            self.problem = error
-        with self.lock:
-            self.done.set()
-            if self.abandoned:
-                os.close(self._handle)
+        while True:
+            self._go.acquire()
+            if self._retired:
+                return
+            try:
+                fcntl.flock(self._handle, fcntl.LOCK_EX)
+            except OSError as error:
+                self.problem = error
+            with self._state:
+                if self._abandoned:
+                    # A child forked meanwhile may have the handle too: closing ours would not give the lock back.
+                    fcntl.flock(self._handle, fcntl.LOCK_UN)
+                    os.close(self._handle)
+                    return
+                self._granted = True
+                self._done.release()
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # it is awake
+            self._go.release()
 
 
 @cache

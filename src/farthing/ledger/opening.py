@@ -13,6 +13,7 @@ from farthing.ledger.chain import GENESIS, Chain, canonical
 from farthing.ledger.key import Key, default_key_file, given_key, made_key, needed_key, sync_directory
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.postgres_store import PostgresStore
+from farthing.ledger.shape import shape_of
 from farthing.ledger.sqlite_store import SQLiteStore
 from farthing.ledger.store import Link, Run, Store
 from farthing.ledger.tables import COLUMNS, ENTRIES, HEAD, TABLES, create_tables
@@ -191,7 +192,7 @@ def _make_file(store: SQLiteStore) -> None:
 
 
 def _write_first(store: Store, run: Run, chain: Chain, actor: str) -> None:
-    body = canonical({"ledger": chain.ledger, "format": FORMAT})
+    body = canonical({"ledger": chain.ledger, "format": FORMAT, "shape": shape_of(store, run)})
     fields = (1, "created", "", "", actor, "curator", time.time_ns(), "", body)
     mac = chain.entry(GENESIS, fields)
     marks = ", ".join("?" * len(COLUMNS))

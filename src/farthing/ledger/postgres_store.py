@@ -8,7 +8,9 @@ from typing import Any
 
 from farthing.errors import LedgerUnavailable, MissingExtra
 from farthing.ledger.store import Link, Run, Store
+from farthing.ledger.tables import TABLES
 
+_TABLES = ", ".join(f"to_regclass('{table}')" for table in TABLES)
 _MAKING = 4_714_005  # any fixed number: the advisory lock of whoever makes the tables
 
 
@@ -21,6 +23,20 @@ class PostgresStore(Store):
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     lock_head = " FOR UPDATE"
     list_tables = "SELECT tablename FROM pg_tables WHERE schemaname = ANY(current_schemas(false))"
+    # Kinds and flags and no deparsed text, which another version of the server may spell in another way.
+    list_shape = f"""
+        WITH t AS (SELECT oid, relname, relkind, relrowsecurity FROM pg_class WHERE oid IN ({_TABLES}))
+        SELECT 'table', relname::text, concat_ws(' ', relkind, relrowsecurity) FROM t
+        UNION ALL
+        SELECT 'index', c.relname::text, concat_ws(' ', t.relname, i.indisunique, i.indisvalid, i.indkey)
+        FROM pg_index i JOIN t ON t.oid = i.indrelid JOIN pg_class c ON c.oid = i.indexrelid
+        UNION ALL
+        SELECT 'trigger', concat_ws(' ', t.relname, g.tgname), concat_ws(' ', g.tgtype, p.proname)
+        FROM pg_trigger g JOIN t ON t.oid = g.tgrelid JOIN pg_proc p ON p.oid = g.tgfoid WHERE NOT g.tgisinternal
+        UNION ALL
+        SELECT 'rule', concat_ws(' ', t.relname, r.rulename), r.ev_type::text
+        FROM pg_rewrite r JOIN t ON t.oid = r.ev_class
+    """
     placeholder = "%s"
 
     def __init__(self, url: Any, timeout: float) -> None:

@@ -18,6 +18,10 @@ class SQLiteStore(Store):
     list_tables = (
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     )
+    list_shape = (
+        "SELECT type, name, sql FROM sqlite_master WHERE tbl_name LIKE 'farthing\\_%' ESCAPE '\\' "
+        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    )
     placeholder = "?"
 
     def __init__(self, path: Path, timeout: float) -> None:

@@ -37,6 +37,7 @@ class Store(ABC):
     begin_reading: str
     lock_head = ""  # what a SELECT of the head row needs to keep other writers out
     list_tables: str
+    list_shape: str  # (kind, name, definition) of all that stands on the ledger's tables
     placeholder: str
     name: str
 

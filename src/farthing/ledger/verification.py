@@ -10,6 +10,7 @@ from farthing.errors import LedgerTampered
 from farthing.ledger.chain import GENESIS, Chain
 from farthing.ledger.receipts import Receipt
 from farthing.ledger.replay import Replay
+from farthing.ledger.shape import check_shape
 from farthing.ledger.store import Link, Run, Store
 from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES
 from farthing.ledger.transaction import Memory, Reader, checked_account, checked_answer_of, entry_of
@@ -80,6 +81,8 @@ def _check(
         entry = entry_of(chain, row[:-1])
         if entry.sequence == 1 and entry.body.get("ledger") != chain.ledger:
             raise LedgerTampered("the first entry belongs to another ledger", sequence=1)
+        if entry.sequence == 1:
+            check_shape(store, link.run, entry.body.get("shape"))
         replay.follow(entry)
         answer = row[-1]
         if entry.kind == "released":
