@@ -214,3 +214,21 @@ def test_what_does_not_fit_is_refused() -> None:
         Ratio(Measured(1.0), Measured(1.0))(95)
     with pytest.raises(InvalidValue, match="half_width"):
         Variance(Measured(1.0), Measured(1.0), Measured(1.0), half_width=-1)
+
+
+def test_the_square_of_the_means_error_is_paid_for() -> None:
+    """The worst draw that is promised: the mean as far off as allowed, and the noise at its error on the low side."""
+    n, variance = 100, 0.3
+    count, first, second = Term("laplace", 1.0), Term("laplace", 1000.0, 1e-3), Term("laplace", 500.0, 1e-3)
+    mean = 0.999 * error_of_sum([first], 0.999) / n
+    turn = mean**2 + 0.5 - variance
+    error = error_of_sum([second, Term("laplace", 1000.0, 2e-3 * mean), Term("laplace", 1.0, turn)], 0.951)
+    noise = -0.999 * error - 2 * mean**2 * n
+    found = Variance(
+        Measured(n, [count]),
+        Measured(0.0, [first]),
+        Measured(n * (variance + mean**2 - 0.5) + noise, [second]),
+        half_width=1.0,
+    )
+    low, high = found(0.95)
+    assert low[0] <= variance <= high[0] < 1

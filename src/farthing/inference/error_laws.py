@@ -6,6 +6,7 @@ errors at a confidence come from the exact law of the noise (see `noise_sums`), 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
@@ -17,7 +18,7 @@ from farthing.inference.noise_sums import checked_confidence, errors_of_many, ta
 from farthing.inference.terms import Floats, Parts, Term, parts_of, variance_of_parts
 
 _MOST_KINDS = 64  # of cells, when coverage is averaged over unequal ones
-_PRECISION = 1e-5
+_PRECISION = 3e-5
 
 
 class ErrorLaw:
@@ -35,14 +36,22 @@ class ErrorLaw:
 
     def __init__(self, terms: Iterable[Term], cells: int | None = None) -> None:
         self.terms = tuple(terms)
-        shapes = [np.shape(part) for term in self.terms for part in (term.coefficient, term.count)]
+        shapes = [
+            part.shape
+            for term in self.terms
+            for part in (term.coefficient, term.count)
+            if isinstance(part, np.ndarray)
+        ]
+        if not shapes:
+            self.cells: int = 1 if cells is None else cells
+            return
         try:
             shape = np.broadcast_shapes(*shapes, () if cells is None else (cells,))
         except ValueError:
             raise InvalidValue("terms", shapes, "must all be over the same cells") from None
         if len(shape) > 1:
             raise InvalidValue("terms", shape, "must have arrays of one dimension", "flatten the cells")
-        self.cells: int = shape[0] if shape else 1
+        self.cells = shape[0] if shape else 1
 
     @cached_property
     def standard_errors(self) -> Floats:
@@ -77,9 +86,7 @@ class ErrorLaw:
         kinds, counts = self._fewer(kinds, counts)
         single = errors_of_many(kinds, level)
         share = counts / counts.sum()
-        return _least(
-            lambda e: float(share @ tails_of_many(kinds, e)) <= 1 - level, single.min(), single.max()
-        )
+        return _least(lambda e: float(share @ tails_of_many(kinds, e)), 1 - level, single.min(), single.max())
 
     def scaled(self, factor: float) -> ErrorLaw:
         """The law of the errors times a factor: the same answer in other units.
@@ -165,11 +172,11 @@ class StatedLaw(ErrorLaw):
         table = np.array([self.errors(rung) for rung in ladder])
         steps = np.concatenate([[0.0], ladder])
 
-        def holds(e: float) -> bool:
+        def tail(e: float) -> float:
             reached = np.count_nonzero(np.maximum.accumulate(table) <= e, axis=0)
-            return float(np.mean(steps[reached])) >= level
+            return 1 - float(np.mean(steps[reached]))
 
-        return _least(holds, single.min(), single.max())
+        return _least(tail, 1 - level, single.min(), single.max())
 
     def scaled(self, factor: float) -> ErrorLaw:
         """The law of the errors times a factor."""
@@ -201,16 +208,25 @@ def errors_of_laws(laws: Sequence[ErrorLaw], confidence: float = 0.95) -> Floats
     return found
 
 
-def _least(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """The least e between `low` and `high` that holds, to a relative 1e-5, outward; `high` is known to hold."""
-    if holds(low):
+def _least(tail: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """The least e between `low` and `high` with tail(e) <= target, to 3e-5, outward; `high` is known to hold."""
+    at_low, at_high = tail(low), target
+    if at_low <= target:
         return float(low)
-    while high - low > _PRECISION * high:
-        middle = (low + high) / 2
-        if holds(middle):
-            high = middle
+    for round_ in range(60):
+        if high - low <= _PRECISION * high:
+            break
+        # Secants on the logarithm, which is nearly straight; they pile up on one side, so every third step halves.
+        drop = math.log(at_low / max(at_high, 1e-300))
+        share = (
+            0.5 if round_ % 3 == 2 or drop <= 0 else min(max(math.log(at_low / target) / drop, 0.02), 0.98)
+        )
+        middle = low + share * (high - low)
+        at = tail(middle)
+        if at <= target:
+            high, at_high = middle, at
         else:
-            low = middle
+            low, at_low = middle, at
     return float(high)
 
 

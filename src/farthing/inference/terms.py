@@ -48,10 +48,16 @@ class Term:
         if not 0 <= scale < math.inf:
             raise InvalidValue("scale", self.scale, "must be a finite number >= 0")
         object.__setattr__(self, "scale", scale)
-        if not np.all(np.isfinite(self.coefficient)):
+        # A planner makes thousands of terms: single numbers are checked without arrays.
+        plain = type(self.coefficient) is float
+        if not (math.isfinite(self.coefficient) if plain else np.all(np.isfinite(self.coefficient))):
             raise InvalidValue("coefficient", self.coefficient, "must be finite")
-        counts = np.asarray(self.count)
-        if counts.dtype.kind not in "iu" or not np.all(counts >= 0):
+        if type(self.count) is int:
+            fits = self.count >= 0
+        else:
+            counts = np.asarray(self.count)
+            fits = counts.dtype.kind in "iu" and bool(np.all(counts >= 0))
+        if not fits:
             raise InvalidValue("count", self.count, "must be whole numbers >= 0")
 
     @property
