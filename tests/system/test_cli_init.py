@@ -16,6 +16,7 @@ from farthing.cli import main
 from farthing.data import CellCounts, Count, Sum
 from farthing.data.declaration import read_declaration
 from farthing.errors import FarthingError, InvalidValue
+from farthing.study.study_file import read_study
 
 
 def init(*words: str) -> tuple[int, str]:
@@ -153,3 +154,29 @@ def test_a_file_name_in_any_characters_is_quoted_or_refused(tmp_path: Path) -> N
     code, printed = init(str(tmp_path / "caf\udce9.csv"), "--out", str(tmp_path / "other.toml"))
     assert code == 2 and "must have a name that is text" in printed
     assert not (tmp_path / "other.toml").exists()
+
+
+def test_the_file_becomes_a_study_when_the_budget_is_filled_in(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("sex,age\nF,30\nM,40\n", encoding="utf-8")
+    study = tmp_path / "study.toml"
+    _, printed = init(str(tmp_path / "people.csv"), "--out", str(study))
+    assert f"Then: farthing plan {study}" in printed
+    written = study.read_text(encoding="utf-8")
+    facts = tomllib.loads(written)
+    assert facts["study"] == {"ledger": "study.db"} and facts["statistics"] == [{"kind": "count"}]
+    with pytest.raises(InvalidValue, match=r"study\.epsilon=None: must be given; write epsilon = 1.0 below"):
+        read_study(study)
+    for before, after in (
+        ("# epsilon =", "epsilon ="), ("sex = { }", 'sex = { categories = ["F", "M"] }'), ("# sex =", "sex ="),
+        ("age = { }", "age = { range = [0, 110] }"), ("# [[statistics]]", "[[statistics]]"), ("# kind", "kind"),
+        ("# column", "column"), ("# by", "by"), ("# where", "where"), ("# bins", "bins"), ("# weight", "weight"),
+        ("# rows = 1000\n# age", "rows = 1000\nage"), ("# delta", "delta"), ("# within = 0.5", "within = 9.5"),
+    ):  # fmt: skip
+        assert before in written
+        written = written.replace(before, after)
+    study.write_text(written, encoding="utf-8")
+    plan = read_study(study).plan()
+    assert [one.name for one in plan.statistics] == [
+        "count", "mean of age where age >= 18 by sex", "histogram of age",
+    ]  # fmt: skip
+    assert plan["mean of age where age >= 18 by sex"].error() <= 9.5

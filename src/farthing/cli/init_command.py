@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from pathlib import Path
 
 import click
@@ -24,6 +25,39 @@ file could only be guessed from its rows, so they are left for you to say. Bound
 write what is known about everybody, not what is found in the file.
 
 Exit code: 0 when the file was written; 2 when it was refused.
+"""
+
+_STUDY = """
+[study]
+# The budget: all that the table may ever tell. With epsilon 1, what anybody learns moves the odds about one person by
+# a factor of 2.72 at most (e^epsilon); delta is the chance of an exception, far below one in the number of people.
+# epsilon = 1.0
+# delta = 1e-9
+ledger = "study.db"
+
+[expected]
+# What is known from elsewhere: it makes the foretold errors true, costs nothing, and is never read from the rows.
+# rows = 1000
+# age = [45.0, 18.0]            # mean and standard deviation of a column
+# sex = { F = 0.5, M = 0.5 }    # shares of its categories
+
+# One [[statistics]] for each thing to tell; `farthing plan` shows its error before anything is spent.
+# Kinds: count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, contingency, linear_regression.
+[[statistics]]
+kind = "count"
+
+# [[statistics]]
+# kind = "mean"
+# column = "age"
+# by = "sex"
+# where = "age >= 18"
+# within = 0.5                  # required error, 95 times in 100; leave it out to share the budget
+
+# [[statistics]]
+# kind = "histogram"
+# column = "age"
+# bins = 11
+# weight = 2.0                  # counts twice as much as the others
 """
 
 
@@ -53,7 +87,10 @@ def init_command(file: str, out: str) -> None:
     click.echo(
         f"{out}: {len(columns)} columns of {file}, from their names{_and_types(columns)}; no row was read."
     )
-    click.echo("Fill in the unit and the schema, and remove the columns that no statistic will use.")
+    click.echo(
+        "Fill in the unit, the schema and the budget, and remove the columns that no statistic will use."
+    )
+    click.echo(f"Then: farthing plan {shlex.quote(out)}")
 
 
 def study_text(source: str, columns: list[tuple[str, str | None]]) -> str:
@@ -80,7 +117,7 @@ def study_text(source: str, columns: list[tuple[str, str | None]]) -> str:
         "# A range clips what lies outside; a value outside its categories is missing. Remove what is not needed.",
     ]
     lines.extend(_line(name, kind) for name, kind in columns)
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + _STUDY
 
 
 def _line(name: str, kind: str | None) -> str:
