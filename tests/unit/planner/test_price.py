@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from farthing.accounting import compose
 from farthing.planner import Problem, allocate, own_epsilon
 from farthing.release.noise import Noise
 from planner_designs import counts, mixed
@@ -24,6 +25,13 @@ def test_sixty_statistics_gain_and_own_curves_gain_more() -> None:
     assert price.own <= 1.0 < 1.5 * price.own < price.optimal <= price.kov <= price.basic
     assert "the mechanisms' own curves bring it to 1," in price.sentence
     assert set(price.to_dict()) == {"basic", "advanced", "kov", "optimal", "own"}
+
+
+def test_gaussian_noise_is_a_black_box_with_its_share_of_half_the_delta() -> None:
+    found = allocate(Problem(counts([100.0] * 2, [1000] * 2, kinds=("gaussian",)), 1.0, 1e-6))
+    each = compose([found.measured.parts[0][0]]).epsilon_at(0.25e-6).upper  # type: ignore[attr-defined]
+    assert found.price.basic == pytest.approx(2 * each, rel=1e-9)
+    assert found.price.advanced < math.inf
 
 
 def test_without_delta_every_theorem_says_the_sum() -> None:
