@@ -46,6 +46,65 @@ def test_waiting_ends_in_time_and_leaves_no_lock_behind(tmp_path: Path) -> None:
     late.release()
 
 
+def test_waiting_many_times_takes_one_thread_and_closing_ends_it(tmp_path: Path) -> None:
+    one, other = FileLock(tmp_path / "l", 30.0), FileLock(tmp_path / "l", 30.0)
+    before = set(threading.enumerate())
+    for _ in range(20):
+        one.acquire()
+        release = threading.Timer(0.005, one.release)
+        release.start()
+        other.acquire()
+        release.join()
+        other.release()
+    (waiter,) = set(threading.enumerate()) - before
+    one.close()
+    other.close()
+    waiter.join(30)
+    assert not waiter.is_alive()
+
+
+def test_control_c_while_waiting_leaves_no_lock_behind(tmp_path: Path) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    holder, waiting = FileLock(tmp_path / "l", 30.0), FileLock(tmp_path / "l", 30.0)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(3):
+            holder.acquire()
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            with pytest.raises(KeyboardInterrupt):
+                waiting.acquire()
+            holder.release()
+            waiting.acquire()
+            waiting.release()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_does_not_keep_a_lock_that_nobody_waits_for_any_more(tmp_path: Path) -> None:
+    """The handle of an abandoned wait is inherited by a child; it must not hold the lock once the wait is over."""
+    holder, late = FileLock(tmp_path / "l", 30.0), FileLock(tmp_path / "l", 0.02)
+    holder.acquire()
+    with pytest.raises(LedgerUnavailable):
+        late.acquire()
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        time.sleep(60)
+        os._exit(0)
+    try:
+        holder.release()
+        patient = FileLock(tmp_path / "l", 5.0)
+        for _ in range(5):
+            time.sleep(0.02)
+            patient.acquire()
+            patient.release()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 def test_a_killed_holder_gives_it_back(tmp_path: Path) -> None:
     read, write = os.pipe()
     child = os.fork()
