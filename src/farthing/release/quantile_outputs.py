@@ -21,9 +21,9 @@ from farthing.mechanisms.quantiles import NeighboringRelation
 from farthing.privacy import Event
 from farthing.release.counting.questions import group_axes, labels_of
 from farthing.release.counting.shares import assumptions_of, expected_rows
+from farthing.release.derived_columns import DerivedColumns
 from farthing.release.expectations import ColumnModel
 from farthing.release.facts import Facts
-from farthing.release.moments.steps import fresh_names
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.quantile_grids import QuantileGrid
@@ -176,9 +176,8 @@ def outputs_of(
     """Slots, outputs, columns to derive and assumptions of quantiles."""
     slots: dict[str, QuantileSlot] = {}
     outputs: list[Output] = []
-    derived: dict[str, tuple[str, Any]] = {}
     assumptions: dict[str, None] = {}
-    names = fresh_names(facts.schema, "point")
+    derived = DerivedColumns(facts.schema, "point")
     for statistic in statistics:
         column = statistic.column
         domain = domain_of(column, facts.schema)
@@ -186,14 +185,12 @@ def outputs_of(
         grid = QuantileGrid.of(column, domain, max(1, len(groups)))
         counted = column
         if grid.text is not None:
-            counted, _ = derived.setdefault(
-                f"{grid.text} {grid.first} {grid.last}", (next(names), grid.derived)
-            )
-        slot = _slot(statistic, facts, grid, counted, max(1, len(groups)), dict(derived.values()))
+            counted = derived.named(grid.derived)
+        slot = _slot(statistic, facts, grid, counted, max(1, len(groups)), derived.found)
         slot = slots.setdefault(slot.name, slot)  # two names for the same quantile are chosen once
         outputs.append(_output(statistic, facts, grid, groups, slot))
         assumptions.update(dict.fromkeys(assumptions_of(facts, [column])))
-    return list(slots.values()), outputs, dict(derived.values()), list(assumptions)
+    return list(slots.values()), outputs, derived.found, list(assumptions)
 
 
 def _slot(

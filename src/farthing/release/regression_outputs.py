@@ -15,9 +15,9 @@ from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorLaw, Term
 from farthing.release.counting.questions import group_axes, labels_of
 from farthing.release.counting.shares import assumptions_of, expected_rows
+from farthing.release.derived_columns import DerivedColumns
 from farthing.release.facts import Facts
 from farthing.release.moments.sharing import expected_mean, expected_variance
-from farthing.release.moments.steps import fresh_names
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.regression_sums import NormalEquations, Scaled, normal_equations
@@ -144,16 +144,14 @@ def outputs_of(
     """Slots, outputs, columns to derive and assumptions of regressions."""
     slots: dict[str, Slot] = {}
     outputs: list[Output] = []
-    derived: dict[str, Any] = {}
     assumptions: dict[str, None] = {}
     found: dict[str, NormalEquations] = {}
-    names = fresh_names(facts.schema, "product")
+    derived = DerivedColumns(facts.schema, "product")
     for statistic in statistics:
         groups = labels_of(group_axes(statistic.by, facts.schema))
         key = statistic.default_name
         if key not in found:
-            found[key], more = normal_equations(statistic, facts, max(1, len(groups)), names)
-            derived.update(more)
+            found[key] = normal_equations(statistic, facts, max(1, len(groups)), derived)
         equations = found[key]
         slots.update({entry.slot.name: entry.slot for entry in equations.entries})
         gram, theta, said = _expected(statistic, facts, equations)
@@ -172,7 +170,7 @@ def outputs_of(
             )
         )
         assumptions.update(dict.fromkeys((*assumptions_of(facts, statistic.columns), *said)))
-    return list(slots.values()), outputs, derived, list(assumptions)
+    return list(slots.values()), outputs, derived.found, list(assumptions)
 
 
 def _labels(groups: tuple[Any, ...], statistic: Statistic) -> tuple[Any, ...]:

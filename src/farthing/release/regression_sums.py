@@ -7,7 +7,7 @@ Gaussian noise on them costs together what it costs on the vector.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
@@ -19,6 +19,7 @@ from farthing.data import Count, Integers, Reals, Sum
 from farthing.data.aggregates.shape import Aggregate, domain_of
 from farthing.data.schema import Flags
 from farthing.errors import InvalidValue
+from farthing.release.derived_columns import DerivedColumns
 from farthing.release.facts import Facts
 from farthing.release.moments.steps import quoted
 from farthing.release.slots import Slot
@@ -117,9 +118,9 @@ class NormalEquations:
 
 
 def normal_equations(
-    statistic: Statistic, facts: Facts, cells: int, names: Iterator[str]
-) -> tuple[NormalEquations, list[tuple[str, Any]]]:
-    """The measurements of one regression and the columns to derive for them."""
+    statistic: Statistic, facts: Facts, cells: int, derived: DerivedColumns
+) -> NormalEquations:
+    """The measurements of one regression."""
     if len(statistic.features) > MOST_FEATURES:
         raise InvalidValue(
             "features", f"{len(statistic.features)} columns", f"must be at most {MOST_FEATURES}",
@@ -128,14 +129,14 @@ def normal_equations(
     target = Scaled.of(statistic.target, facts)
     features = tuple(Scaled.of(name, facts) for name in statistic.features)
     complete = " and ".join(f"{quoted(name)} is not null" for name in statistic.columns)
-    maker = _Maker(statistic, facts, cells, names, complete, [])
+    maker = _Maker(statistic, facts, cells, derived, complete)
     terms = [None, *features]
     entries = [Entry(maker.count(), (0, 0))]
     for i, j in combinations_with_replacement(range(len(terms)), 2):
         if (i, j) != (0, 0):
             entries.append(Entry(maker.sum(terms[i], terms[j]), (i, j)))
     entries.extend(Entry(maker.sum(term, target), (i, -1)) for i, term in enumerate(terms))
-    return NormalEquations(target, features, tuple(entries)), maker.derived
+    return NormalEquations(target, features, tuple(entries))
 
 
 @dataclass
@@ -143,9 +144,8 @@ class _Maker:
     statistic: Statistic
     facts: Facts
     cells: int
-    names: Iterator[str]
+    derived: DerivedColumns
     complete: str
-    derived: list[tuple[str, Any]]
 
     def count(self) -> Slot:
         name = self._derive("1", (0, 1))
@@ -165,15 +165,13 @@ class _Maker:
 
     def _derive(self, text: str, bounds: tuple[int, int]) -> str:
         """A row counts where no column of the regression is missing."""
-        name = next(self.names)
-        self.derived.append((name, (f"case when {self.complete} then {text} end", bounds)))
-        return name
+        return self.derived.named((f"case when {self.complete} then {text} end", bounds))
 
     def _slot(self, name: str, aggregate: Aggregate, step: float, derived: str) -> Slot:
         return Slot(
             name=name,
             aggregate=aggregate,
-            sensitivity=self.facts.sensitivity(aggregate, {derived: dict(self.derived)[derived]}),
+            sensitivity=self.facts.sensitivity(aggregate, {derived: self.derived.found[derived]}),
             cells=self.cells,
             step=step,
             kinds=("laplace",) if self.facts.pure else ("laplace", "gaussian"),

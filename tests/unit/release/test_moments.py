@@ -15,11 +15,12 @@ from farthing.data.expressions import read
 from farthing.data.schema import Categories, Domain, Flags, Schema, read_domain
 from farthing.errors import InvalidValue
 from farthing.inference import Answer
+from farthing.release.derived_columns import DerivedColumns
 from farthing.release.facts import Facts
 from farthing.release.measurements import Measurements
 from farthing.release.moments import outputs_of
 from farthing.release.moments.outputs import MomentOutput
-from farthing.release.moments.steps import Centred, fresh_names
+from farthing.release.moments.steps import Centred
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.slots import Slot
@@ -109,8 +110,13 @@ def test_columns_that_cannot_be_added_up_are_refused(domain: Any) -> None:
 
 def test_derived_names_are_short_and_taken_by_nobody() -> None:
     schema = Schema.read({"moment_1": (0, 1), "MOMENT_2": (0, 1)})
-    names = fresh_names(schema, "moment")
-    assert [next(names), next(names)] == ["moment_3", "moment_4"]
+    derived = DerivedColumns(schema, "moment")
+    assert [derived.named((text, (0, 1))) for text in ("1", "2", "1")] == ["moment_3", "moment_4", "moment_3"]
+
+
+def test_a_column_is_put_into_steps_once_however_many_conditions_look_at_it() -> None:
+    slots, _, derived = made([mean("bmi", where=f"age > {years}") for years in (20, 30, 40)])
+    assert [len(slots), len(derived)] == [6, 1]
 
 
 def test_statistics_of_one_column_share_their_sums() -> None:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
 from farthing.release.counting.shares import assumptions_of
+from farthing.release.derived_columns import DerivedColumns
 from farthing.release.facts import Facts
 from farthing.release.moments.outputs import MeanOutput, MomentOutput, SumOutput
 from farthing.release.moments.sharing import Shared, shared_slots
 from farthing.release.moments.spread import DeviationOutput, VarianceOutput
-from farthing.release.moments.steps import fresh_names
 from farthing.release.outputs import Output
 from farthing.release.slots import Slot
 from farthing.release.statistic import Kind, Statistic, text_of
@@ -38,21 +38,19 @@ def outputs_of(
     for statistic in statistics:
         together.setdefault(_key(statistic), []).append(statistic)
     slots: list[Slot] = []
-    derived: dict[str, Any] = {}
     assumptions: dict[str, None] = {}
     found: dict[tuple[str, str, tuple[str, ...]], Shared] = {}
-    names = fresh_names(facts.schema, "moment")
+    derived = DerivedColumns(facts.schema, "moment")
     for key, group in together.items():
-        found[key], more = shared_slots(group, facts, names)
+        found[key] = shared_slots(group, facts, derived)
         slots.extend(found[key].slots)
-        derived.update(more)
         assumptions.update(dict.fromkeys(assumptions_of(facts, [group[0].column])))
         if found[key].known_rows is not None:
             assumptions[
                 f"every row has {group[0].column}; a missing one counts as the middle of its bounds"
             ] = None
     outputs: list[Output] = [_output(statistic, facts, found[_key(statistic)]) for statistic in statistics]
-    return slots, outputs, derived, list(assumptions)
+    return slots, outputs, derived.found, list(assumptions)
 
 
 def _key(statistic: Statistic) -> tuple[str, str, tuple[str, ...]]:

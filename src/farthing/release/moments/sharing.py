@@ -6,7 +6,7 @@ column, S1 of the centred column, S2 of its centred square. Each is measured onc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from farthing.data.aggregates.shape import Aggregate, domain_of
 from farthing.data.schema import Flags
 from farthing.release.counting.questions import group_axes, labels_of
 from farthing.release.counting.shares import category_shares, expected_rows
+from farthing.release.derived_columns import DerivedColumns
 from farthing.release.facts import Facts
 from farthing.release.moments.steps import Centred, Stepped
 from farthing.release.slots import Slot
@@ -52,21 +53,16 @@ class Shared:
         return tuple(slot for slot in (self.number, self.first, self.second, self.plain) if slot)
 
 
-Derived = tuple[tuple[str, Any], ...]
-
-
-def shared_slots(
-    statistics: Sequence[Statistic], facts: Facts, names: Iterator[str]
-) -> tuple[Shared, Derived]:
-    """What the statistics of one column, condition and groups measure together, and the columns to derive for it."""
+def shared_slots(statistics: Sequence[Statistic], facts: Facts, derived: DerivedColumns) -> Shared:
+    """What the statistics of one column, condition and groups measure together."""
     first = statistics[0]
     column, where, by = first.column, first.where, first.by
     centred = Centred.of(column, domain_of(column, facts.schema))
     labels = labels_of(group_axes(by, facts.schema))
     kinds = {statistic.kind for statistic in statistics}
     known = _known_rows(facts, where, by)
-    maker = _Maker(facts, names, f"of {column}{_condition(first)}", max(1, len(labels)), [])
-    shared = Shared(
+    maker = _Maker(facts, derived, f"of {column}{_condition(first)}", max(1, len(labels)))
+    return Shared(
         centred=centred,
         labels=labels,
         rows=np.maximum(np.atleast_1d(expected_rows(facts, where, by)), 1.0),
@@ -84,23 +80,20 @@ def shared_slots(
         known_rows=known,
         rows_per_unit=facts.dataset.rows_per_unit,
     )
-    return shared, tuple(maker.derived)
 
 
 @dataclass
 class _Maker:
     facts: Facts
-    names: Iterator[str]
+    derived: DerivedColumns
     subject: str
     cells: int
-    derived: list[tuple[str, Any]]
 
     def count(self, column: str, where: Any, by: tuple[str, ...]) -> Slot:
         return self._slot("number", Count(column, by=by, where=where), 1.0, {})
 
     def sum(self, word: str, stepped: Stepped, where: Any, by: tuple[str, ...]) -> Slot:
-        name = next(self.names)
-        self.derived.append((name, stepped.derived))
+        name = self.derived.named(stepped.derived)
         aggregate = Sum(name, grid=1.0, by=by, where=where)
         return self._slot(word, aggregate, stepped.step, {name: stepped.derived})
 

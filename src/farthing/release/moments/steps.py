@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from farthing.data import Integers, Reals, Schema
-from farthing.data.schema import Domain, Flags, folded
+from farthing.data import Integers, Reals
+from farthing.data.schema import Domain, Flags
 from farthing.errors import InvalidValue
 
 STEPS = 20
@@ -131,15 +130,6 @@ class Centred:
 def quoted(column: str) -> str:
     """A column's name as expressions read it."""
     return '"' + column.replace('"', '""') + '"'
-
-
-def fresh_names(schema: Schema, stem: str) -> Any:
-    """Short names that no column has, one after the other: Postgres cuts a name after 63 letters."""
-    taken, number = {folded(name) for name in schema}, 0
-    while True:
-        number += 1
-        if folded(f"{stem}_{number}") not in taken:
-            yield f"{stem}_{number}"
 
 
 def _rounded(text: str, size: float) -> Stepped:
