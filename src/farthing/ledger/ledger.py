@@ -56,10 +56,39 @@ class Ledger:
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = open_ledger(os.path.join(folder.name, "study.db"))
     >>> _ = ledger.register("census", epsilon=1.0)
+
+    Charge first, then run, then release; the same request id finds what it had.
+
     >>> charge = ledger.charge("census", 0.25, request_id="r-1")
     >>> receipt = ledger.release(charge, '{"count": 41}')
-    >>> ledger.budget("census").remaining, ledger.verify().ok
-    (ApproxDP(epsilon=0.75, delta=0.0), True)
+    >>> ledger.budget("census").remaining, ledger.stored("r-1").answer
+    (ApproxDP(epsilon=0.75, delta=0.0), '{"count": 41}')
+    >>> ledger.charge("census", 0.25, request_id="r-1").repeated
+    True
+    >>> ledger.charge("census", 0.9, request_id="r-2")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.BudgetExceeded: charge of epsilon=0.9 exceeds the epsilon=0.75 left in budget 'census'; ...
+    >>> ledger.forfeit(ledger.charge("census", 0.05, request_id="r-3"), "the engine died").state
+    'forfeited'
+
+    A curator decides who may spend how much, and what is set aside.
+
+    >>> _ = ledger.grant("census", "bob", 0.2)
+    >>> _ = ledger.reserve("census", 0.3, name="census day")
+    >>> ledger.budget("census").remaining.epsilon, ledger.budget("census", "bob").remaining.epsilon
+    (0.4, 0.2)
+    >>> ledger.set_budget("census", 1.5).body["raised"], ledger.datasets()
+    (True, ['census'])
+
+    Everything stays readable, and is checked.
+
+    >>> [entry.kind for entry in ledger.entries("census")][:4]
+    ['dataset', 'charge', 'released', 'refused']
+    >>> ledger.verify(receipt).ok, ledger.receipt("r-1") == receipt
+    (True, True)
+    >>> ledger.export(os.path.join(folder.name, "entries.jsonl"))
+    10
     >>> ledger.close(); folder.cleanup()
     """
 

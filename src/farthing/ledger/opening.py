@@ -221,13 +221,17 @@ def _check_key(store: Store, chain: Chain) -> None:
     with store.reading() as link:
         row = link.run(f"SELECT {', '.join(COLUMNS)} FROM {ENTRIES} WHERE sequence = 1").fetchone()
     try:
-        if row is not None:
-            entry_of(chain, row)
+        first = None if row is None else entry_of(chain, row)
     except LedgerTampered:
         raise LedgerTampered(
             "entry 1 does not carry the mark it was written with: the key is not this ledger's, or it was edited",
             sequence=1,
         ) from None
+    if first is not None and first.body.get("format") != FORMAT:
+        raise LedgerUnavailable(
+            f"it has format {first.body.get('format')} and this farthing reads format {FORMAT}",
+            "use the version of farthing that made it, or a newer one",
+        )
 
 
 def _login() -> str:

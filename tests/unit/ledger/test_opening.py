@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable
-from farthing.ledger import open_ledger
+from farthing.ledger import open_ledger, opening
 from farthing.ledger.opening import store_of
 
 
@@ -124,3 +124,13 @@ def test_entries_are_exported_as_json_lines(tmp_path: Path) -> None:
         assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == file.getvalue()
         assert [entry.kind for entry in ledger.entries(since=1)] == ["dataset"]
         assert list(ledger.entries("nobody")) == []
+
+
+def test_a_ledger_of_another_format_is_left_to_another_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "FORMAT", 2)
+    open_ledger(tmp_path / "a.db").close()
+    monkeypatch.undo()
+    with pytest.raises(LedgerUnavailable, match="it has format 2 and this farthing reads format 1"):
+        open_ledger(tmp_path / "a.db")
