@@ -239,3 +239,15 @@ def test_noise_that_is_nearly_always_zero_is_no_trouble(kind: str, scale: float)
         error = error_of_parts(parts, confidence)
         exact = values[np.searchsorted(within, confidence)]
         assert exact <= error <= exact + 0.01
+
+
+def test_narrow_noise_never_takes_the_path_past_the_poles() -> None:
+    """Its poles lie so far right that their repeats would be met on the wrong side; with many copies that overflows."""
+    parts: Parts = (("laplace", 0.2, 1.0, 1_000_000), ("laplace", 4e6, 1e-3, 1))
+    assert wide_sum(parts) is None
+    assert error_of_parts(parts, 0.95) >= error_of_parts(parts[1:], 0.95)
+
+
+def test_a_million_copies_of_fine_noise_are_moved_by_one_step_only() -> None:
+    parts: Parts = (("gaussian", 110.0, 2.0, 1_000_000), ("laplace", 0.2, 4.0, 1))
+    assert error_of_parts(parts, 0.95) == pytest.approx(1.959964 * 220e3, rel=1e-4)

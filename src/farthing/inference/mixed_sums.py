@@ -83,15 +83,17 @@ def _truncated(kind: str, scale: float) -> Floats:
 def _fine_noise(parts: Sequence[Part]) -> FineNoise | None:
     laplace = [(size * scale, count) for kind, scale, size, count in parts if kind == "laplace"]
     others = [part for part in parts if part[0] != "laplace"]
-    steps = sum(size * count for kind, _, size, count in parts if kind != "normal")
     if laplace and others:
         return None
     if others:
         variance = sum(count * (size * scale) ** 2 for _, scale, size, count in others)
-        return FineNoise(0.0, 0.0, math.sqrt(variance), steps)
+        # A sum of wide discrete Gaussians is normal midway between its points, to within a step of the coarsest.
+        coarsest = max((size for kind, _, size, _ in others if kind != "normal"), default=0.0)
+        return FineNoise(0.0, 0.0, math.sqrt(variance), coarsest)
     scales = sorted(scale for scale, count in laplace for _ in range(min(count, 3)))
     if not 1 <= len(scales) <= 2:
         return None
+    steps = sum(size * count for _, _, size, count in parts)
     if len(scales) == 1:
         return FineNoise(scales[0], 0.0, 0.0, steps)
     low, high = scales

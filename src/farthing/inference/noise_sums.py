@@ -143,10 +143,13 @@ def tail_of_sum(terms: Iterable[Term], x: float) -> float:
 
 def error_of_parts(parts: Parts, confidence: float) -> float:
     """The error of one normalised sum."""
-    law: SumLaw | None = law_of(parts)
-    if 1 - confidence < SMALLEST_TAIL and isinstance(law, WideSum | MixedSum | SeriesSum):
-        law = lattice_sum(parts)  # where there is one, its tails are right to 1e-12
-    found = law.error(confidence) if law else math.inf
+    law = law_of(parts)
+    if 1 - confidence < SMALLEST_TAIL and not isinstance(law, Nothing | OneLaplace):
+        rough = isinstance(law, WideSum | MixedSum | SeriesSum)
+        exact = lattice_sum(parts) if rough else law  # where there is a lattice, tails are right to 1e-12
+        found = exact.error(confidence) if exact else math.inf
+        return min(found, chernoff_radius(parts, 1 - confidence))
+    found = law.error(confidence)
     return found if found < math.inf else chernoff_radius(parts, 1 - confidence)
 
 

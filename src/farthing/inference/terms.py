@@ -21,7 +21,7 @@ from farthing.privacy.events import checked_real
 Floats = NDArray[np.float64]
 Kind = Literal["laplace", "gaussian", "normal"]
 KINDS: tuple[Kind, ...] = ("laplace", "gaussian", "normal")
-NARROW_GAUSSIAN = 1.0  # below this sigma, sums over the few likely integers; above, Poisson summation
+NARROW = 1.0  # below this scale a noise is a few likely integers, and treated as such
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ def _one_characteristic_function(kind: Kind, scale: float, u: Floats) -> Floats:
         return np.asarray(1 / (1 + 2 * variance_of(kind, scale) * np.sin(u / 2) ** 2))
     if kind == "normal":
         return np.asarray(np.exp(-((scale * u) ** 2) / 2))
-    if scale < NARROW_GAUSSIAN:
+    if scale < NARROW:
         masses, magnitudes = _narrow_gaussian(scale)
         return np.asarray(np.cos(np.multiply.outer(u, magnitudes)) @ masses)
     # Poisson summation: copies of the normal's transform at every multiple of 2 pi; the next ones are below 1e-19.

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference.lattice_sums import common_step
-from farthing.inference.terms import NARROW_GAUSSIAN, Floats, Parts, variance_of, variance_of_parts
+from farthing.inference.terms import NARROW, Floats, Parts, variance_of, variance_of_parts
 
 Complexes = NDArray[np.complex128]
 _POINTS, _SPACING = 48, 0.12
@@ -50,7 +50,8 @@ class WideSum:
 
 def wide_sum(parts: Parts) -> WideSum | None:
     """The sum as a wide one, or None where the lattices of its terms show."""
-    if any(kind == "gaussian" and scale < NARROW_GAUSSIAN for kind, scale, _, _ in parts):
+    # Narrower noise keeps its poles so far to the right that the path meets their repeats on the wrong side.
+    if any(kind != "normal" and scale < NARROW for kind, scale, _, _ in parts):
         return None
     step = common_step(parts)
     ripple = 0.0 if step is None else _size_at(parts, math.pi / step)
