@@ -122,6 +122,11 @@ def interrupted(task: dict[str, Any], say: Say) -> None:
             except KeyboardInterrupt:
                 left -= 1
                 say({"interrupted": n})
+            except LedgerUnavailable:
+                # Ctrl-C between two lines of a lock may spoil a handle, never the ledger.
+                armed[0] = False
+                say({"reopened": n})
+                ledger = _ledger(task)
         say({"charged": str(n), "sequence": charged.sequence})
     signal.setitimer(signal.ITIMER_REAL, 0)
 
