@@ -41,11 +41,20 @@ def questions(request: Request) -> Iterator[Question]:
         yield about_holding(request.dataset, request.analyst)
 
 
-def charge(tx: Transaction, ledger: str, request: Request) -> Charge | BudgetExceeded:
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """The entry of a charge; an earlier one if the request id was charged before, then with how far it came."""
+
+    entry: Entry
+    state: str = RESERVED
+    repeated: bool = False
+
+
+def charge(tx: Transaction, request: Request) -> Charged | BudgetExceeded:
     """Charge a request, or find the charge it had; a refusal is returned, so that its entry is kept."""
     earlier = tx.charge_of(request.request_id)
     if earlier is not None:
-        return _repeated(tx, ledger, request, earlier)
+        return _repeated(tx, request, earlier)
     holding = known(tx, request.dataset)
     reserve = checked_reserve(holding, request.reserve)
     price = holding.account.priced(request.event, request.delta)
@@ -63,10 +72,11 @@ def charge(tx: Transaction, ledger: str, request: Request) -> Charge | BudgetExc
     if own is not None and own_price is not None:
         body |= {"own_price": own_price.to_dict(), "own_nano": _written(own_price)}
         keep[request.analyst] = own.charged(own_price)
-    entry = tx.append(
-        "charge", request.dataset, body, analyst=request.analyst, request_id=request.request_id, keep=keep
+    return Charged(
+        tx.append(
+            "charge", request.dataset, body, analyst=request.analyst, request_id=request.request_id, keep=keep
+        )
     )
-    return charge_of(ledger, entry, RESERVED, repeated=False)
 
 
 def settle(
@@ -115,7 +125,7 @@ def check_owner(entry: Entry, actor: str, role: str) -> None:
         raise NotAllowed(role, "use a request of somebody else", "use a request id of your own")
 
 
-def _repeated(tx: Reader, ledger: str, request: Request, earlier: Entry) -> Charge:
+def _repeated(tx: Reader, request: Request, earlier: Entry) -> Charged:
     same = (
         earlier.dataset == request.dataset
         and earlier.analyst == request.analyst
@@ -129,7 +139,7 @@ def _repeated(tx: Reader, ledger: str, request: Request, earlier: Entry) -> Char
             "was charged before for something else",
             "use a new request id for a new request",
         )
-    return charge_of(ledger, earlier, state_after(tx.outcome_of(request.request_id)), repeated=True)
+    return Charged(earlier, state_after(tx.outcome_of(request.request_id)), repeated=True)
 
 
 def _refused(

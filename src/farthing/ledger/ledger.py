@@ -176,10 +176,10 @@ class Ledger:
             self._only("use a reserve", "curator")
         self._price_ahead(request)
         with self._writing(*charging.questions(request)) as tx:
-            outcome = charging.charge(tx, self.id, request)
+            outcome = charging.charge(tx, request)
         if isinstance(outcome, BudgetExceeded):
             raise outcome
-        return outcome
+        return charge_of(self.id, outcome.entry, outcome.state, repeated=outcome.repeated)
 
     def release(self, charge: Charge, answer: str) -> Receipt:
         """Store the answer of a charge and mark it released; a charge that has an answer keeps the one it has."""
