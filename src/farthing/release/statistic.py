@@ -244,7 +244,7 @@ def _one_bins(bins: Any) -> Bins:
     whole = isinstance(bins, int) and not isinstance(bins, bool)
     if whole and bins >= 1:
         return int(bins)
-    if not whole and isinstance(bins, Sequence) and not isinstance(bins, str | bytes) and len(bins) >= 2:
+    if not whole and isinstance(bins, Sequence) and not isinstance(bins, str | bytes) and len(bins) >= 1:
         edges = tuple(bins)
         try:
             rising = all(a < b for a, b in pairwise(edges))

@@ -15,6 +15,7 @@ from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorLaw, Term
 from farthing.inference.terms import variance_of
 from farthing.release import statistics as st
+from farthing.release.counting.combination import CombinedOutput
 from farthing.release.counting.consistency import nearest_counts, settled_cells
 from farthing.release.counting.laws import WIDE, RememberedLaw, ScaledLaw, smooth_noise
 from farthing.release.counting.shares import expected_rows
@@ -354,3 +355,48 @@ def test_errors_found_once_and_scaled_hold_and_are_at_most_a_step_too_large(kind
         for confidence in (0.5, 0.9, 0.95, 0.99):
             found = ScaledLaw(law, factor, whole=True).error(confidence)
             assert exact.error(confidence) <= found <= exact.error(confidence) + 1
+
+
+TWO_CUTS = [
+    st.contingency(["age", "bmi"], {"age": 4, "bmi": [25]}, name="one"),
+    st.contingency(["age", "bmi"], {"age": 3, "bmi": [22, 29]}, name="other"),
+]
+
+
+def _apart(monkeypatch: pytest.MonkeyPatch) -> Design:
+    """Two tables of the same columns that are measured apart, whatever would be gained by merging them."""
+    monkeypatch.setattr("farthing.release.counting.grouping._merged", lambda *_: None)
+    return design_of(TWO_CUTS, PEOPLE, {"rows": ROWS})
+
+
+def test_counts_measured_twice_are_estimated_from_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    design = _apart(monkeypatch)
+    assert [slot.cells for slot in design.slots] == [8, 9]
+    noises = {slot.name: Noise("laplace", 0.1 * number) for number, slot in enumerate(design.slots, start=1)}
+    numbers = np.random.default_rng(5)
+    exact = PEOPLE.exact({slot.name: slot.aggregate for slot in design.slots})
+    drawn = []
+    for slot in design.slots:
+        stop = 1 - np.exp(-1 / slot.scale(noises[slot.name]))
+        drawn.append(
+            numbers.geometric(stop, (2_000, slot.cells)) - numbers.geometric(stop, (2_000, slot.cells))
+        )
+    for output in design.outputs:
+        assert isinstance(output, CombinedOutput)
+        (slot,) = output.slots
+        law = output.predicted(noises)
+        own = np.sqrt(output.coefficients[slot.name] * slot.variance(noises[slot.name]))
+        assert (law.standard_errors < own).all()
+        errors = np.hstack(drawn) @ output.weights(noises).T
+        assert np.sqrt(np.mean(errors**2)) == pytest.approx(law.standard_error, rel=0.06)
+        assert np.mean(np.abs(errors) <= law.errors(0.95)) == pytest.approx(0.95, abs=0.02)
+    noisy = {slot.name: exact[slot.name] + noise[0] for slot, noise in zip(design.slots, drawn, strict=True)}
+    sums = [float(np.sum(output.answer(noisy, noises).values)) for output in design.outputs]
+    assert sums[0] == pytest.approx(sums[1])  # both count the rows that have both columns
+
+
+def test_tables_that_share_no_total_are_not_combined() -> None:
+    design = design_of(
+        [st.histogram("age", 22), st.histogram("bmi", 25), st.count(by="sex")], PEOPLE, {"rows": 1e5}
+    )
+    assert {type(output).__name__ for output in design.outputs} == {"CountOutput"}

@@ -89,7 +89,7 @@ MISTAKES = {
     "its own column as group": (lambda: st.histogram("sex", by="sex"), "leave it out"),
     "reversed bins": (lambda: st.histogram("age", [65, 18, 0]), "rise"),
     "bins of two kinds": (lambda: st.histogram("age", [0, "x"]), "rise"),
-    "one edge": (lambda: st.histogram("age", [3]), "rising edges"),
+    "no edges": (lambda: st.histogram("age", []), "rising edges"),
     "no bins for reals": (lambda: st.histogram("bmi"), "bins=20"),
     "no bins for many numbers": (lambda: st.histogram("income"), "bins=20"),
     "zero bins": (lambda: st.histogram("age", 0), "number of equal parts"),

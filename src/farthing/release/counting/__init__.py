@@ -9,7 +9,9 @@ refinement   the coarsest cells from which several questions can be answered
 grouping     which questions share their cells, and which are better measured by themselves
 laws         laws of error that are found once and scaled
 shares       how many rows are expected where, from public knowledge
+combination  counts that were measured more than once, by least squares
 consistency  counts that are counts: none below zero, totals that agree with their parts
 cdf          shares of rows below edges
-outputs      the answers, with their errors before and after
+count_outputs the answers, with their errors before and after
+outputs      from statistics to slots and outputs
 """
