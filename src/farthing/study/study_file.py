@@ -198,6 +198,6 @@ def _refuse_unknown(
 ) -> None:
     for key in found:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(shown or known)}"
-            raise InvalidValue(f"{prefix}{key}", found[key], "is not known", hint.rstrip("?"))
+            near = difflib.get_close_matches(key, shown or known, n=1)
+            hint = f"did you mean {near[0]}" if near else f"there are: {', '.join(shown or known)}"
+            raise InvalidValue(f"{prefix}{key}", found[key], "is not known", hint)

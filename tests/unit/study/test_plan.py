@@ -1,0 +1,174 @@
+"""A plan: every control gives a new one, keeps its promise, or says what stands in the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import farthing as ft
+from farthing.errors import Infeasible, InvalidValue
+from farthing.study import Plan
+from study_people import SCHEMA, table
+
+Make = Callable[..., ft.Study]
+
+
+@pytest.fixture
+def plan(make_study: Make) -> Plan:
+    return make_study().plan(
+        ft.count(by="sex"),
+        ft.histogram("age", bins=5),
+        ft.mean("income"),
+        expected={"rows": 400, "income": (40_000.0, 12_000.0)},
+    )
+
+
+def test_the_four_counts_of_the_course_cost_what_the_optimum_costs(make_study: Make) -> None:
+    """{M and young, M, F and young, F}: four disjoint cells, so 12 / epsilon^2 in all, found without hints."""
+    study = make_study()
+    young = "age < 30"
+    plan = study.plan(
+        ft.count(where=f"sex = 'M' and {young}"), ft.count(where="sex = 'M'"),
+        ft.count(where=f"sex = 'F' and {young}"), ft.count(where="sex = 'F'"),
+    )  # fmt: skip
+    assert sum(one.standard_error**2 for one in plan.statistics) <= 12.0
+
+
+def test_weight_moves_error_to_the_others(plan: Plan) -> None:
+    heavier = plan.weight("count by sex", 100)
+    assert heavier["count by sex"].error() < plan["count by sex"].error()
+    assert heavier["histogram of age"].error() > plan["histogram of age"].error()
+    assert heavier.cost.upper == pytest.approx(plan.cost.upper, rel=1e-4)
+
+
+def test_require_meets_the_error_to_a_thousandth(plan: Plan) -> None:
+    asked = plan.require("mean of income", within=2500)
+    assert 0.999 * 2500 <= asked["mean of income"].error() <= 2500
+    at_90 = plan.require("mean of income", within=2500, confidence=0.9)
+    assert 0.999 * 2500 <= at_90["mean of income"].error(0.9) <= 2500
+    assert asked["count by sex"].error() >= plan["count by sex"].error()
+
+
+def test_a_requirement_beyond_the_budget_says_what_fits(plan: Plan) -> None:
+    with pytest.raises(Infeasible) as refusal:
+        plan.require("mean of income", within=1000)
+    assert refusal.value.blocking == ("mean of income",)
+    assert refusal.value.epsilon > 1 and refusal.value.closest is not None
+    closest = refusal.value.closest
+    assert plan.require("mean of income", within=1.1 * closest)["mean of income"].error() <= 1.1 * closest
+    assert "assumptions: sex is taken" in str(refusal.value)  # what was assumed may be what is wrong
+
+
+def test_a_held_statistic_keeps_its_noise(plan: Plan) -> None:
+    held = plan.hold("count by sex").weight("histogram of age", 1000)
+    assert held["count by sex"].noise == plan["count by sex"].noise
+    assert held["count by sex"].error() == plan["count by sex"].error()
+    assert held["histogram of age"].error() < plan["histogram of age"].error()
+
+
+def test_a_hold_that_stands_in_the_way_is_named(plan: Plan) -> None:
+    with pytest.raises(Infeasible) as refusal:
+        plan.weight("histogram of age", 1e6).hold("histogram of age").require("count by sex", within=4)
+    assert "histogram of age" in refusal.value.blocking and "hold" in str(refusal.value)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_holding_all_but_one_changes_nothing_and_holding_everything_is_refused(
+    make_study: Make, delta: float
+) -> None:
+    plan = make_study(delta=delta).plan(ft.count(by="sex"), ft.histogram("age", bins=5), ft.mean("income"))
+    most = plan.hold("count by sex").hold("histogram of age")
+    assert most["mean of income"].error() == pytest.approx(plan["mean of income"].error(), rel=1e-3)
+    with pytest.raises(InvalidValue, match="release the plan as it is, or hold fewer"):
+        most.hold("mean of income")
+
+
+def test_a_reserve_is_left_unspent(plan: Plan) -> None:
+    kept = plan.reserve(epsilon=0.4)
+    assert kept.cost.upper <= 0.6 and kept["count by sex"].error() > plan["count by sex"].error()
+    kept.release()
+    assert plan.study.budget.remaining.epsilon >= 0.4 - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda p: p.weight("count by sxe", 2), "did you mean: count by sex"),
+        (lambda p: p.require("mean", within=1), "did you mean: mean of income"),
+        (lambda p: p.hold(None), "must be a statistic of the plan"),
+        (lambda p: p.weight("count by sex", 0), "must be between 1e-6 and 1e6"),
+        (lambda p: p.weight("count by sex", float("nan")), "weight=nan"),
+        (lambda p: p.require("count by sex", within=0), "must be a finite number > 0"),
+        (lambda p: p.require("count by sex", within=-2), "must be a finite number > 0"),
+        (lambda p: p.require("count by sex", within=5, confidence=95), "write 0.95 for 95 percent"),
+        (lambda p: p.reserve(epsilon=1.0), "must be less than the plan's 1"),
+        (lambda p: p.reserve(epsilon=-0.1), "epsilon=-0.1"),
+        (lambda p: p["count by sex"].error(95), "95% is 0.95"),
+    ],
+)
+def test_a_careless_control_says_what_to_do(plan: Plan, change: Callable[[Plan], Any], message: str) -> None:
+    with pytest.raises(InvalidValue) as refusal:
+        change(plan)
+    assert message in str(refusal.value)
+
+
+def test_a_plan_is_a_table_that_lines_up(plan: Plan) -> None:
+    lines = str(plan).splitlines()
+    assert lines[0].split() == ["statistic", "mechanism", "95%", "error", "epsilon"]
+    assert len({len(line) for line in lines[:5]}) == 1
+    assert lines[2].startswith("count by sex") and "±" in lines[2]
+    assert "cost: epsilon" in str(plan) and "assumed: age is taken to be spread" in str(plan)
+
+
+def test_a_plan_in_words_says_what_is_measured_and_assumed(plan: Plan) -> None:
+    told = plan.explain()
+    for part in ("What is measured", "What comes out of it", "What it costs", "What is assumed", "summed"):
+        assert part in told
+    assert plan["mean of income"].sentence.startswith("95 times in 100 within ±")
+    assert plan["count by sex"].sentence.startswith("95 times in 100 a cell is within ±")
+
+
+def test_a_plan_as_json_has_the_keys_programs_read(plan: Plan) -> None:
+    told = json.loads(plan.to_json())
+    assert set(told["price"]) >= {"basic", "advanced", "kov", "optimal"}
+    assert told["cost"]["lower"] <= told["cost"]["upper"] <= 1.0
+    for one in told["statistics"]:
+        assert {"name", "mechanism", "epsilon", "standard_error", "error"} <= set(one)
+    assert [one["name"] for one in told["statistics"]] == [one.name for one in plan.statistics]
+
+
+def test_a_changed_plan_is_another_request_and_the_old_one_stays_as_it_was(plan: Plan) -> None:
+    before = plan.to_json()
+    changed = plan.weight("count by sex", 3)
+    assert changed.request_id != plan.request_id and plan.to_json() == before
+    with pytest.raises(AttributeError):
+        plan.limit = 3  # type: ignore[attr-defined]
+
+
+def test_a_plan_remembers_the_lines_that_made_it(plan: Plan) -> None:
+    code = plan.weight("count by sex", 2).require("mean of income", within=3000).hold("histogram of age").code
+    assert code[-3:] == (
+        "plan = plan.weight('count by sex', 2)",
+        "plan = plan.require('mean of income', within=3000, confidence=0.95)",
+        "plan = plan.hold('histogram of age')",
+    )
+    assert "    ft.histogram('age', bins=5)," in code
+
+
+def test_a_public_count_needs_no_noise(people: Any, tmp_path: Any) -> None:
+    """Where neighbours replace a row and the number of rows is public, counting all of them is free."""
+    known = ft.dataset(table(), schema=SCHEMA, neighbours="replace", rows=400)
+    plan = ft.Study(known, 1.0, ledger=tmp_path / "replace.db").plan(ft.count(), ft.mean("age"))
+    assert plan["count"].mechanism == "none needed" and plan["count"].epsilon == 0
+    assert plan["count"].sentence == "exact: its value is public"
+    release = plan.release()
+    assert release["count"].values == 400 and "none needed" in str(plan)
+    assert "400" in str(release)
+
+
+@pytest.mark.slow
+def test_plots_are_made_of_plain_values(plan: Plan) -> None:
+    assert plan.plot().to_dict()["title"]["text"] == "3 statistics for epsilon 1"

@@ -1,0 +1,174 @@
+"""A release: charged once, stored as it was told, and found again without a row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import farthing as ft
+from farthing.errors import BudgetExceeded, InvalidValue
+from farthing.inference import Answer, ErrorLaw, Term
+from farthing.study.stored import label_texts, plain, records_of, restored, stored_form
+
+Make = Callable[..., ft.Study]
+
+
+@pytest.fixture
+def study(make_study: Make) -> ft.Study:
+    return make_study()
+
+
+@pytest.fixture
+def release(study: ft.Study) -> ft.study.Release:
+    return study.plan(ft.count(by="sex"), ft.histogram("age", bins=50), ft.mean("age")).release()
+
+
+def test_the_ledger_is_charged_what_the_plan_costs(study: ft.Study) -> None:
+    plan = study.plan(ft.count(by="sex"), ft.mean("age"), epsilon=0.5)
+    release = plan.release()
+    assert release.cost == plan.cost.upper
+    assert study.budget.spent_upper == pytest.approx(plan.cost.upper, abs=2e-9)
+    assert release.receipt.epsilon == pytest.approx(plan.cost.upper, abs=2e-9)
+
+
+def test_a_plan_is_answered_once(study: ft.Study) -> None:
+    plan = study.plan(ft.count(by="sex"), epsilon=0.5)
+    first, again = plan.release(), plan.release()
+    assert not first.repeated and again.repeated
+    assert first["count by sex"].values.tolist() == again["count by sex"].values.tolist()  # type: ignore[union-attr]
+    assert study.budget.count == 1
+
+
+def test_a_request_id_belongs_to_one_plan(study: ft.Study) -> None:
+    study.plan(ft.count(), epsilon=0.25).release("mine")
+    with pytest.raises(InvalidValue, match="request"):
+        study.plan(ft.mean("age"), epsilon=0.25).release("mine")
+    assert study.budget.count == 1
+
+
+def test_two_plans_for_the_same_budget_are_not_both_released(study: ft.Study) -> None:
+    first, second = study.plan(ft.count()), study.plan(ft.mean("age"))
+    first.release()
+    with pytest.raises(BudgetExceeded):
+        second.release()
+    assert study.budget.count == 1
+
+
+def test_a_release_is_a_mapping_of_answers(release: ft.study.Release) -> None:
+    assert list(release) == ["count by sex", "histogram of age", "mean of age"] and len(release) == 3
+    counts = release["count by sex"]
+    assert counts.labels == ("F", "M") and abs(float(counts["F"].values) - 200) < 150
+    with pytest.raises(InvalidValue, match="there are: count by sex, histogram of age, mean of age"):
+        release["median"]
+
+
+def test_a_release_prints_every_cell_or_says_how_many_more(release: ft.study.Release) -> None:
+    lines = str(release).splitlines()
+    assert lines[0].split() == ["statistic", "cell", "answer", "(95%)"]
+    assert lines[2].startswith("count by sex") and lines[3].split()[0] == "M"
+    assert any(line.strip() == "... and 10 more" for line in lines)
+    assert lines[-1].startswith("mean of age")
+
+
+@pytest.mark.slow
+def test_a_release_is_tidy_data(release: ft.study.Release) -> None:
+    frame = release.to_frame()
+    assert len(frame) == 53
+    assert {"statistic", "cell", "value", "standard_error", "lower", "upper"} <= set(frame.columns)
+    assert (frame.lower <= frame.value).all() and (frame.value <= frame.upper).all()
+    told = json.loads(release.to_json())
+    assert [answer["name"] for answer in told["answers"]] == list(release)
+    assert told["receipt"]["request_id"] == release.request_id
+    assert release.plot().to_dict()["title"]["text"].startswith("3 statistics")
+
+
+def test_progress_is_told(study: ft.Study) -> None:
+    told: list[float] = []
+    study.plan(ft.count()).release(progress=told.append)
+    assert told and told == sorted(told) and 0 <= told[0] <= told[-1] <= 1
+
+
+ANSWERS = [
+    Answer.around("one", 41_230.4, ErrorLaw([Term("normal", 245.0)])),
+    Answer.around("many", [1.0, 2.0], ErrorLaw([Term("laplace", 2.0)]), ("F", "M"), least=0),
+    Answer.around("bins", [1.0, 2.0], ErrorLaw([Term("laplace", 2.0)]), ((0, 5), (5, 9))),
+    Answer.around("days", [1.0, 2.0], ErrorLaw([Term("laplace", 2.0)]), (date(2020, 1, 1), ("F", date(2021, 1, 1)))),
+    Answer.around("flags", [1.0, 2.0], ErrorLaw([Term("laplace", 2.0)]), (False, True)),
+    Answer.within("lost", [np.nan], [np.inf], lambda _: (np.array([-np.inf]), np.array([np.inf]))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=[answer.name for answer in ANSWERS])
+def test_an_answer_survives_being_stored(answer: Answer) -> None:
+    found = restored(json.loads(json.dumps(plain(stored_form(answer)))))
+    assert found.labels == answer.labels and found.name == answer.name
+    np.testing.assert_array_equal(found.values, answer.values)
+    for level in (0.5, 0.9, 0.95, 0.99):
+        np.testing.assert_allclose(found.at(level).lower, answer.at(level).lower)
+        np.testing.assert_allclose(found.at(level).upper, answer.at(level).upper)
+    # Between stored levels the interval is wider, never narrower.
+    assert np.all(~(found.at(0.93).upper < answer.at(0.93).upper))
+    assert not np.any(np.isfinite(found.at(0.99999).upper))
+
+
+def test_labels_are_written_for_people() -> None:
+    assert label_texts([(0, 5), (5, 10)]) == ["0 to 5", "5 to 10"]
+    assert label_texts([(1, 1), (1, 2), (2, 1), (2, 2)]) == ["1, 1", "1, 2", "2, 1", "2, 2"]
+    assert label_texts([("F", (10.0, 80 / 3))]) == ["F, 10 to 26.666667"]
+    assert label_texts([(date(2020, 1, 1), date(2021, 1, 1))]) == ["2020-01-01 to 2021-01-01"]
+    assert label_texts([(False, True)]) == ["False, True"]
+    assert [record["cell"] for record in records_of(ANSWERS[0])] == [""]
+
+
+def test_a_secret_sample_costs_less_or_tells_more(make_study: Make, tmp_path: Any) -> None:
+    """At the same epsilon the errors are smaller; the ledger is charged the amplified cost, once."""
+    whole = make_study(delta=1e-9)
+    sampled = ft.Study(whole.dataset, 1.0, 1e-9, ledger=tmp_path / "sample.db", sampling_rate=0.1)
+    asked = ft.count(by="sex"), ft.histogram("age", bins=5)
+    before, after = whole.plan(*asked), sampled.plan(*asked)
+    for one, other in zip(before.statistics, after.statistics, strict=True):
+        assert other.standard_error < 0.6 * one.standard_error
+    assert after.cost.upper <= 1.0 and after.allocation.inner_cost.upper > 2.0
+    release = after.release()
+    budget = sampled.budget
+    assert release.cost == after.cost.upper <= 1.0
+    assert budget.count == 1 and budget.spent_upper <= 1.0
+    assert release.receipt.epsilon == pytest.approx(after.cost.upper, rel=1e-6)
+
+
+def test_a_secret_sample_is_released_once(make_study: Make) -> None:
+    study = make_study(sampling_rate=0.1)
+    study.plan(ft.count(), epsilon=0.25).release()
+    with pytest.raises(InvalidValue, match="put all statistics into one plan"):
+        study.plan(ft.count(), epsilon=0.25).release()
+    assert study.budget.count == 1
+
+
+def test_a_sampled_study_cannot_be_taken_for_the_table_itself(make_study: Make) -> None:
+    """The ledger knows whom the budget protects: the population, not the rows."""
+    make_study(sampling_rate=0.1)
+    with pytest.raises(InvalidValue):
+        make_study().plan(ft.count(), epsilon=0.25).release()
+    assert make_study(sampling_rate=0.1).budget.count == 0
+
+
+def test_a_failed_run_is_charged_and_says_so(tmp_path: Any) -> None:
+    from farthing.errors import AnswerForfeited
+
+    broken = ft.dataset(pa.table({"age": [1.0, 2.0]}), schema={"age": (0.0, 3.0)})
+    study = ft.Study(broken, 1.0, ledger=tmp_path / "study.db", name="broken")
+    plan = study.plan(ft.count(), epsilon=0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(broken), "exact", lambda *_, **__: 1 / 0)
+        with pytest.raises(AnswerForfeited, match="the charge stays"):
+            plan.release()
+    assert study.budget.count == 1
+    with pytest.raises(AnswerForfeited):  # noise is drawn once for a request, or never
+        plan.release()
+    assert study.budget.count == 1

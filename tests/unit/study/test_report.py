@@ -1,0 +1,111 @@
+"""The report: what was told, what it cost and what it means, on one page that needs nothing else."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import farthing as ft
+from farthing.inference import Answer, ErrorLaw, Term
+from farthing.study.explanations import Risk
+from farthing.study.report import report_page
+from farthing.study.report_charts import budget_bar, error_bars, price_bars
+from farthing.study.words import shown
+
+Make = Callable[..., ft.Study]
+
+
+class Balanced(HTMLParser):
+    """Every tag is closed in the order it was opened."""
+
+    VOID = ("meta", "br")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Closed by itself."""
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.fixture
+def release(make_study: Make) -> ft.study.Release:
+    study = make_study(0.5)
+    return study.plan(ft.count(by="sex", name="<b>people</b>"), ft.mean("age"), epsilon=0.25).release()
+
+
+def test_the_page_has_everything_and_loads_nothing(release: ft.study.Release, tmp_path: Path) -> None:
+    path = release.report(str(tmp_path / "report.html"))
+    page = path.read_text(encoding="utf-8")
+    for part in (
+        "What was spent", "What it means", "The receipt", "What produced it", "mean of age", release.request_id,
+        "study.plan(", "summing", "own curves", release.receipt.mac, "epsilon left", "taken to have 1,000 rows",
+    ):  # fmt: skip
+        assert part in page, part
+    assert not re.search(r"<script|<link|<img|src=|href=|@import|url\(", page)
+    parser = Balanced()
+    parser.feed(page)
+    assert parser.open == []
+
+
+def test_names_are_text_and_not_markup(release: ft.study.Release) -> None:
+    page = report_page(release)
+    assert "<b>people</b>" not in page and "&lt;b&gt;people&lt;/b&gt;" in page
+
+
+def test_unknown_and_very_many_cells_are_shown_as_such(release: ft.study.Release) -> None:
+    law = ErrorLaw([Term("laplace", 2.0)])
+    many = Answer.around("many", [1.0] * 500, law, tuple(range(500)))
+    lost = Answer.within("lost", math.nan, math.inf, lambda _: (np.array([-math.inf]), np.array([math.inf])))
+    page = report_page(replace(release, answers={"many": many, "lost": lost}))
+    assert "and 300 more cells" in page and "unknown" in page and ">nan" not in page
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 10.0, 800.0])
+def test_the_odds_are_those_of_the_definition(epsilon: float) -> None:
+    risk = Risk(epsilon, 1e-9)
+    factor = shown(math.exp(epsilon)) if epsilon < 700 else "unlimited"
+    assert f"{factor} to 1" in risk.odds
+    assert f"= {factor} times" in risk.economic
+    most = int(re.search(r"at most (\d+) are", risk.chances)[1])  # type: ignore[index]
+    assert 100 / (1 + math.exp(-epsilon)) <= most <= 100
+    assert "1e-09" in risk.exception and len(risk.sentences) == 5
+
+
+def test_the_posterior_moves_by_twice_epsilon() -> None:
+    assert "e^(±2 epsilon), that is 0.135 to 7.39," in Risk(1.0, 0.0).bayesian
+    assert Risk(1.0, 0.0).exception == "There is no exception: delta is 0."
+
+
+def test_ticks_tell_neighbours_apart() -> None:
+    chart = error_bars([("a", 25.47, 25.46, 25.48), ("b", 25.49, 25.48, 25.50)])
+    ticks = re.findall(r'text-anchor="middle">([^<]+)<', chart)
+    assert len(ticks) >= 3 and len(set(ticks)) == len(ticks)
+
+
+@pytest.mark.parametrize(
+    "numbers", [None, (math.nan, 0.0, 1.0), (0.0, 0.0, 0.0), (1e300, 0.0, 1e300), (-5.0, -9.0, -1.0)]
+)
+def test_charts_survive_odd_values(numbers: tuple[float, float, float] | None) -> None:
+    chart = error_bars([] if numbers is None else [("a", *numbers)])
+    assert chart == "" or (chart.startswith("<svg") and "nan" not in chart and "inf" not in chart)
+
+
+def test_prices_that_no_theorem_bounds_are_left_out() -> None:
+    assert price_bars([("a", math.inf)]) == ""
+    assert price_bars([("a", 1.0), ("b", math.inf), ("c", 0.0)]).count("<rect") == 2
+    assert budget_bar(0.0, 0.0, 0.0).startswith("<svg")

@@ -1,0 +1,169 @@
+"""A study: its budget is the ledger's, and what is careless is refused before anything is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import farthing as ft
+from farthing.errors import BudgetExceeded, FarthingError, Infeasible, InvalidValue
+
+Make = Callable[..., ft.Study]
+
+
+def test_planning_spends_nothing_and_reads_no_row(make_study: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = make_study()
+
+    def rows_are_read(*_: Any, **__: Any) -> None:
+        raise AssertionError("a row was read")
+
+    monkeypatch.setattr(type(study.dataset), "exact", rows_are_read)
+    plan = study.plan(ft.count(by="sex"), ft.mean("income"), expected={"rows": 400})
+    assert "nothing is spent yet" in str(plan) and plan.cost.upper <= 1.0
+    assert plan.weight("count by sex", 2).require("count by sex", within=20).to_json()
+    assert study.budget.count == 0 and study.budget.spent_upper == 0
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda s: s.plan(ft.mean("aeg")), "did you mean age"),
+        (lambda s: s.plan(ft.histogram("age", bins=[65, 18])), "sort them"),
+        (lambda s: s.plan(ft.count(by=[])), "leave it out for one group"),
+        (lambda s: s.plan(ft.histogram("income", bins=10**7)), "fewer, wider bins"),
+        (lambda s: s.plan(ft.contingency(["age", "income"], bins={"income": 10_000})), "fewer"),
+        (lambda s: s.plan(ft.quantile("age", 1.2)), "between 0 and 1"),
+        (lambda s: s.plan(ft.count()).require("count", within=9, confidence=95), "write 0.95 for 95 percent"),
+        (lambda s: s.plan(ft.count(), ft.count()), "give one of them name="),
+        (lambda s: s.plan(), "must hold at least one"),
+        (lambda s: s.plan("count"), "must be statistics"),
+        (lambda s: s.plan(ft.count(), epsilon=0), "leave it out for all that is left"),
+        (lambda s: s.plan(ft.count(), epsilon=2), "exceeds the 1 left"),
+        (lambda s: s.plan(ft.count(), epsilon=float("nan")), "epsilon"),
+        (lambda s: s.plan(ft.count(), expected={"row": 3}), "did you mean rows"),
+        (lambda s: s.fit(ft.count(), require={}), "must map statistics to their errors"),
+        (lambda s: s.fit(ft.count(), require={"cuont": 3}), "did you mean: count"),
+        (lambda s: s.fit(ft.count(), ft.mean("age"), require={"count": 9}), "must speak of 'mean of age' too"),
+        (lambda s: s.fit(ft.count(), require={"count": 1}), "is left; ask for less exactness, or raise"),
+    ],
+)  # fmt: skip
+def test_careless_input_says_what_to_do_and_charges_nothing(
+    make_study: Make, ask: Callable[[ft.Study], Any], message: str
+) -> None:
+    study = make_study()
+    with pytest.raises(FarthingError) as refusal:
+        ask(study)
+    assert message in str(refusal.value)
+    assert study.budget.count == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": 0.0}, "must be > 0; with nothing to spend"),
+        ({"epsilon": -1.0}, "epsilon=-1.0"),
+        ({"epsilon": float("nan")}, "epsilon=nan"),
+        ({"delta": 1.5}, "delta=1.5"),
+        ({"ledger": None}, 'must be given: a budget that nobody writes down is none; say ledger="study.db"'),
+        ({"name": " "}, "must be a text that names the dataset"),
+        ({"sampling_rate": 10}, "must be above 0 and at most 1"),
+    ],
+)
+def test_a_study_that_cannot_be_is_refused(
+    people: Any, tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    given = {"epsilon": 1.0, "ledger": tmp_path / "study.db", **options}
+    with pytest.raises(InvalidValue) as refusal:
+        ft.Study(people, **given)
+    assert message in str(refusal.value)
+    assert not (tmp_path / "study.db").exists()
+
+
+def test_a_table_is_not_a_dataset(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match=r"make one with farthing\.dataset"):
+        ft.Study([1, 2], 1.0, ledger=tmp_path / "study.db")  # type: ignore[arg-type]
+
+
+def test_a_study_is_continued_and_another_budget_is_refused(make_study: Make) -> None:
+    make_study().plan(ft.count(), epsilon=0.25).release()
+    again = make_study()
+    assert again.budget.remaining.epsilon == pytest.approx(0.75, abs=1e-6)
+    with pytest.raises(InvalidValue) as refusal:
+        make_study(2.0)
+    told = str(refusal.value)
+    assert "farthing ledger budget set LEDGER people --epsilon 2 --delta 0" in told
+
+
+@pytest.mark.parametrize("delta", [0.0, pytest.param(1e-9, marks=pytest.mark.slow)])
+def test_plans_in_parts_use_up_the_budget_and_no_more(make_study: Make, delta: float) -> None:
+    study = make_study(delta=delta)
+    for _ in range(4):
+        release = study.plan(ft.count(), ft.histogram("age", bins=5), epsilon=0.25).release()
+        assert release.cost <= 0.25
+    assert study.budget.count == 4 and 0.999 < study.budget.spent_upper <= 1.0
+    with pytest.raises(BudgetExceeded, match=r"exceeds the|nothing is left"):
+        study.plan(ft.count(), epsilon=0.25)
+    assert study.budget.count == 4
+
+
+def test_a_limited_plan_takes_its_share_of_delta(make_study: Make) -> None:
+    study = make_study(delta=1e-9)
+    whole, part = study.allowance(), study.allowance(0.25)
+    assert (whole.epsilon, whole.delta) == (1.0, 1e-9)
+    assert part.epsilon == 0.25
+    assert part.delta == pytest.approx(study.budget.remaining.delta * 0.25 / study.budget.remaining.epsilon)
+
+
+@pytest.mark.slow
+def test_fit_finds_the_least_epsilon(make_study: Make) -> None:
+    study = make_study(delta=1e-9)
+    wanted = {"count by sex": 20.0, "mean of age": 8.0}
+    statistics = ft.count(by="sex"), ft.mean("age")
+    plan = study.fit(*statistics, require=wanted, expected={"rows": 400})
+    for name, within in wanted.items():
+        assert 0.99 * within <= plan[name].error() <= within
+    assert plan.cost.upper <= plan.problem.epsilon < 1.0
+    assert 0 < plan.delta <= 1e-9 * plan.problem.epsilon * (1 + 1e-9)
+    # A little less cannot be enough.
+    less = study.plan(*statistics, epsilon=0.99 * plan.problem.epsilon, expected={"rows": 400})
+    with pytest.raises(Infeasible):
+        less.require("count by sex", within=20.0).require("mean of age", within=8.0)
+    release = plan.release()
+    assert release.cost == pytest.approx(plan.cost.upper)
+    assert study.budget.remaining.epsilon > 0.9 * (1 - plan.problem.epsilon)
+
+
+def test_releases_are_found_again_in_another_session(make_study: Make) -> None:
+    study = make_study()
+    first = study.plan(ft.count(by="sex"), epsilon=0.5).release()
+    second = study.plan(ft.count(), epsilon=0.25).release("by-hand")
+    assert study.releases() == [first.request_id, "by-hand"]
+    study.close()
+    found = make_study().released("by-hand")
+    assert found.repeated and found["count"].values == second["count"].values
+    assert found.receipt == second.receipt
+    with pytest.raises(InvalidValue, match="must be that of a release"):
+        make_study().released("never")
+
+
+def test_an_analyst_spends_from_a_grant(make_study: Make) -> None:
+    study = make_study()
+    study.ledger.grant("people", "ada", 0.25)
+    hers = make_study(analyst="ada")
+    assert hers.budget.total.epsilon == 0.25
+    assert hers.plan(ft.count()).release().cost <= 0.25
+    assert study.budget.remaining.epsilon == pytest.approx(0.75, abs=1e-6)
+    with pytest.raises(FarthingError, match="grant"):
+        make_study(analyst="eve").plan(ft.count())
+
+
+def test_a_dataset_that_was_sampled_is_refused(people: Any, tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match="must not be sampled already"):
+        ft.Study(people.sample(0.5), 1.0, ledger=tmp_path / "study.db")
+
+
+def test_a_study_shows_itself_by_public_facts(make_study: Make) -> None:
+    assert repr(make_study(delta=1e-9)) == "Study('people', epsilon=1, delta=1e-09)"
