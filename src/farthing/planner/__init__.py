@@ -7,6 +7,7 @@ model, losses  the design as arrays, and what noises cost as floats
 order          the composed cost, estimated, and the Renyi order that decides it
 shares         every slot's best noise at one order and one price of privacy
 search         price, order and weights brought to agree
+polish         the last percent where slots are few
 requirements   errors that must not be exceeded
 """
 

@@ -14,6 +14,7 @@ from farthing.accounting import compose, sampled_approx_dp
 from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics import Bounds
 from farthing.planner.model import EXPONENTIAL, GAUSSIAN, LAPLACE, Model
+from farthing.planner.polish import objective, polished
 from farthing.planner.price import Price, price_of
 from farthing.planner.problem import Problem
 from farthing.planner.requirements import Requirements, noises_of, outer_epsilon
@@ -79,7 +80,7 @@ class Allocation:
     @property
     def objective(self) -> float:
         """The weighted sum of mean squared relative errors, by the linear error model."""
-        return objective_of(self.problem, self.model, self.division)
+        return objective(search_of(self.problem, self.model), self.division)
 
     def settled(self) -> Allocation:
         """This allocation if its cost is proven to be within the budget, else one with a hair more noise.
@@ -196,17 +197,7 @@ def best_division(search: Search) -> Division:
         found.append(search.divided(pure=True))
     if divider.all_gaussian is not None:
         found.append(replace(search, divider=divider.all_gaussian).divided())
-    return min(found, key=lambda each: float(search.weights @ _errors(search, each)))
-
-
-def objective_of(problem: Problem, model: Model, found: Division) -> float:
-    """The weighted sum of mean squared relative errors of a division."""
-    weights = np.array([problem.weight_of(name) for name in model.outputs])
-    return float(weights @ model.errors(found.shares.kinds, found.shares.strengths))
-
-
-def _errors(search: Search, found: Division) -> Any:
-    return search.divider.model.errors(found.shares.kinds, found.shares.strengths)
+    return polished(search, min(found, key=lambda each: objective(search, each)))
 
 
 def _model(problem: Problem, start: Allocation | None) -> Model:

@@ -91,7 +91,7 @@ def test_no_slow_search_finds_much_better(
     references: list[float], moved: list[int], epsilon: float, delta: float
 ) -> None:
     found = allocate(Problem(counts(references, moved), epsilon, delta))
-    assert found.objective <= 1.01 * _slowly_best(found.model, epsilon, delta)
+    assert found.objective <= 1.001 * _slowly_best(found.model, epsilon, delta)
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_no_slow_search_finds_much_better_among_more_kinds(
     references: list[float], moved: list[int], epsilon: float, delta: float
 ) -> None:
     found = allocate(Problem(counts(references, moved), epsilon, delta))
-    assert found.objective <= 1.01 * _slowly_best(found.model, epsilon, delta)
+    assert found.objective <= 1.001 * _slowly_best(found.model, epsilon, delta)
 
 
 def test_without_delta_the_cube_root_law_is_met() -> None:

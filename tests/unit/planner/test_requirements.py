@@ -1,0 +1,140 @@
+"""Requirements: met and tight, or refused with the reason and the closest that fits; and the least epsilon."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from farthing.errors import Infeasible, InvalidValue
+from farthing.planner import Allocation, Problem, Requirement, allocate, fit
+from farthing.release.noise import Noise
+from planner_designs import HandDesign, HandOutput, counts, mixed, slot
+
+SPREAD = [float(10 * 1.7**k) for k in range(9)]
+
+
+def _error(found: Allocation, name: str, confidence: float = 0.95) -> float:
+    return float(found.laws[name].error(confidence))
+
+
+def _tight(found: Allocation) -> bool:
+    return all(
+        0.999 * asked.within <= _error(found, name, asked.confidence) <= asked.within
+        for name, asked in found.problem.requirements.items()
+    )
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+@pytest.mark.parametrize("name", ["total", "median", "mean", "histogram"])
+def test_a_requirement_is_met_to_a_thousandth_and_paid_by_the_others(name: str, delta: float) -> None:
+    problem = Problem(mixed(), 1.0, delta)
+    free = allocate(problem)
+    asked = Requirement(0.7 * _error(free, name, 0.9), 0.9)
+    found = allocate(replace(problem, requirements={name: asked}), free)
+    assert _tight(found)
+    assert 1 - 1e-5 <= found.cost.upper <= 1.0
+    assert found.objective > free.objective
+
+
+def test_several_requirements_are_met_at_once_and_stay_so_when_weights_move() -> None:
+    problem = Problem(counts(SPREAD * 3), 1.0, 1e-9)
+    free = allocate(problem)
+    wanted = {f"o{k}": Requirement(0.75 * _error(free, f"o{k}")) for k in (0, 7, 20)}
+    found = allocate(replace(problem, requirements=wanted))
+    assert _tight(found)
+    moved = allocate(replace(found.problem, weights={"o1": 30.0}), found)
+    assert _tight(moved) and _error(moved, "o1") < _error(found, "o1")
+
+
+def test_a_requirement_that_is_met_anyway_changes_nothing() -> None:
+    problem = Problem(counts(SPREAD), 1.0, 1e-9)
+    free = allocate(problem)
+    slack = replace(problem, requirements={"o3": Requirement(1.01 * _error(free, "o3"))})
+    assert allocate(slack).noises == free.noises
+
+
+def test_where_errors_are_whole_numbers_the_bracket_closes_on_the_step() -> None:
+    slots = (slot("a"), slot("b"))
+    outputs = tuple(
+        HandOutput(each.name, (each,), np.array([100.0]), {each.name: np.ones(1)}, step=1.0) for each in slots
+    )
+    problem = Problem(HandDesign(slots, outputs), 1.0, requirements={"a": Requirement(4.5)})
+    found = allocate(problem)
+    assert _error(found, "a") == 4.0
+    louder = {**found.noises, "a": Noise("laplace", found.noises["a"].parameter * 0.998)}
+    assert outputs[0].predicted(louder).error(0.95) == 5.0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_an_impossible_requirement_says_the_closest_that_fits(delta: float) -> None:
+    problem = Problem(counts([100.0, 50.0, 20.0]), 1.0, delta, requirements={"o1": Requirement(2.0)})
+    with pytest.raises(
+        Infeasible, match=r"'o1' cannot be met .* closest that fits .* raise epsilon"
+    ) as refused:
+        allocate(problem)
+    assert refused.value.blocking == ("o1",)
+    closest = refused.value.closest
+    assert closest is not None
+    near = replace(problem, requirements={"o1": Requirement(closest * 1.001)})
+    assert allocate(near).cost.upper <= 1.0
+    enough = replace(problem, epsilon=refused.value.epsilon * 1.002)
+    assert _tight(allocate(enough))
+    with pytest.raises(Infeasible):
+        allocate(replace(problem, epsilon=refused.value.epsilon * 0.998))
+
+
+def test_requirements_that_do_not_go_together_are_both_named() -> None:
+    wanted = {"o0": Requirement(3.5), "o1": Requirement(4.0)}
+    problem = Problem(counts([100.0, 50.0, 20.0]), 1.0, 1e-9, requirements=wanted)
+    with pytest.raises(Infeasible, match=r"cannot be met together .* with 'o1' as required") as refused:
+        allocate(problem)
+    assert refused.value.blocking == ("o0", "o1")
+    assert refused.value.closest is not None
+    closer = {**wanted, "o0": Requirement(refused.value.closest * 1.001)}
+    assert allocate(replace(problem, requirements=closer)).cost.upper <= 1.0
+
+
+def test_a_hold_in_the_way_is_named() -> None:
+    problem = Problem(counts([100.0, 50.0]), 1.0, held={"s0": Noise("laplace", 0.8)})
+    with pytest.raises(Infeasible, match="without the hold of 'o0' it would fit") as refused:
+        allocate(replace(problem, requirements={"o1": Requirement(5.0)}))
+    assert refused.value.blocking == ("o0", "o1")
+    with pytest.raises(Infeasible, match=r"the hold of 'o0' leaves an error of 3.*release the hold"):
+        allocate(replace(problem, requirements={"o0": Requirement(2.0)}))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_fit_finds_the_least_epsilon(delta: float) -> None:
+    wanted = {f"o{k}": Requirement(20.0 + 3 * k) for k in range(5)}
+    found = fit(Problem(counts([30.0] * 5), 1.0, delta, requirements=wanted))
+    assert _tight(found) and found.cost.upper <= found.problem.epsilon <= found.cost.upper * (1 + 1e-4)
+    assert _tight(allocate(found.problem, found))
+    with pytest.raises(Infeasible):
+        allocate(replace(found.problem, epsilon=0.998 * found.problem.epsilon))
+
+
+def test_fit_serves_outputs_that_share_measurements_and_choices() -> None:
+    wanted = {
+        "histogram": Requirement(40.0), "mean": Requirement(0.5), "total": Requirement(5e6),
+        "median": Requirement(6.0), "quartiles": Requirement(20.0),
+    }  # fmt: skip
+    found = fit(Problem(mixed(), 1.0, 1e-9, requirements=wanted, reserved=0.1))
+    assert all(_error(found, name) <= asked.within for name, asked in wanted.items())
+    assert found.cost.upper + 0.1 <= found.problem.epsilon <= (found.cost.upper + 0.1) * (1 + 1e-4)
+
+
+def test_fit_under_sampling_is_cheaper() -> None:
+    wanted = {f"o{k}": Requirement(20.0) for k in range(3)}
+    problem = Problem(counts([30.0] * 3), 1.0, 1e-9, requirements=wanted)
+    sampled = fit(replace(problem, sampling_rate=0.1))
+    assert sampled.problem.epsilon < 0.2 * fit(problem).problem.epsilon
+    assert sampled.cost.upper <= sampled.problem.epsilon
+
+
+def test_fit_needs_every_statistic_to_say_how_exact() -> None:
+    with pytest.raises(InvalidValue, match="must speak of 'o1' and 'o2' too"):
+        fit(Problem(counts([30.0] * 3), 1.0, requirements={"o0": Requirement(5.0)}))
+    with pytest.raises(InvalidValue, match="at least one requirement"):
+        fit(Problem(counts([30.0]), 1.0))
