@@ -11,6 +11,7 @@ the wanted rank lies from the border of its point decides everything; then the l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -130,13 +131,15 @@ class QuantileLaw:
 
     def curve(self, rows: float) -> VarianceCurve:
         """The variance of the error as a function of the pull, for quick look-ups."""
-        coarse = [
-            self.variance(float(pull), rows) if self._coarse(float(pull), rows) else plain
-            for pull, plain in zip(_PULLS, self._plain_table, strict=True)
-        ]
+        found = np.log(np.maximum(self._plain_table, 1e-300))
+        coarse = np.array([self._coarse(float(pull), rows) for pull in _PULLS])
+        if coarse.any():  # samples take longer and change the law slowly: a quarter of the pulls tell as much
+            some = np.unique(np.append(np.flatnonzero(coarse)[::4], np.flatnonzero(coarse)[-1]))
+            exact = [max(self.variance(float(_PULLS[place]), rows), 1e-300) for place in some]
+            found[coarse] = np.interp(np.flatnonzero(coarse), some, np.log(exact))
         # Never nothing: a point that is surely right today may be wrong by a step on other rows.
-        floor = (1e-6 * self.step) ** 2
-        return VarianceCurve(np.log(np.minimum.accumulate(np.maximum(coarse, floor))))
+        floor = 2 * np.log(1e-6 * self.step)
+        return VarianceCurve(np.minimum.accumulate(np.maximum(found, floor)))
 
     def variance(self, pull: float, rows: float) -> float:
         """The mean squared error."""
@@ -165,6 +168,25 @@ class QuantileLaw:
             else:
                 low = middle
         return high
+
+    def sizes(self, pull: float, rows: float) -> tuple[Floats, Floats]:
+        """The sizes an error may have, and their probabilities."""
+        if self._coarse(pull, rows):
+            errors, weights = self._sampled(pull, rows)
+            return np.abs(errors), weights
+        window, weights = self._plain(pull)
+        errors = self.values[window] - self.quantile
+        if self.whole:
+            return np.abs(errors), weights
+        parts = self.step * np.array([-3, -1, 1, 3]) / 8
+        return np.abs(errors[:, None] + parts).reshape(-1), np.repeat(weights / 4, 4)
+
+
+def mixed_error(cells: Sequence[tuple[Floats, Floats]], confidence: float) -> float:
+    """The least e that holds a share of the errors of all cells, taken together: of `sizes`, cell by cell."""
+    sizes = np.concatenate([size for size, _ in cells])
+    weights = np.concatenate([weight for _, weight in cells]) / len(cells)
+    return _weighted_quantile(sizes, weights, confidence)
 
 
 @dataclass(frozen=True, eq=False)

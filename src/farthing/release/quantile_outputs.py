@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from farthing.data import CellCounts, Integers
 from farthing.data.aggregates.shape import domain_of
 from farthing.inference import Answer, ErrorLaw, StatedLaw
+from farthing.inference.noise_sums import checked_confidence
 from farthing.mechanisms.counted_quantiles import CountedQuantiles
 from farthing.mechanisms.quantiles import NeighboringRelation
 from farthing.privacy import Event
@@ -27,7 +29,7 @@ from farthing.release.facts import Facts
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.quantile_grids import QuantileGrid
-from farthing.release.quantile_laws import QuantileLaw
+from farthing.release.quantile_laws import QuantileLaw, mixed_error
 from farthing.release.slots import Integers as WholeNumbers
 from farthing.release.slots import Slot
 from farthing.release.statistic import Statistic, text_of
@@ -94,7 +96,7 @@ class QuantileOutput(Output):
             found = np.empty_like(pulls)
             for place, curves in enumerate(self._tables):
                 for rows, curve in curves.items():
-                    own = self.rows == rows
+                    own = self._like == rows
                     found[own, place] = curve.at(pulls[own, place])
             if len(self._curves) > 4096:
                 self._curves.clear()
@@ -104,7 +106,7 @@ class QuantileOutput(Output):
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The law of the chosen point around the true quantile, if values are spread as expected."""
         epsilon = noises[self.slot.name].parameter
-        return StatedLaw(self._deviations(epsilon), lambda confidence: self._errors(epsilon, confidence))
+        return _ChoiceLaw(self, epsilon)
 
     def answer(
         self, measured: Mapping[str, WholeNumbers], noises: Mapping[str, Noise], confidence: float = 0.95
@@ -126,12 +128,30 @@ class QuantileOutput(Output):
         errors = self._deviations(epsilon)
         return Answer.within(self.name, values, errors, interval, self.labels, confidence=confidence)
 
+    def error_of_all(self, epsilon: float, confidence: float) -> float:
+        """The error that holds this share of all cells' errors, taken together."""
+        pulls = self._pulls(epsilon)
+        counts = Counter(self.rows.tolist())
+        cells = []
+        for law, pull in zip(self.laws, pulls, strict=True):
+            for rows, often in counts.items():
+                sizes, weights = law.sizes(float(pull) * rows, rows)
+                cells.append((sizes, weights * (often * len(counts) / len(self.rows))))
+        normal = -NormalDist().inv_cdf((1 - confidence) / 2)
+        found = mixed_error(cells, confidence)
+        return math.sqrt(found**2 + normal**2 * float(self._sampling_variance.mean()))
+
     def _deviations(self, epsilon: float) -> Floats:
         return np.sqrt(self.variance_curve(epsilon) + self._sampling_variance)
 
     @cached_property
     def _tables(self) -> list[dict[float, Any]]:
-        return [{rows: law.curve(rows) for rows in set(self.rows.tolist())} for law in self.laws]
+        return [{rows: law.curve(rows) for rows in set(self._like.tolist())} for law in self.laws]
+
+    @cached_property
+    def _like(self) -> Floats:
+        """Rows of groups to within a quarter: all that samples of a coarse column need to know."""
+        return self.rows if len(set(self.rows.tolist())) <= 4 else np.exp(np.round(4 * np.log(self.rows)) / 4)
 
     def _pulls(self, epsilon: float) -> Floats:
         """What a row of distance in rank costs in the exponent, for each probability, on smoothly spread rows.
@@ -168,6 +188,20 @@ class QuantileOutput(Output):
         each = [law.probability * (1 - law.probability) / law.density**2 for law in self.laws]
         clustered = self.rows_per_unit * np.array(each)[None, :]
         return np.asarray((clustered / self.rows[:, None]).reshape(-1))
+
+
+class _ChoiceLaw(StatedLaw):
+    """The law of chosen points; that of all cells together is found at once, not from a ladder of confidences."""
+
+    def __init__(self, output: QuantileOutput, epsilon: float) -> None:
+        self._output, self._epsilon = output, epsilon
+        super().__init__(output._deviations(epsilon), lambda level: output._errors(epsilon, level))
+
+    def error(self, confidence: float = 0.95) -> float:
+        """The least e that holds the asked share of errors, all cells taken together."""
+        if self.cells == 1:
+            return float(self.errors(confidence)[0])
+        return self._output.error_of_all(self._epsilon, checked_confidence(confidence))
 
 
 def outputs_of(

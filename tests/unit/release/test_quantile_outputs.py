@@ -168,6 +168,22 @@ def test_the_law_is_that_of_the_mechanism_on_the_expected_counts() -> None:
         assert law.error(rate * 20, 1e9, inside[e] + 1e-9) == e + 1
 
 
+@pytest.mark.parametrize(
+    "asked", [median("bmi", by="sex"), quantiles("income", [0.2, 0.5]), median("bmi", by="age")]
+)
+def test_the_error_of_all_cells_holds_the_share_on_average(asked: Statistic) -> None:
+    output = output_of(asked, people(), rows=30_000, sex={"F": 1, "M": 9}, age=(40.0, 15.0))
+    law = output.predicted({output.slot.name: Noise("exponential", 0.3)})
+    error = law.error(0.9)
+    for factor, enough in ((1.02, True), (0.9, False)):
+        covered = []
+        for own, pull in zip(output.laws, output._pulls(0.3), strict=True):
+            for rows in output.rows:
+                sizes, weights = own.sizes(float(pull) * rows, rows)
+                covered.append(float(weights[sizes <= error * factor].sum()))
+        assert (np.mean(covered) >= 0.9) == enough
+
+
 def test_look_ups_are_close_to_the_law_itself() -> None:
     output = output_of(quantile("bmi", 0.8), people(), rows=10_000, bmi=(27.0, 5.0))
     law = output.laws[0]
