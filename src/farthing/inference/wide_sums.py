@@ -151,7 +151,8 @@ def tails_of(sums: Sequence[WideSum], x: Floats) -> Floats:
     step = np.array([one.step for one in sums])
     safe = np.where(step > 0, step, 1.0)
     midway = np.where(step > 0, (np.floor(x / safe * (1 + 1e-12)) + 0.5) * step, x) / deviation
-    seen = np.maximum(midway, _LEAST)
+    # Beyond 60 deviations the tail at 60 is charged: next to nothing, and nothing overflows.
+    seen = np.clip(midway, _LEAST, 60.0)
     charged = _path(sums, seen).tails(seen) + np.array([one.ripple for one in sums]) + _SLACK
     return np.asarray(np.where(midway < _LEAST, 1.0, np.clip(charged, 0.0, 1.0)))
 

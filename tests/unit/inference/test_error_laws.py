@@ -63,6 +63,13 @@ def test_a_thousand_kinds_of_cells_are_summed_up_by_a_few() -> None:
     assert 0.3 < coverage < 0.9  # between the least and the greatest of the cells
 
 
+def test_cells_of_very_different_size_are_told_together() -> None:
+    """An intercept of thousands beside a slope of hundredths: the small one never misses, so the large one may more."""
+    sizes = np.array([1.0, 1e-3, 1e-6])
+    law = ErrorLaw([Term("laplace", 1e5, sizes), Term("laplace", 3e4, 2 * sizes)])
+    assert law.error(0.95) == pytest.approx(law.errors(0.85)[0], rel=1e-3)
+
+
 def test_no_cells_and_no_terms_are_no_error() -> None:
     assert ErrorLaw([]).error() == 0
     empty = ErrorLaw([Term("laplace", 1.0, coefficient=np.zeros(0))])
