@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -94,11 +95,15 @@ def _confirm(plan: Plan) -> None:
         f"\nThis will spend epsilon {shown(plan.cost.upper, 6)} of the {shown(budget.remaining.epsilon, 6)} left for "
         f"{plan.study.name!r}, for good."
     )
-    if not sys.stdin.isatty():
+    if not _somebody_is_there():
         raise InvalidValue("yes", False, "must be said where nobody can be asked", "add --yes")
     if not click.confirm("Release?"):
         click.echo("Nothing was spent.")
         click.get_current_context().exit(1)
+
+
+def _somebody_is_there() -> bool:
+    return sys.stdin.isatty()
 
 
 def _print(release: Release) -> None:
@@ -122,8 +127,11 @@ def _write_table(release: Release, path: str) -> None:
 
 def _refuse_unwritable(name: str, path: str) -> None:
     """Before anything is spent: a release whose page cannot be written would be a sad one."""
+    new = not os.path.lexists(path)
     try:
         with open(path, "a", encoding="utf-8"):
             pass
+        if new:
+            os.unlink(path)
     except OSError as problem:
         raise InvalidValue(name, path, f"cannot be written ({problem.strerror})", "choose another") from None

@@ -1,0 +1,136 @@
+"""`farthing release`: asked before spending, answered once, and written where it was asked for."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from farthing.cli import main, release_command
+from farthing.ledger import Receipt, open_ledger
+from study_people import table
+
+STUDY = """\
+[dataset]
+source = "people.parquet"
+[schema]
+sex = { categories = ["F", "M"] }
+age = { range = [0, 110] }
+[study]
+epsilon = 1.0
+plan_epsilon = 0.5
+ledger = "study.db"
+name = "people"
+[expected]
+rows = 400
+[[statistics]]
+kind = "count"
+by = "sex"
+[[statistics]]
+kind = "mean"
+column = "age"
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    pq.write_table(table(), tmp_path / "people.parquet")
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    return tmp_path / "study.toml"
+
+
+def run(study: Path, *words: str, said: str | None = None) -> Result:
+    return CliRunner(env={"COLUMNS": "120"}).invoke(main, ["release", str(study), *words], input=said)
+
+
+def spent(study: Path) -> tuple[int, float]:
+    with open_ledger(study.parent / "study.db") as ledger:
+        budget = ledger.budget("people")
+        return budget.count, budget.spent_upper
+
+
+def test_a_release_is_printed_and_charged_once(study: Path) -> None:
+    first = run(study, "--yes")
+    assert first.exit_code == 0, first.output
+    assert "count by sex" in first.stdout and "spent: epsilon 0.5" in first.stdout
+    again = run(study)  # no question: nothing is spent
+    assert again.exit_code == 0 and "Answered from the ledger" in again.stdout
+    answers = [line for line in first.stdout.splitlines() if "±" in line]
+    assert answers and all(line in again.stdout for line in answers)
+    count, upper = spent(study)
+    assert count == 1 and upper <= 0.5
+
+
+def test_everything_is_written_where_it_was_asked_for(study: Path) -> None:
+    names = {name: study.parent / name for name in ("report.html", "table.csv", "receipt.json")}
+    result = run(
+        study, "--json", "--report", str(names["report.html"]), "--csv", str(names["table.csv"]),
+        "--receipt", str(names["receipt.json"]), "--request-id", "mine",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["request_id"] == "mine" and [one["name"] for one in told["answers"]] == [
+        "count by sex",
+        "mean of age",
+    ]
+    page = names["report.html"].read_text(encoding="utf-8")
+    assert "What it means" in page and "source = &quot;people.parquet&quot;" in page
+    with names["table.csv"].open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["cell"] for row in rows] == ["F", "M", ""]
+    assert all(float(row["lower"]) <= float(row["value"]) <= float(row["upper"]) for row in rows)
+    with open_ledger(study.parent / "study.db") as ledger:
+        assert ledger.verify(Receipt.from_json(names["receipt.json"].read_text())).ok
+
+
+def test_a_new_request_id_draws_anew_and_pays_again(study: Path) -> None:
+    assert run(study, "--yes").exit_code == 0
+    assert run(study, "--yes", "--request-id", "second").exit_code == 0
+    count, upper = spent(study)
+    assert count == 2 and 0.999 < upper <= 1.0
+    third = run(study, "--yes", "--request-id", "third")
+    assert third.exit_code == 2 and "left" in third.stderr
+    assert spent(study)[0] == 2
+
+
+def test_where_nobody_can_be_asked_yes_must_be_said(study: Path) -> None:
+    result = run(study)
+    assert result.exit_code == 2 and "add --yes" in result.stderr
+    assert "This will spend epsilon 0.5 of the 1 left for 'people', for good." in result.stdout
+    assert spent(study)[0] == 0
+
+
+@pytest.mark.parametrize(("said", "code", "charged"), [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0)])
+def test_a_person_is_asked(
+    study: Path, monkeypatch: pytest.MonkeyPatch, said: str, code: int, charged: int
+) -> None:
+    monkeypatch.setattr(release_command, "_somebody_is_there", lambda: True)
+    result = run(study, said=said)
+    assert result.exit_code == code and "Release?" in result.stdout
+    assert ("Nothing was spent." in result.stdout) == (charged == 0)
+    assert spent(study)[0] == charged
+
+
+@pytest.mark.parametrize("option", ["--report", "--csv", "--receipt"])
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_spent(study: Path, option: str) -> None:
+    result = run(study, "--yes", option, str(study.parent / "no" / "such" / "place"))
+    assert result.exit_code == 2 and "cannot be written" in result.stderr
+    assert not (study.parent / "study.db").exists()
+
+
+def test_a_changed_budget_names_the_command_that_changes_it(study: Path) -> None:
+    assert run(study, "--yes").exit_code == 0
+    study.write_text(STUDY.replace("epsilon = 1.0", "epsilon = 2.0"), encoding="utf-8")
+    result = run(study, "--yes")
+    assert result.exit_code == 2 and "farthing ledger budget set LEDGER people --epsilon 2" in result.stderr
+    assert spent(study)[0] == 1
+
+
+def test_a_refused_release_leaves_no_empty_files(study: Path) -> None:
+    result = run(study, "--report", str(study.parent / "report.html"))
+    assert result.exit_code == 2
+    assert not (study.parent / "report.html").exists()
