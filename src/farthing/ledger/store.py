@@ -44,8 +44,9 @@ class Store(ABC):
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
         self._process = os.getpid()
-        # Not reentrant: a signal handler that charges in the middle of a charge must wait in vain, not mix the two.
-        self._threads = threading.Lock()
+        # An RLock knows its owner: after Ctrl-C at an awkward moment the same thread is not locked out for ever.
+        self._threads = threading.RLock()
+        self._inside: int | None = None
         self._closed = False
         self._engine: Any = None
         self._writer: Link | None = None
@@ -143,13 +144,20 @@ class Store(ABC):
     @contextmanager
     def _alone(self) -> Iterator[None]:
         self._check_process()
-        threads = self._threads
-        if not threads.acquire(timeout=self.timeout):
-            raise LedgerUnavailable(f"another thread has held the ledger for {self.timeout:g} s")
+        threads, me = self._threads, threading.get_ident()
+        if self._inside == me:
+            # A signal handler that charges in the middle of a charge: its COMMIT would end the other's transaction.
+            raise LedgerUnavailable("it is in use further up in this very thread", "charge when that is done")
         try:
+            if not threads.acquire(timeout=self.timeout):
+                raise LedgerUnavailable(f"another thread has held the ledger for {self.timeout:g} s")
+            self._inside = me
             yield
         finally:
-            threads.release()
+            if self._inside == me:
+                self._inside = None
+            with suppress(RuntimeError):  # it was never had
+                threads.release()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Link]:
@@ -214,7 +222,8 @@ class Store(ABC):
             _leak(self._writer.sqlalchemy)
             _leak(self._writer.sqlalchemy.connection.dbapi_connection)
         self._process = os.getpid()
-        self._threads = threading.Lock()
+        self._threads = threading.RLock()
+        self._inside = None
         self._engine = None
         self._writer = None
         self.after_fork()

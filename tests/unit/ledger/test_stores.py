@@ -69,7 +69,7 @@ def test_a_charge_that_is_broken_off_after_its_commit_is_found_again(
     assert again.repeated and again.state == "reserved" and ledger.budget("people").count == 1
 
 
-def test_a_charge_in_the_middle_of_a_charge_waits_in_vain(
+def test_a_charge_in_the_middle_of_a_charge_is_refused(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a signal handler might do it: the inner charge must not end the transaction of the outer one."""
@@ -80,7 +80,7 @@ def test_a_charge_in_the_middle_of_a_charge_waits_in_vain(
     def meddling(tx: Any, dataset: str) -> Any:
         if not inner:
             inner.append("tried")
-            with pytest.raises(LedgerUnavailable, match="another thread"):
+            with pytest.raises(LedgerUnavailable, match="in this very thread"):
                 ledger.charge("people", 0.5, request_id="inner")
         return genuine(tx, dataset)
 
@@ -88,6 +88,47 @@ def test_a_charge_in_the_middle_of_a_charge_waits_in_vain(
     ledger.charge("people", 0.5, request_id="outer")
     assert ledger.stored("inner") is None and ledger.stored("outer") is not None
     assert ledger.verify().ok
+
+
+def test_a_thread_that_holds_on_to_the_ledger_makes_it_unavailable(ledger: Ledger) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with ledger._store.reading():
+            entered.set()
+            leave.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert entered.wait(30)
+    with pytest.raises(LedgerUnavailable, match="another thread"):
+        ledger.charge("people", 0.1, request_id="r-1")
+    leave.set()
+    holder.join()
+    ledger.charge("people", 0.1, request_id="r-1")
+
+
+def test_ctrl_c_as_the_lock_is_had_does_not_lock_this_thread_out(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    genuine = ledger._store._threads
+
+    class Interrupted:
+        def acquire(self, timeout: float) -> bool:
+            genuine.acquire(timeout=timeout)
+            raise KeyboardInterrupt
+
+        def release(self) -> None:
+            genuine.release()
+
+    monkeypatch.setattr(ledger._store, "_threads", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        ledger.charge("people", 0.1, request_id="r-1")
+    monkeypatch.undo()
+    other = threading.Thread(target=lambda: ledger.charge("people", 0.1, request_id="r-1"))
+    other.start()
+    other.join()
+    assert ledger.stored("r-1") is not None
 
 
 def test_threads_share_one_ledger_without_overdrawing_it(ledger: Ledger) -> None:
