@@ -82,7 +82,9 @@ class ColumnModel:
 
     def share_below(self, x: Any) -> NDArray[np.float64]:
         """The share of rows at or below x."""
-        return np.asarray(np.interp(np.asarray(x, dtype=float), self.points, self.shares, left=0.0, right=1.0))
+        return np.asarray(
+            np.interp(np.asarray(x, dtype=float), self.points, self.shares, left=0.0, right=1.0)
+        )
 
     @property
     def mean(self) -> float:

@@ -50,7 +50,7 @@ class Measurements:
         }  # fmt: skip
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
-    def run(self, dataset: Dataset, progress: Callable[[float], object] | None = None) -> dict[str, Integers]:
+    def run(self, dataset: Dataset, progress: Callable[[float], None] | None = None) -> dict[str, Integers]:
         """The private numbers of every slot, with its noise: call only after the charge."""
         prepared = dataset.derive(**dict(self.derived)) if self.derived else dataset
         exact = prepared.exact({slot.name: slot.aggregate for slot in self.slots}, progress)
