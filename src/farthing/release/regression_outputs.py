@@ -214,7 +214,7 @@ def _expected(
             f"{statistic.target}; say expected={{{statistic.name!r}: [intercept, ...]}}",
         )
     given = facts.expected.get(statistic.name)
-    if given is None:
+    if given is None or statistic.name in facts.schema:  # a column of that name is what is meant
         return gram, theta, said
     wanted = (
         np.asarray(given, dtype=float).reshape(-1)

@@ -231,6 +231,8 @@ def test_expected_values_of_statistics_are_used_and_checked() -> None:
     _, (plain, told), _ = made([mean("bmi"), mean("age")], **{"mean of age": 90.0})
     assert told.reference.tolist() == [90.0]
     assert plain.reference[0] == pytest.approx(27.0, rel=0.01)
+    _, (named,), _ = made([mean("bmi", name="bmi")])  # what is expected under that name is the column
+    assert named.reference.tolist() == [27.0]
     with pytest.raises(InvalidValue, match=r"one for each cell"):
         made([mean("bmi", by="sex")], **{"mean of bmi by sex": [1.0, 2.0, 3.0]})
     with pytest.raises(InvalidValue, match=r"none below 0"):
