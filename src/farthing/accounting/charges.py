@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.accounting.stepped import Stepped
 from farthing.accounting.transforms import Array
 from farthing.errors import InvalidValue
 from farthing.privacy.events import (
@@ -282,6 +283,7 @@ class Kinds:
     laplace_counts: Array
     ranges: Array
     range_counts: Array
+    stepped: Stepped  # discrete Laplace of several steps
     gaussian: tuple[tuple[float, int], ...]
     grid: tuple[tuple[Event, int], ...]
 
@@ -295,11 +297,15 @@ def sort_events(events: Mapping[Event, int], alone: bool = False) -> Kinds:
     laplace: dict[float, int] = {}
     gaussian: dict[float, int] = {}
     ranges: dict[float, int] = {}
+    stepped: dict[tuple[float, int], int] = {}
     grid: list[tuple[Event, int]] = []
     for event, count in events.items():
         bare = event.event if isinstance(event, Sampled) and event.probability == 1 else event
         if isinstance(bare, DiscreteLaplaceNoise) and bare.l1_sensitivity == 1:
             geometric[bare.noise_multiplier] = geometric.get(bare.noise_multiplier, 0) + count
+        elif not alone and isinstance(bare, DiscreteLaplaceNoise) and _is_tame(bare):
+            key = bare.noise_multiplier, bare.l1_sensitivity
+            stepped[key] = stepped.get(key, 0) + count
         elif isinstance(bare, LaplaceNoise):
             laplace[bare.noise_multiplier] = laplace.get(bare.noise_multiplier, 0) + count
         elif (
@@ -320,6 +326,21 @@ def sort_events(events: Mapping[Event, int], alone: bool = False) -> Kinds:
         np.array([float(n) for n in laplace.values()]),
         np.array(list(ranges)),
         np.array([float(n) for n in ranges.values()]),
+        Stepped(
+            np.array([1 / multiplier for multiplier, _ in stepped]),
+            np.array([float(steps) for _, steps in stepped]),
+            np.array([float(n) for n in stepped.values()]),
+        ),
         tuple(gaussian.items()),
         tuple(grid),
+    )
+
+
+def _is_tame(event: DiscreteLaplaceNoise) -> bool:
+    """Whether floats hold the transform well: steps and rates far from where they under- or overflow."""
+    epsilon = 1 / event.noise_multiplier
+    return (
+        event.l1_sensitivity <= 2**40
+        and epsilon <= _LARGEST_RANGE
+        and epsilon / event.l1_sensitivity >= 1e-15
     )

@@ -197,6 +197,8 @@ class Composition:
             parts.append(f"{int(kinds.laplace_counts.sum()):,} x Laplace noise")
         if len(kinds.ranges):
             parts.append(f"{int(kinds.range_counts.sum()):,} x choice of bounded range")
+        if len(kinds.stepped.epsilons):
+            parts.append(f"{int(kinds.stepped.counts.sum()):,} x discrete Laplace noise")
         if kinds.gaussian:
             parts.append(f"{sum(n for _, n in kinds.gaussian):,} x Gaussian noise")
         parts += [f"{count:,} x {event}" for event, count in kinds.grid]

@@ -85,7 +85,14 @@ class ComposedLoss:
         kinds = self.kinds
         gaussian = math.fsum(n / m / m for m, n in kinds.gaussian)
         return Transform(
-            epsilons, weights, kinds.laplace, kinds.laplace_counts, gaussian, kinds.ranges, kinds.range_counts
+            epsilons,
+            weights,
+            kinds.laplace,
+            kinds.laplace_counts,
+            gaussian,
+            kinds.ranges,
+            kinds.range_counts,
+            kinds.stepped,
         )
 
     @property
@@ -97,7 +104,7 @@ class ComposedLoss:
     def lattice(self) -> Lattice | None:
         """The lattice shared by all epsilons, if there is one and nothing else takes part."""
         kinds = self.kinds
-        if self._off_lattice or kinds.grid or len(kinds.laplace) or len(kinds.ranges) or kinds.gaussian:
+        if self._off_lattice or kinds.grid or not self.transform.only_responses:
             return None
         return recognise(self.transform.epsilons)
 
@@ -139,7 +146,7 @@ class ComposedLoss:
     def losses(self, most: int) -> list[float] | None:
         """All losses >= 0 that can occur, when there are at most `most`; None otherwise."""
         transform = self.transform
-        if self.kinds.grid or len(transform.laplace) or len(transform.ranges) or transform.gaussian:
+        if self.kinds.grid or not transform.only_responses:
             return None
         top = self.top
         if self.lattice is not None and top / self.lattice.span < most:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from farthing.accounting.charges import joined
 from farthing.accounting.engines.atoms import LARGEST_HALF, Atoms, half_sizes
 from farthing.accounting.engines.ball_line import BallProof, worthwhile
@@ -98,6 +100,7 @@ class Pricing:
         lower, upper = least_epsilon(
             solved.log_delta, target.low, target.high, solved.guess, solved.slope, top
         )
+        lower = max(lower, _least_by_top(self.loss.transform, target))
         estimate = math.nan if self._gaussian is not None else max(solved.guess, 0.0)  # NaN: the middle
         return Bounds(min(lower, upper), max(lower, upper), estimate, proof)
 
@@ -375,15 +378,26 @@ def _above_second_loss(transform: Transform, slack: float) -> float:
 
     Above the second largest loss D(x) = mass * (1 - exp(x - top)) exactly, and a ratio below this is reached there.
     """
-    if (
-        transform.gaussian
-        or len(transform.laplace)
-        or len(transform.ranges)
-        or not transform.weights.min() >= 1
-    ):
+    if transform.gaussian or len(transform.laplace) or len(transform.ranges):
         return 0.0
-    gap = 2 * float(transform.epsilons.min()) - 4 * slack
+    if len(transform.weights) and not transform.weights.min() >= 1:
+        return 0.0
+    smallest = np.concatenate((transform.epsilons, transform.stepped.rates)).min()
+    gap = 2 * float(smallest) * (1 - 2.0**-50) - 4 * slack
     return min(-math.expm1(-gap) * (1 - 2.0**-40), 1 - 1e-6) if gap > 0 else 0.0
+
+
+def _least_by_top(transform: Transform, target: Target) -> float:
+    """A lower bound by the largest loss alone: D(x) >= mass * (1 - exp(x - top)) wherever x is."""
+    top, log_mass = transform.top()
+    ratio = (
+        math.exp(min(0.0, target.high - log_mass + 2.0**-44 * (1 + abs(log_mass))))
+        if log_mass > -math.inf
+        else 1.0
+    )
+    if not ratio < 1:
+        return 0.0
+    return max(0.0, top * (1 - transform.top_error) + math.log1p(-ratio) - 2.0**-50)
 
 
 def _rounding(proof: Proof, x: float) -> float:

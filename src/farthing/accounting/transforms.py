@@ -11,7 +11,7 @@ with a = (c + 1/2) e and b = t e
     Phi = cosh(a + i b) / cosh(a) = cos b + i tanh(a) sin b.
 Laplace noise of multiplier 1/e has M(z) = ((z+1) exp(z e) + z exp(-(z+1) e)) / (2z + 1); a choice of bounded range
 has M(z) = sinh((z + 1/2) e) / ((2z + 1) sinh(e / 2)); Gaussian noise with
-mu = 1 / noise_multiplier has M(z) = exp(z (z + 1) mu^2 / 2).
+mu = 1 / noise_multiplier has M(z) = exp(z (z + 1) mu^2 / 2). Discrete Laplace noise of several steps is in `stepped`.
 
 Floating-point model. Every elementary function of NumPy is taken to be right to a relative `FUNCTION_ERROR`, which
 is many times what its authors claim (a test compares against ball arithmetic); products and sums are IEEE. Where
@@ -26,6 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from farthing.accounting.stepped import Stepped
 
 Array = NDArray[np.float64]
 
@@ -62,7 +64,8 @@ class Transform:
 
     `epsilons` and `weights` are the randomized responses (weights are multiplicities, or real numbers when they come
     from a sketch), `laplace` and `laplace_counts` the Laplace epsilons (1 / noise_multiplier), `ranges` and
-    `range_counts` the epsilons of bounded ranges, and `gaussian` the sum of mu^2 over Gaussian noises.
+    `range_counts` the epsilons of bounded ranges, `stepped` the discrete Laplace noises of several steps, and
+    `gaussian` the sum of mu^2 over Gaussian noises.
     """
 
     epsilons: Array
@@ -72,11 +75,17 @@ class Transform:
     gaussian: float = 0.0
     ranges: Array = field(default_factory=lambda: np.zeros(0))
     range_counts: Array = field(default_factory=lambda: np.zeros(0))
+    stepped: Stepped = field(default_factory=Stepped.none)
 
     @property
     def terms(self) -> int:
         """How many factors one evaluation of Phi touches."""
-        return len(self.epsilons) + len(self.laplace) + len(self.ranges)
+        return len(self.epsilons) + len(self.laplace) + len(self.ranges) + len(self.stepped.epsilons)
+
+    @property
+    def only_responses(self) -> bool:
+        """Whether every loss is that of a randomized response: atoms, and nothing else."""
+        return not (self.gaussian or len(self.laplace) or len(self.ranges) or len(self.stepped.epsilons))
 
     def cumulants(self, c: float) -> Cumulants:
         """K, K' and K'' at c >= 0."""
@@ -88,6 +97,9 @@ class Transform:
             value, first, second, error = value + more[0], first + more[1], second + more[2], error + more[3]
         if len(self.ranges):
             more = _range_cumulants(self.ranges, self.range_counts, c)
+            value, first, second, error = value + more[0], first + more[1], second + more[2], error + more[3]
+        if len(self.stepped.epsilons):
+            more = self.stepped.cumulants(c)
             value, first, second, error = value + more[0], first + more[1], second + more[2], error + more[3]
         if self.gaussian:
             term = c * (c + 1) * self.gaussian / 2
@@ -120,6 +132,10 @@ class Transform:
                 at_each = [cumulants(e, n, point) for point in c.tolist()]
                 value += np.array([k[0] for k in at_each])
                 error += np.array([k[3] for k in at_each])
+        if len(self.stepped.epsilons):
+            at_each = [self.stepped.cumulants(point) for point in c.tolist()]
+            value += np.array([k[0] for k in at_each])
+            error += np.array([k[3] for k in at_each])
         value += c * (c + 1) * self.gaussian / 2
         return value + (error + 2.0**-47 * np.abs(value))
 
@@ -132,6 +148,8 @@ class Transform:
             _add_laplace(out, self.laplace, self.laplace_counts, c, t)
         if len(self.ranges):
             _add_ranges(out, self.ranges, self.range_counts, c, t)
+        if len(self.stepped.epsilons):
+            _add_stepped(out, self.stepped, c, t)
         if self.gaussian:
             modulus, argument = -t * t * self.gaussian / 2, t * (c + 0.5) * self.gaussian
             out.log_modulus[:] += modulus
@@ -151,7 +169,8 @@ class Transform:
         what counts where Phi is small: every factor has modulus <= 1, so the errors of the factors add.
         """
         t = np.arange(first, last, dtype=np.float64) * step
-        if len(self.laplace) or len(self.ranges) or last - first < 256 or len(self.epsilons) > 20_000:
+        others = len(self.laplace) or len(self.ranges) or len(self.stepped.epsilons)
+        if others or last - first < 256 or len(self.epsilons) > 20_000:
             return self.phase(c, t)
         value = _product(self.epsilons, self.weights, c, step, first, last)
         growth, number = float(np.dot(self.weights, self.epsilons)), float(np.sum(self.weights))
@@ -177,10 +196,12 @@ class Transform:
         if self.gaussian:
             return np.inf, -np.inf
         loss = _total(self.weights * self.epsilons) + _total(self.laplace_counts * self.laplace)
-        loss += _total(self.range_counts * self.ranges)
+        loss += _total(self.range_counts * self.ranges) + _total(self.stepped.counts * self.stepped.epsilons)
         if len(self.ranges):  # a bounded range has a density up to its end, and no mass there
             return loss, -np.inf
-        log_mass = -float(np.sum(self.weights * np.log1p(np.exp(-self.epsilons))))
+        log_mass = (
+            -float(np.sum(self.weights * np.log1p(np.exp(-self.epsilons)))) + self.stepped.log_top_mass()
+        )
         return loss, log_mass - float(np.log(2.0) * np.sum(self.laplace_counts))
 
 
@@ -300,6 +321,16 @@ def _add_ranges(out: Phase, e: Array, n: Array, c: float, t: Array) -> None:
         # 1 - exp(-w) is off by a few units of |w| at most, w being off by a few units of itself.
         spread = 2 + 2 * np.abs(turned) / np.abs(rest) + np.abs(argument)
         out.error[part] += 8 * FUNCTION_ERROR * (n * spread).sum(axis=1)
+
+
+def _add_stepped(out: Phase, stepped: Stepped, c: float, t: Array) -> None:
+    rows = max(1, _CHUNK // len(stepped.epsilons))
+    for start in range(0, len(t), rows):
+        part = slice(start, start + rows)
+        modulus, argument, spread = stepped.log_ratio(c, t[part])
+        out.log_modulus[part] += modulus
+        out.argument[part] += argument
+        out.error[part] += 8 * FUNCTION_ERROR * spread
 
 
 _TABLE = 512

@@ -31,7 +31,7 @@ _U = 2.0**-53
 
 def half_sizes(transform: Transform) -> tuple[int, int] | None:
     """How many atoms each half would have after splitting evenly; None when the engine does not apply."""
-    if transform.gaussian or len(transform.laplace) or len(transform.ranges) or len(transform.epsilons) > 64:
+    if not transform.only_responses or len(transform.epsilons) > 64:
         return None
     top, log_mass = transform.top()
     if not (top <= _LARGEST_LOSS and log_mass >= -300):  # beyond, exponentials over- or underflow

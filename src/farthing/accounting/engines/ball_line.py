@@ -53,6 +53,7 @@ class BallProof:
             top = sum((n * e for e, n in epsilons), flint.arb(0))
             top += sum((_inexact(e) * int(n) for e, n in _laplace(proof.transform)), flint.arb(0))
             top += sum((flint.arb(e) * int(n) for e, n in _ranges(proof.transform)), flint.arb(0))
+            top += sum((_inexact(e) * int(n) for e, _, n in _stepped(proof.transform)), flint.arb(0))
         return cls(proof, lattice, points, samples, top, span)
 
     def log_delta(self, x: float) -> Curve:
@@ -115,6 +116,11 @@ def _ranges(transform: Transform) -> list[tuple[float, float]]:
     return list(zip(transform.ranges.tolist(), transform.range_counts.tolist(), strict=True))
 
 
+def _stepped(transform: Transform) -> list[tuple[float, float, float]]:
+    stepped = transform.stepped
+    return list(zip(stepped.epsilons.tolist(), stepped.steps.tolist(), stepped.counts.tolist(), strict=True))
+
+
 def _relative_transform(transform: Transform, epsilons: list[tuple[Any, int]], z: Any) -> Any:
     """M(z) exp(-z S), S being the largest loss: prod over e of ((1 + exp(-(2z+1) e)) / (1 + exp(-e)))^n, and so on.
 
@@ -131,6 +137,12 @@ def _relative_transform(transform: Transform, epsilons: list[tuple[Any, int]], z
         e = flint.arb(e_)
         grown = (1 - (-(2 * z + 1) * e).exp()).log() - (-(-e).expm1()).log()
         total += int(n_) * (grown - (2 * z + 1).log())
+    for e_, s_, n_ in _stepped(transform):
+        e = _inexact(e_)
+        a, r = e / int(s_), (-e / int(s_)).exp()
+        first, other = -(-(2 * z + 2) * a).expm1(), -r * (-2 * z * a).expm1()
+        grown = (first + (-(2 * z + 1) * e).exp() * other) / (-(-(2 * z + 1) * a).expm1() * (1 + r))
+        total += int(n_) * grown.log()
     if transform.gaussian:
         total += z * (z + 1) * flint.arb(transform.gaussian, transform.gaussian * 2.0**-48) / 2
     return total.exp()
