@@ -15,6 +15,9 @@ from farthing.planner.search import Division, Search
 from farthing.planner.shares import Shares
 
 MOST_SLOTS = 6
+LEAST_DELTA = 1e-6
+"""Below, so few slots (almost) add up, and the search alone was within a thousandth of the best."""
+
 _STEP = 0.01
 _ROUNDS = 4
 _WORTHWHILE = (
@@ -31,8 +34,10 @@ def objective(search: Search, found: Division) -> float:
 def polished(search: Search, found: Division) -> Division:
     """`found`, or something better close to it."""
     divider = search.divider
+    if search.delta < LEAST_DELTA or int(divider.free.sum()) > MOST_SLOTS:
+        return found
     pure = divider.model.losses(found.shares.kinds, found.shares.strengths).pure
-    if int(divider.free.sum()) > MOST_SLOTS or found.cost > pure * (1 - _WORTHWHILE):
+    if found.cost > pure * (1 - _WORTHWHILE):
         return found
     for place in np.flatnonzero(divider.free & (divider.model.allowed.sum(axis=1) > 1)).tolist():
         for kind in np.flatnonzero(divider.model.allowed[place]).tolist():
