@@ -8,6 +8,8 @@ from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Budget
 from farthing.privacy.events import checked_epsilon
 
+_CRUMB = 1e-5  # of a budget: what a plan of all of it leaves for rounding is not worth another plan
+
 
 @dataclass(frozen=True)
 class Allowance:
@@ -27,9 +29,10 @@ def allowance_of(budget: Budget, epsilon: float | None = None) -> Allowance:
     untouched = budget.count == 0 and not budget.withheld
     if epsilon is None and untouched:
         return Allowance(budget.total.epsilon, budget.total.delta)
-    if not left.epsilon > 0:
+    if not left.epsilon > (_CRUMB * budget.total.epsilon if epsilon is None else 0):
+        crumb = f" but {left.epsilon:.2g}" if left.epsilon > 0 else ""
         raise BudgetExceeded(
-            f"nothing is left of the budget of {budget.dataset!r} (epsilon={budget.total.epsilon:g}); "
+            f"nothing is left of the budget of {budget.dataset!r} (epsilon={budget.total.epsilon:g}){crumb}; "
             "ask its curator for more: farthing ledger budget set.",
             requested=epsilon,
             remaining=left,

@@ -109,6 +109,16 @@ def test_plans_in_parts_use_up_the_budget_and_no_more(make_study: Make, delta: f
     assert study.budget.count == 4
 
 
+def test_the_crumb_that_a_whole_plan_leaves_is_not_planned_with(make_study: Make) -> None:
+    study = make_study(delta=1e-9)
+    study.plan(ft.count(), ft.mean("age")).release()
+    with pytest.raises(
+        BudgetExceeded, match=r"nothing is left of the budget of 'people' \(epsilon=1\)"
+    ) as refusal:
+        study.plan(ft.count())
+    assert refusal.value.remaining is not None and study.budget.count == 1
+
+
 def test_a_limited_plan_takes_its_share_of_delta(make_study: Make) -> None:
     study = make_study(delta=1e-9)
     whole, part = study.allowance(), study.allowance(0.25)
