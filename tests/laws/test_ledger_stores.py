@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,22 @@ def test_a_forfeited_charge_stays_spent_and_is_never_released(place: Place) -> N
         released = ledger.charge("people", 0.25, request_id="r-2")
         receipt = ledger.release(released, "an answer")
         assert ledger.forfeit(released, "changed my mind") == receipt
+
+
+def test_only_the_charge_that_was_made_is_settled(place: Place) -> None:
+    with place.open() as ledger:
+        ledger.register("people", 1.0)
+        charge = ledger.charge("people", 0.25, request_id="r-1")
+        for wrong in (
+            replace(charge, sequence=charge.sequence + 1),
+            replace(charge, mac="ab" * 32),  # a copy of the ledger may have charged the same request id
+            replace(charge, request_id="r-2"),
+        ):
+            with pytest.raises(InvalidValue, match="must be a charge that this ledger made"):
+                ledger.release(wrong, "x")
+        with pytest.raises(InvalidValue, match="must be a Charge"):
+            ledger.release("r-1", "x")  # type: ignore[arg-type]
+        assert ledger.budget("people").reserved == 0.25
 
 
 def test_a_refusal_changes_no_account_and_poisons_nothing(place: Place) -> None:

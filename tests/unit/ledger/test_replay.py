@@ -102,3 +102,9 @@ def test_a_body_that_cannot_be_read_is_found(history: list[Entry], body: dict[st
     altered = [*history[:place], replace(history[place], body=body)]
     with pytest.raises(LedgerTampered, match=r"cannot be read|are not the sum"):
         _follow(altered)
+
+
+def test_an_entry_of_another_branch_is_found(history: list[Entry]) -> None:
+    """Its number fits and its mark is genuine, but it was written after another entry."""
+    with pytest.raises(LedgerTampered, match="is missing"):
+        _follow([*history[:5], replace(history[5], previous="ab" * 32)])
