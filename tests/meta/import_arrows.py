@@ -96,7 +96,12 @@ def _third_party_fault(here: str, top: str, *, lazy: bool) -> str | None:
     import sys
 
     if lazy:
-        allowed = {"data": LAZY_IN_DATA, "ledger": LAZY_IN_LEDGER, "study": LAZY | {"pandas"}}.get(here, LAZY)
+        allowed = {
+            "data": LAZY_IN_DATA,
+            "ledger": LAZY_IN_LEDGER,
+            "study": LAZY | {"pandas"},
+            "cli": LAZY | {"pyarrow"},
+        }.get(here, LAZY)
     else:
         allowed = EAGER_IN_CLI if here == "cli" else EAGER
     if top in sys.stdlib_module_names or top in allowed:

@@ -242,7 +242,16 @@ class Curator:
 
 
 def stored_answer(ledger: Ledger, request_id: str) -> Answered:
-    """The answer that a ledger holds for a request; no row is read and nothing is drawn."""
+    """The answer that a ledger holds for a request; no row is read and nothing is drawn.
+
+    >>> import tempfile
+    >>> from farthing.ledger import open_ledger
+    >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+    ...     stored_answer(ledger, "never asked")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: request_id='never asked': must be that of a release in the ledger...
+    """
     stored = ledger.stored(request_id)
     if stored is None:
         raise InvalidValue("request_id", request_id, "must be that of a release in the ledger")

@@ -36,6 +36,22 @@ class Plan:
     `statistics` foretells each error; `cost` is a proven interval for the epsilon of everything together; `price`
     shows the same plan under the older theorems. `release()` charges, runs and answers, once: a second call returns the
     same answers.
+
+    >>> import pyarrow, tempfile, farthing as ft
+    >>> table = pyarrow.table({"age": [30, 41, 52]})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> study = ft.Study(
+    ...     ft.dataset(table, schema={"age": (0, 110)}), epsilon=1.0, ledger=folder.name + "/study.db"
+    ... )
+    >>> plan = study.plan(ft.count(), ft.mean("age"))
+    >>> closer = plan.weight("mean of age", 10.0)
+    >>> closer["mean of age"].standard_error < plan["mean of age"].standard_error
+    True
+    >>> plan.reserve(epsilon=0.25).cost.upper <= 0.75
+    True
+    >>> study.budget.remaining.epsilon
+    1.0
+    >>> study.ledger.close(); folder.cleanup()
     """
 
     study: Study

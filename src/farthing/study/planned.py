@@ -27,6 +27,17 @@ class PlannedStatistic:
     `standard_error` is the root of the mean squared error over its cells; `error(0.95)` holds in 95 cases of 100 (on
     average over cells, where it has several: `errors` has one for each). `epsilon` is what the statistic would
     cost alone at the plan's delta; measurements that statistics share count in each of them.
+
+    >>> import pyarrow, tempfile, farthing as ft
+    >>> table = pyarrow.table({"age": [30, 41, 52]})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> study = ft.Study(
+    ...     ft.dataset(table, schema={"age": (0, 110)}), epsilon=1.0, ledger=folder.name + "/study.db"
+    ... )
+    >>> one = study.plan(ft.count())["count"]
+    >>> one.mechanism, round(one.epsilon, 6), one.error(0.95), one.sentence
+    ('discrete Laplace', 1.0, 3.0, '95 times in 100 within ±3 of the true value')
+    >>> study.ledger.close(); folder.cleanup()
     """
 
     output: Output

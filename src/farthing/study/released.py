@@ -24,6 +24,19 @@ class Release(Mapping[str, Answer]):
     """Answers by the name of their statistic. Everything in it is public: it was paid for.
 
     `release["mean of income"]` is an Answer; `plan` is what was foretold, as plain data; `receipt` proves the charge.
+
+    >>> import pyarrow, tempfile, farthing as ft
+    >>> table = pyarrow.table({"age": [30, 41, 52]})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> study = ft.Study(
+    ...     ft.dataset(table, schema={"age": (0, 110)}), epsilon=1.0, ledger=folder.name + "/study.db"
+    ... )
+    >>> release = study.plan(ft.count()).release()
+    >>> list(release), round(release.cost, 6), release["count"].standard_errors < 1.5
+    (['count'], 1.0, True)
+    >>> study.released(release.request_id)["count"].values == release["count"].values
+    True
+    >>> study.ledger.close(); folder.cleanup()
     """
 
     answers: Mapping[str, Answer]
