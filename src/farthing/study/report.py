@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,7 @@ def _style() -> str:
 
 def _whom(plan: Any) -> str:
     unit = str(plan.get("unit", "row, add-remove")).split(",")[0]
-    return "any one row" if unit == "row" else f"all the rows of any one {unit} together"
+    return "any one row" if unit == "row" else f"any one {unit}, with all of its rows"
 
 
 def _numbers(release: Release) -> str:
@@ -86,7 +86,7 @@ def _statistic(answer: Answer) -> str:
     head = f"<h3>{escape(answer.name)}</h3>"
     if not answer.labels:
         return f"{head}<p><b>{_told(rows[0])}</b> <span class='soft'>({level})</span></p>"
-    chart = error_bars([(row["cell"], row["value"], row["lower"], row["upper"]) for row in rows])
+    chart = _drawn(error_bars, [(row["cell"], row["value"], row["lower"], row["upper"]) for row in rows])
     body = "".join(
         f"<tr><td>{escape(row['cell'])}</td><td>{_told(row)}</td><td>{shown(row['standard_error'])}</td></tr>"
         for row in rows[:_MOST_ROWS]
@@ -104,6 +104,11 @@ def _statistic(answer: Answer) -> str:
     )
 
 
+def _drawn(chart: Callable[..., str], *data: Any) -> str:
+    """A chart for wide screens and one for phones, where a scaled one could not be read."""
+    return f'<div class="wide">{chart(*data)}</div><div class="narrow">{chart(*data, width=358)}</div>'
+
+
 def _told(row: Mapping[str, Any]) -> str:
     return escape(with_interval(row["value"], row["lower"], row["upper"]))
 
@@ -115,17 +120,17 @@ def _spending(release: Release) -> str:
         ("summing", "basic"), ("advanced composition", "advanced"), ("KOV", "kov"), ("optimal", "optimal"),
         ("own curves (charged)", "own"),
     )  # fmt: skip
-    bars = price_bars([(label, _number(price.get(key))) for label, key in names])
+    bars = _drawn(price_bars, [(label, _number(price.get(key))) for label, key in names])
     budget = plan.get("budget")
     bar = ""
     if budget:
-        bar = budget_bar(budget["spent_before"], release.cost, budget["total"]) + (
+        bar = _drawn(budget_bar, budget["spent_before"], release.cost, budget["total"]) + (
             f'<p class="soft">Budget {shown(budget["total"], 4)}: {shown(budget["spent_before"], 4)} spent before, '
             f"{shown(release.cost, 4)} by this release.</p>"
         )
     rows = "".join(
         f"<tr><td>{escape(one['name'])}</td><td>{escape(one['mechanism'])}</td>"
-        f"<td>± {shown(_number(one['error']))}</td><td>{shown(_number(one['epsilon']))}</td></tr>"
+        f"<td>±&nbsp;{shown(_number(one['error']))}</td><td>{shown(_number(one['epsilon']))}</td></tr>"
         for one in plan["statistics"]
     )
     assumed = "".join(f"<li>{escape(text)}</li>" for text in plan.get("assumptions", ()))
@@ -153,7 +158,7 @@ def _meaning(release: Release) -> str:
 def _receipt(release: Release) -> str:
     return (
         "<section><h2>The receipt</h2><p>The ledger must contain this entry for ever. To check it: save the text as "
-        "<code>receipt.json</code> and run <code>farthing ledger verify --receipt receipt.json</code>.</p>"
+        "<code>receipt.json</code> and run <code>farthing ledger verify LEDGER --receipt receipt.json</code>.</p>"
         f"<pre>{escape(release.receipt.to_json())}</pre></section>"
     )
 

@@ -9,11 +9,12 @@ from html import escape
 from farthing.study.words import shown
 
 _ROW = 22
+_NARROW = 500
 _MOST_ROWS = 60
 
 
 def error_bars(rows: Sequence[tuple[str, float, float, float]], width: int = 720) -> str:
-    """A dot for each value and a line for its interval: (label, value, lower, upper).
+    """A dot for each value and a line for its interval: (label, value, lower, upper); bars where zero is near.
 
     >>> "<svg" in error_bars([("F", 10.0, 8.0, 12.0)])
     True
@@ -22,18 +23,20 @@ def error_bars(rows: Sequence[tuple[str, float, float, float]], width: int = 720
     if not kept:
         return ""
     low, high = min(row[2] for row in kept), max(row[3] for row in kept)
-    if low >= 0 and low < 0.5 * high:
+    from_zero = 0 <= low < 0.8 * high
+    if from_zero:
         low = 0.0
     span = (high - low) or 1.0
-    left = 16 + 7 * min(28, max(len(row[0]) for row in kept))
-    inner = width - left - 60
+    letters = 28 if width > _NARROW else 16
+    left = 16 + 7 * min(letters, max(len(row[0]) for row in kept))
+    inner = width - left - 40
     height = _ROW * len(kept) + 34
 
     def x(value: float) -> float:
         return left + inner * (value - low) / span
 
     parts = [_open(width, height, "values with their error bars")]
-    step = _step(low, high)
+    step = _step(low, high, 5 if width > _NARROW else 3)
     for tick in _ticks(low, high, step):
         parts.append(f'<line class="grid" x1="{x(tick):.1f}" y1="6" x2="{x(tick):.1f}" y2="{height - 26}"/>')
         parts.append(
@@ -41,7 +44,12 @@ def error_bars(rows: Sequence[tuple[str, float, float, float]], width: int = 720
         )
     for row, (label, value, lower, upper) in enumerate(kept):
         y = 18 + _ROW * row
-        parts.append(f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{escape(_cut(label))}</text>')
+        name = escape(_cut(label, letters))
+        parts.append(f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{name}</text>')
+        if from_zero:
+            parts.append(
+                f'<rect class="amount" x="{left}" y="{y - 7}" width="{x(value) - left:.1f}" height="14"/>'
+            )
         parts.append(f'<line class="bar" x1="{x(lower):.1f}" y1="{y}" x2="{x(upper):.1f}" y2="{y}"/>')
         parts.append(f'<circle class="dot" cx="{x(value):.1f}" cy="{y}" r="4"/>')
     return "".join([*parts, "</svg>"])
@@ -53,10 +61,10 @@ def price_bars(prices: Sequence[tuple[str, float]], width: int = 720) -> str:
     if not kept:
         return ""
     largest = max(value for _, value in kept) or 1.0
-    left, height = 190, 26 * len(kept) + 10
+    left, height = 160, 26 * len(kept) + 10
     parts = [_open(width, height, "the price under each theorem")]
     for place, (name, value) in enumerate(kept):
-        y, length = 6 + 26 * place, (width - left - 90) * value / largest
+        y, length = 6 + 26 * place, (width - left - 70) * value / largest
         mark = "best" if place == len(kept) - 1 else "other"
         parts.append(f'<text x="{left - 10}" y="{y + 14}" text-anchor="end">{escape(name)}</text>')
         parts.append(
@@ -85,14 +93,14 @@ def _open(width: int, height: int, title: str) -> str:
     )
 
 
-def _cut(label: str) -> str:
-    return label if len(label) <= 28 else label[:27] + "…"
+def _cut(label: str, letters: int) -> str:
+    return label if len(label) <= letters else label[: letters - 1] + "…"
 
 
-def _step(low: float, high: float) -> float:
+def _step(low: float, high: float, most: int) -> float:
     span = (high - low) or 1.0
-    step = 10.0 ** math.floor(math.log10(span / 4))
-    return step * next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 5)
+    step = 10.0 ** math.floor(math.log10(span / most))
+    return step * next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= most)
 
 
 def _ticks(low: float, high: float, step: float) -> list[float]:
