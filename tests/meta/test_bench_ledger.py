@@ -36,7 +36,7 @@ def test_a_filled_ledger_verifies_and_counts_every_charge(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_four_clients_are_measured_on_sqlite() -> None:
     found = list(loads([0, 20], 0.3, 120, lambda _: None, "sqlite"))
-    assert [load.what for load in found if isinstance(load, Load)] == ["raw", "charge", "answer"] * 2
+    assert [load.what for load in found if isinstance(load, Load)] == ["raw", "alone", "charge", "answer"] * 2
     assert all(load.rate and load.p50 <= load.p99 for load in found if isinstance(load, Load))
     assert isinstance(found[-1], Opening) and found[-1].entries > 22
 
@@ -50,12 +50,16 @@ def test_a_measurement_that_fails_says_how(tmp_path: Path) -> None:
 def test_promises_are_judged_by_the_slowest_size() -> None:
     found = [
         Load("sqlite", 2, "raw", 2_000.0, 0.5, 1.0, 0.1),
+        Load("sqlite", 2, "alone", 900.0, 1.0, 2.0, 0.4),
         Load("sqlite", 2, "charge", 1_500.0, 2.0, 9.0, 0.4),
         Load("sqlite", 1_000_000, "raw", 2_000.0, 0.5, 1.0, 0.1),
+        Load("sqlite", 1_000_000, "alone", 600.0, 1.5, 2.0, 0.4),
         Load("sqlite", 1_000_000, "charge", 900.0, 3.0, 11.0, 0.4),
         Load("postgres", 2, "raw", 900.0, 1.0, 2.0, 0.1),
+        Load("postgres", 2, "alone", 400.0, 2.0, 3.0, 0.4),
         Load("postgres", 2, "charge", 600.0, 3.0, 8.0, 0.4),
-        Load("postgres", 1_000_000, "charge", 600.0, 3.3, 8.0, 0.4),
+        Load("postgres", 1_000_000, "alone", 400.0, 2.2, 3.0, 0.4),
+        Load("postgres", 1_000_000, "charge", 600.0, 9.0, 8.0, 0.4),
         Opening("sqlite", 1_000_000, 100.0, 90.0),
     ]
     judged = [(target.measured, target.met) for target in ledger_targets(found)]

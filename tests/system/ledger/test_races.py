@@ -35,7 +35,7 @@ def test_a_ledger_that_looks_before_it_writes_is_caught(clients: Nursery, tmp_pa
     """The power of the race: 32 processes overdraw a ledger that reads outside of its transaction."""
     place = ToyPlace(str(tmp_path / "toy.db"))
     place.open().register(DATASET, FITS * EPSILON)
-    said = raced(clients, place, tmp_path, processes=32, attempts=10, kind="system.ledger.toy:ToyPlace")  # type: ignore[arg-type]
+    said = raced(clients, place, tmp_path, processes=16, attempts=20, kind="system.ledger.toy:ToyPlace")  # type: ignore[arg-type]
     assert tally(said)["charged"] > FITS
 
 
