@@ -34,8 +34,10 @@ def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
     """The foretold error as a sentence."""
     times = f"{100 * confidence:g} times in 100"
     error = shown(statistic.error(confidence))
-    if statistic.error(confidence) == 0:
+    if not statistic.noises:
         return "exact: its value is public"
+    if statistic.error(confidence) == 0:
+        return f"{times} {'exactly the true value' if statistic.cells == 1 else 'a cell has exactly its true value'}"
     if statistic.cells == 1:
         return f"{times} within ±{error} of the true value"
     return f"{times} a cell is within ±{error} of its true value"
