@@ -12,7 +12,7 @@ from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_real
 from farthing.release.expectations import ColumnModel
 
-ASSUMED_ROWS = 1000
+ASSUMED_ROWS = 10_000
 
 
 @dataclass(frozen=True)
