@@ -50,8 +50,9 @@ def translated(error: Exception) -> LedgerError:
     state = getattr(original, "sqlstate", None)
     if isinstance(state, str):
         return _named(state, "", _POSTGRES, _POSTGRES_DAMAGE)
-    if type(original).__module__ == "sqlite3" and type(original).__name__ == "OperationalError":
-        # Raised by Python and not by SQLite: a text column does not hold text.
+    unread = type(original).__module__ == "sqlite3" and type(original).__name__ == "OperationalError"
+    if unread or isinstance(original, UnicodeDecodeError):
+        # Raised by Python and not by SQLite: a text column, or a message about the schema, does not hold text.
         return LedgerTampered("the ledger file holds text that cannot be read")
     return LedgerUnavailable(f"the connection was lost or refused ({type(original).__name__})")
 

@@ -202,7 +202,8 @@ class Store(ABC):
     def _driver_errors(self) -> tuple[type[Exception], ...]:
         from sqlalchemy.exc import SQLAlchemyError
 
-        return (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error)
+        # SQLite quotes a damaged schema in its message, and Python fails to read that as text.
+        return (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error, UnicodeDecodeError)
 
     def _discard(self) -> None:
         link, self._writer = self._writer, None

@@ -38,6 +38,18 @@ def test_random_edits_and_bit_flips_that_change_meaning_are_found(archive: Archi
     assert sum(kind == "edit" for _, kind, _ in found) == 80
 
 
+def test_a_schema_that_is_not_text_is_a_clean_refusal(archive: Archive) -> None:
+    """SQLite quotes what it cannot parse, and Python cannot decode the quotation: still an error of ours."""
+    place = archive.fresh()
+    path = Path(place.url)
+    data = bytearray(path.read_bytes())
+    data[data.index(b"CREATE TABLE farthing_entries")] ^= 0x80
+    path.write_bytes(data)
+    with pytest.raises(LedgerTampered) as refusal:
+        place.open()
+    assert refusal.value.__cause__ is None and "CREATE" not in str(refusal.value)
+
+
 def test_each_kind_of_edit_is_found(archive: Archive) -> None:
     chance = random.Random(3)
     for edit in EDITS:
