@@ -21,6 +21,9 @@ MOST_POINTS = 20_001
 
 FEWEST_POINTS = 50
 
+FINE_POINTS = 5_001
+"""Quantiles under several conditions share a choice as long as it leaves each so many points."""
+
 
 @dataclass(frozen=True)
 class QuantileGrid:

@@ -9,67 +9,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data import CellCounts, Integers
-from farthing.data.aggregates.shape import domain_of
+from farthing.data.aggregates.shape import MOST_CELLS, domain_of
 from farthing.inference import Answer, ErrorLaw, StatedLaw
 from farthing.inference.noise_sums import checked_confidence
-from farthing.mechanisms.counted_quantiles import CountedQuantiles
-from farthing.mechanisms.quantiles import NeighboringRelation
-from farthing.privacy import Event
 from farthing.release.counting.questions import group_axes, labels_of
 from farthing.release.counting.shares import assumptions_of, expected_rows
 from farthing.release.derived_columns import DerivedColumns
+from farthing.release.disjoint_conditions import Cells, disjoint_sets
 from farthing.release.expectations import ColumnModel
 from farthing.release.facts import Facts
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
-from farthing.release.quantile_grids import QuantileGrid
+from farthing.release.quantile_grids import FINE_POINTS, QuantileGrid
 from farthing.release.quantile_laws import QuantileLaw, mixed_error
+from farthing.release.quantile_slots import QuantileSlot
 from farthing.release.slots import Integers as WholeNumbers
 from farthing.release.slots import Slot
 from farthing.release.statistic import Statistic, text_of
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class QuantileSlot(Slot):
-    """Counts of rows at the points of a grid, from which points are chosen. No noise is added to anything."""
-
-    probabilities: tuple[float, ...] = (0.5,)
-    points: int = 1
-    groups: int = 1
-    max_rows: int = 1
-    neighbours: str = "add-remove"
-
-    def mechanism(self, noise: Noise) -> CountedQuantiles:
-        """The choice among the points, with this epsilon for all the probabilities together."""
-        self._check(noise)
-        return CountedQuantiles(
-            self.probabilities,
-            noise.parameter,
-            self.points,
-            self.groups,
-            self.max_rows,
-            cast(NeighboringRelation, self.neighbours),
-        )
-
-    def event(self, noise: Noise) -> Event:
-        """One choice for each probability, however many groups there are."""
-        return self.mechanism(noise).event
-
-    def scale(self, noise: Noise) -> float:
-        """There is none."""
-        raise AssertionError(f"{self.name!r} is a choice, not a number with noise")
-
-    def measure(self, exact: NDArray[Any], noise: Noise) -> WholeNumbers:
-        """For each group and probability, the number of a point of the grid."""
-        return np.asarray(self.mechanism(noise).release(exact)).reshape(-1)
 
 
 @dataclass(frozen=True)
@@ -81,6 +45,7 @@ class QuantileOutput(Output):
     laws: tuple[QuantileLaw, ...]  # one for each probability
     rows: Floats  # expected, in every group
     rows_per_unit: int = 1
+    start: int = 0  # the slot may have groups of other conditions too: where those of this one begin
     _curves: dict[float, Floats] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -113,7 +78,8 @@ class QuantileOutput(Output):
     ) -> Answer:
         """The chosen points, in rising order; the interval is the one foretold, for nothing else is known."""
         epsilon = noises[self.slot.name].parameter
-        places = np.asarray(measured[self.slot.name], dtype=np.int64).reshape(-1, len(self.laws))
+        every = np.asarray(measured[self.slot.name], dtype=np.int64).reshape(-1, len(self.laws))
+        places = every[self.start : self.start + len(self.rows)]
         values = np.sort(self.grid.values[places], axis=1).reshape(-1)
         if self.statistic.rounded:
             values = np.round(values)
@@ -208,48 +174,70 @@ def outputs_of(
     statistics: Sequence[Statistic], facts: Facts
 ) -> tuple[list[Slot], list[Output], dict[str, Any], list[str]]:
     """Slots, outputs, columns to derive and assumptions of quantiles."""
-    slots: dict[str, QuantileSlot] = {}
-    outputs: list[Output] = []
-    assumptions: dict[str, None] = {}
-    derived = DerivedColumns(facts.schema, "point")
+    together: dict[tuple[Any, ...], dict[str, list[Statistic]]] = {}
     for statistic in statistics:
-        column = statistic.column
-        domain = domain_of(column, facts.schema)
-        groups = labels_of(group_axes(statistic.by, facts.schema))
-        grid = QuantileGrid.of(column, domain, max(1, len(groups)))
-        counted = column
-        if grid.text is not None:
-            counted = derived.named(grid.derived)
-        slot = _slot(statistic, facts, grid, counted, max(1, len(groups)), derived.found)
-        slot = slots.setdefault(slot.name, slot)  # two names for the same quantile are chosen once
-        outputs.append(_output(statistic, facts, grid, groups, slot))
-        assumptions.update(dict.fromkeys(assumptions_of(facts, [column])))
-    return list(slots.values()), outputs, derived.found, list(assumptions)
+        conditions = together.setdefault((statistic.column, statistic.by, statistic.probabilities), {})
+        conditions.setdefault(_condition(statistic), []).append(statistic)
+    slots: list[Slot] = []
+    outputs: dict[str, Output] = {}
+    derived = DerivedColumns(facts.schema, "point")
+    for conditions in together.values():
+        asked = list(conditions.values())  # two names for the same quantile are chosen once
+        groups = labels_of(group_axes(asked[0][0].by, facts.schema))
+        wheres = [statistics[0].where for statistics in asked]
+        for places in disjoint_sets(wheres, facts.schema, _most(asked[0][0], facts, max(1, len(groups)))):
+            slot, grid = _slot([asked[place][0] for place in places], facts, max(1, len(groups)), derived)
+            slots.append(slot)
+            for number, place in enumerate(places):
+                for statistic in asked[place]:
+                    outputs[statistic.name] = _output(statistic, facts, grid, groups, slot, number)
+    assumptions = (line for each in statistics for line in assumptions_of(facts, [each.column]))
+    return slots, [outputs[each.name] for each in statistics], derived.found, list(dict.fromkeys(assumptions))
+
+
+def _condition(statistic: Statistic) -> str:
+    return "" if statistic.where is None else text_of(statistic.where)
+
+
+def _most(statistic: Statistic, facts: Facts, groups: int) -> int:
+    """How many conditions may share a choice: more of them leave fewer points, and those must stay fine."""
+    grid = QuantileGrid.of(statistic.column, domain_of(statistic.column, facts.schema), groups)
+    return MOST_CELLS // (groups * min(grid.points, FINE_POINTS))
 
 
 def _slot(
-    statistic: Statistic, facts: Facts, grid: QuantileGrid, counted: str, groups: int, derived: dict[str, Any]
-) -> QuantileSlot:
-    aggregate = CellCounts([*statistic.by, counted], where=statistic.where)
-    condition = f" where {text_of(statistic.where)}" if statistic.where is not None else ""
-    condition += f" by {' and '.join(statistic.by)}" if statistic.by else ""
-    places = ", ".join(f"{q!r}" for q in statistic.probabilities)
-    return QuantileSlot(
-        name=f"choice of the {places} quantile of {statistic.column}{condition}",
+    statistics: Sequence[Statistic], facts: Facts, groups: int, columns: DerivedColumns
+) -> tuple[QuantileSlot, QuantileGrid]:
+    """One choice for each group, under each of disjoint conditions."""
+    first = statistics[0]
+    cells = Cells.of(statistics, facts.schema, columns)
+    groups *= cells.conditions
+    grid = QuantileGrid.of(first.column, domain_of(first.column, facts.schema), groups)
+    counted = first.column if grid.text is None else columns.named(grid.derived)
+    aggregate = CellCounts([*cells.by, counted], where=cells.where)
+    places = ", ".join(f"{q!r}" for q in first.probabilities)
+    slot = QuantileSlot(
+        name=f"choice of the {places} quantile of {first.column}{cells.subject}",
         aggregate=aggregate,
-        sensitivity=facts.sensitivity(aggregate, derived or None),
-        cells=groups * len(statistic.probabilities),
+        sensitivity=facts.sensitivity(aggregate, columns.found or None),
+        cells=groups * len(first.probabilities),
         kinds=("exponential",),
-        probabilities=statistic.probabilities,
+        probabilities=first.probabilities,
         points=grid.points,
         groups=groups,
         max_rows=facts.dataset.stability().rows,
         neighbours=facts.dataset.neighbours,
     )
+    return slot, grid
 
 
 def _output(
-    statistic: Statistic, facts: Facts, grid: QuantileGrid, groups: tuple[Any, ...], slot: QuantileSlot
+    statistic: Statistic,
+    facts: Facts,
+    grid: QuantileGrid,
+    groups: tuple[Any, ...],
+    slot: QuantileSlot,
+    number: int,
 ) -> QuantileOutput:
     model = facts.column(statistic.column)
     shares = _shares(grid, model, facts, statistic.column)
@@ -275,6 +263,7 @@ def _output(
         laws=laws,
         rows=rows,
         rows_per_unit=facts.dataset.rows_per_unit,
+        start=number * len(rows),
     )
 
 

@@ -20,7 +20,8 @@ from farthing.release.measurements import Measurements
 from farthing.release.noise import Noise
 from farthing.release.quantile_grids import MOST_POINTS, QuantileGrid
 from farthing.release.quantile_laws import QuantileLaw
-from farthing.release.quantile_outputs import QuantileOutput, QuantileSlot, outputs_of
+from farthing.release.quantile_outputs import QuantileOutput, outputs_of
+from farthing.release.quantile_slots import QuantileSlot
 from farthing.release.statistic import Statistic
 from farthing.release.statistics import median, quantile, quantiles
 from sources import TestSource

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.data.aggregates.shape import MOST_CELLS
 from farthing.errors import InvalidValue
+from farthing.release.counting.questions import group_axes
 from farthing.release.counting.shares import assumptions_of
 from farthing.release.derived_columns import DerivedColumns
+from farthing.release.disjoint_conditions import disjoint_sets
 from farthing.release.facts import Facts
 from farthing.release.moments.outputs import MeanOutput, MomentOutput, SumOutput
 from farthing.release.moments.sharing import Shared, shared_slots
@@ -34,28 +37,37 @@ def outputs_of(
     statistics: Sequence[Statistic], facts: Facts
 ) -> tuple[list[Slot], list[Output], dict[str, Any], list[str]]:
     """Slots, outputs, columns to derive and assumptions of sums, means, variances and standard deviations."""
-    together: dict[tuple[str, str, tuple[str, ...]], list[Statistic]] = {}
+    together: dict[tuple[str, tuple[str, ...]], dict[str, list[Statistic]]] = {}
     for statistic in statistics:
-        together.setdefault(_key(statistic), []).append(statistic)
+        conditions = together.setdefault((statistic.column, statistic.by), {})
+        conditions.setdefault(_condition(statistic), []).append(statistic)
     slots: list[Slot] = []
     assumptions: dict[str, None] = {}
-    found: dict[tuple[str, str, tuple[str, ...]], Shared] = {}
+    found: dict[tuple[str, tuple[str, ...], str], Shared] = {}
     derived = DerivedColumns(facts.schema, "moment")
-    for key, group in together.items():
-        found[key] = shared_slots(group, facts, derived)
-        slots.extend(found[key].slots)
-        assumptions.update(dict.fromkeys(assumptions_of(facts, [group[0].column])))
-        if found[key].known_rows is not None:
-            assumptions[
-                f"every row has {group[0].column}; a missing one counts as the middle of its bounds"
-            ] = None
-    outputs: list[Output] = [_output(statistic, facts, found[_key(statistic)]) for statistic in statistics]
+    for (column, by), conditions in together.items():
+        groups = math.prod(len(axis) for axis in group_axes(by, facts.schema))
+        asked = list(conditions.values())
+        wheres = [statistics[0].where for statistics in asked]
+        for places in disjoint_sets(wheres, facts.schema, MOST_CELLS // groups):
+            every = shared_slots([asked[place] for place in places], facts, derived)
+            slots.extend(every[0].slots)
+            for place, shared in zip(places, every, strict=True):
+                found[column, by, _condition(asked[place][0])] = shared
+            if every[0].known_rows is not None:
+                assumptions[f"every row has {column}; a missing one counts as the middle of its bounds"] = (
+                    None
+                )
+        assumptions.update(dict.fromkeys(assumptions_of(facts, [column])))
+    outputs: list[Output] = [
+        _output(statistic, facts, found[statistic.column, statistic.by, _condition(statistic)])
+        for statistic in statistics
+    ]
     return slots, outputs, derived.found, list(assumptions)
 
 
-def _key(statistic: Statistic) -> tuple[str, str, tuple[str, ...]]:
-    where = "" if statistic.where is None else text_of(statistic.where)
-    return statistic.column, where, statistic.by
+def _condition(statistic: Statistic) -> str:
+    return "" if statistic.where is None else text_of(statistic.where)
 
 
 def _output(statistic: Statistic, facts: Facts, shared: Shared) -> MomentOutput:

@@ -83,7 +83,7 @@ class MomentOutput(Output):
         shared = self.shared
         if shared.number is None:
             return np.full(len(shared.rows), shared.known_rows)
-        return _floats(measured[shared.number.name])
+        return shared.own(shared.number, measured)
 
     def measurements(
         self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], *slots: Slot | None
@@ -103,7 +103,7 @@ class MomentOutput(Output):
     def steps(self, slot: Slot | None, measured: Mapping[str, Integers]) -> Floats:
         """A measured sum in the units of the data."""
         assert slot is not None
-        return _floats(measured[slot.name]) * slot.step
+        return self.shared.own(slot, measured) * slot.step
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,3 @@ class MeanOutput(MomentOutput):
         shared = self.shared
         spread = np.full(len(rows), shared.centred.half_width**2) if shared.second is None else variance
         return np.asarray(shared.rows_per_unit * spread / rows)
-
-
-def _floats(numbers: Integers) -> Floats:
-    return np.asarray(numbers, dtype=np.float64).reshape(-1)

@@ -1,13 +1,14 @@
 """The measurements that sums, means, variances and standard deviations of one column share.
 
 Statistics of the same column, condition and groups are all functions of three sums: the number of rows N that have the
-column, S1 of the centred column, S2 of its centred square. Each is measured once, however many statistics look at it.
+column, S1 of the centred column, S2 of its centred square. Each is measured once, however many statistics look at it,
+and once for all conditions of which a row meets at most one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,12 @@ from farthing.data.schema import Flags
 from farthing.release.counting.questions import group_axes, labels_of
 from farthing.release.counting.shares import category_shares, expected_rows
 from farthing.release.derived_columns import DerivedColumns
+from farthing.release.disjoint_conditions import Cells
 from farthing.release.facts import Facts
 from farthing.release.moments.steps import Centred, Stepped
+from farthing.release.slots import Integers as WholeNumbers
 from farthing.release.slots import Slot
-from farthing.release.statistic import Statistic, text_of
+from farthing.release.statistic import Statistic
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +35,8 @@ class Shared:
     """The slots of one column, condition and groups; those that nobody needs are None.
 
     `known_rows` is the number of rows where it is public and `number` is therefore not measured. `rows` are the
-    expected rows of every cell, `mean` and `variance` what is expected of the column.
+    expected rows of every cell, `mean` and `variance` what is expected of the column. The slots may have the cells of
+    other conditions too: those of this one begin at `start`.
     """
 
     centred: Centred
@@ -46,63 +50,77 @@ class Shared:
     plain: Slot | None = None
     known_rows: float | None = None
     rows_per_unit: int = 1
+    start: int = 0
 
     @property
     def slots(self) -> tuple[Slot, ...]:
         """All that are measured."""
         return tuple(slot for slot in (self.number, self.first, self.second, self.plain) if slot)
 
+    def own(self, slot: Slot, measured: Mapping[str, WholeNumbers]) -> Floats:
+        """What was measured in the cells of this condition, in steps."""
+        every = np.asarray(measured[slot.name], dtype=np.float64).reshape(-1)
+        return every[self.start : self.start + len(self.rows)]
 
-def shared_slots(statistics: Sequence[Statistic], facts: Facts, derived: DerivedColumns) -> Shared:
-    """What the statistics of one column, condition and groups measure together."""
-    first = statistics[0]
-    column, where, by = first.column, first.where, first.by
+
+def shared_slots(
+    conditions: Sequence[Sequence[Statistic]], facts: Facts, derived: DerivedColumns
+) -> list[Shared]:
+    """What statistics of one column and the same groups measure together, for each of disjoint conditions."""
+    first = conditions[0][0]
+    column, by = first.column, first.by
     centred = Centred.of(column, domain_of(column, facts.schema))
     labels = labels_of(group_axes(by, facts.schema))
-    kinds = {statistic.kind for statistic in statistics}
-    known = _known_rows(facts, where, by)
-    maker = _Maker(facts, derived, f"of {column}{_condition(first)}", max(1, len(labels)))
-    return Shared(
+    kinds = {statistic.kind for statistics in conditions for statistic in statistics}
+    known = _known_rows(facts, first.where, by)
+    cells = Cells.of([statistics[0] for statistics in conditions], facts.schema, derived)
+    maker = _Maker(facts, derived, column, cells, max(1, len(labels)))
+    whole = Shared(
         centred=centred,
         labels=labels,
-        rows=np.maximum(np.atleast_1d(expected_rows(facts, where, by)), 1.0),
+        rows=np.ones(1),
         mean=expected_mean(facts, column),
         variance=expected_variance(facts, column),
         # A sum by itself is measured as it is: that costs no more than its two parts, and less in most cases.
-        plain=maker.sum("sum", centred.plain, where, by) if kinds == {"sum"} and known is None else None,
-        number=None if kinds == {"sum"} or known is not None else maker.count(column, where, by),
-        first=None
-        if kinds == {"sum"} and known is None
-        else maker.sum("centred sum", centred.first, where, by),
-        second=maker.sum("centred squares", centred.second, where, by)
-        if kinds & {"variance", "std"}
-        else None,
+        plain=maker.sum("sum", centred.plain) if kinds == {"sum"} and known is None else None,
+        number=None if kinds == {"sum"} or known is not None else maker.count(),
+        first=None if kinds == {"sum"} and known is None else maker.sum("centred sum", centred.first),
+        second=maker.sum("centred squares", centred.second) if kinds & {"variance", "std"} else None,
         known_rows=known,
         rows_per_unit=facts.dataset.rows_per_unit,
     )
+    return [
+        replace(whole, rows=_rows(facts, statistics[0]), start=number * maker.groups)
+        for number, statistics in enumerate(conditions)
+    ]
+
+
+def _rows(facts: Facts, statistic: Statistic) -> Floats:
+    return np.maximum(np.atleast_1d(expected_rows(facts, statistic.where, statistic.by)), 1.0)
 
 
 @dataclass
 class _Maker:
     facts: Facts
     derived: DerivedColumns
-    subject: str
-    cells: int
+    column: str
+    cells: Cells
+    groups: int
 
-    def count(self, column: str, where: Any, by: tuple[str, ...]) -> Slot:
-        return self._slot("number", Count(column, by=by, where=where), 1.0, {})
+    def count(self) -> Slot:
+        return self._slot("number", Count(self.column, by=self.cells.by, where=self.cells.where), 1.0, {})
 
-    def sum(self, word: str, stepped: Stepped, where: Any, by: tuple[str, ...]) -> Slot:
+    def sum(self, word: str, stepped: Stepped) -> Slot:
         name = self.derived.named(stepped.derived)
-        aggregate = Sum(name, grid=1.0, by=by, where=where)
+        aggregate = Sum(name, grid=1.0, by=self.cells.by, where=self.cells.where)
         return self._slot(word, aggregate, stepped.step, {name: stepped.derived})
 
     def _slot(self, word: str, aggregate: Aggregate, step: float, derived: dict[str, Any]) -> Slot:
         return Slot(
-            name=f"{word} {self.subject}",
+            name=f"{word} of {self.column}{self.cells.subject}",
             aggregate=aggregate,
-            sensitivity=self.facts.sensitivity(aggregate, derived),
-            cells=self.cells,
+            sensitivity=self.facts.sensitivity(aggregate, {**derived, **self.cells.derived}),
+            cells=self.cells.conditions * self.groups,
             step=step,
             kinds=("laplace",) if self.facts.pure else ("laplace", "gaussian"),
         )
@@ -144,8 +162,3 @@ def _known_rows(facts: Facts, where: Any, by: tuple[str, ...]) -> float | None:
     if where is not None or by or facts.dataset.rows is None:
         return None
     return float(facts.dataset.rows) if facts.sensitivity(Count()).l1 == 0 else None
-
-
-def _condition(statistic: Statistic) -> str:
-    text = f" where {text_of(statistic.where)}" if statistic.where is not None else ""
-    return text + (f" by {' and '.join(statistic.by)}" if statistic.by else "")
