@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
 from farthing.errors import LedgerUnavailable
 from farthing.ledger.file_lock import FileLock
+from farthing.ledger.forking import is_inherited, watch
 from farthing.ledger.store import Run, Store
 
 
@@ -30,6 +33,7 @@ class SQLiteStore(Store):
         self.path = path.resolve()
         self.name = str(path)
         self._lock = FileLock(self.beside(".lock"), timeout)
+        watch(self)
 
     def beside(self, ending: str) -> Path:
         """The file of that ending next to the ledger."""
@@ -45,6 +49,11 @@ class SQLiteStore(Store):
         address = self.path.as_uri() + "?mode=rw"
 
         def connect() -> sqlite3.Connection:
+            if is_inherited(self.path):
+                raise LedgerUnavailable(
+                    "this process was forked while another thread had the ledger open",
+                    'start processes with the method "spawn"',
+                )
             return sqlite3.connect(
                 address, uri=True, timeout=self.timeout, isolation_level=None, check_same_thread=False
             )
@@ -89,6 +98,24 @@ class SQLiteStore(Store):
         if not self._closed:
             super().close()
             self._lock.close()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection to the file, of this process or of the one that it was forked from."""
+        return self._writer is not None or bool(self._readers)
+
+    def pause(self) -> bool:
+        """Close the connection and keep other threads from opening it again; False if they are in the middle."""
+        if self._process != os.getpid() or self._inside == threading.get_ident():
+            return False
+        if not self._threads.acquire(timeout=self.timeout):
+            return False
+        self._discard()
+        return True
+
+    def go_on(self) -> None:
+        """Let threads in again after `pause`."""
+        self._threads.release()
 
     def after_fork(self) -> None:
         """A lock of the child's own."""

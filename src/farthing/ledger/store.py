@@ -50,6 +50,7 @@ class Store(ABC):
         self._closed = False
         self._engine: Any = None
         self._writer: Link | None = None
+        self._readers: set[object] = set()  # one for each snapshot that is being read
         self._spoken: dict[str, str] = {}
 
     @abstractmethod
@@ -121,17 +122,22 @@ class Store(ABC):
     def snapshot(self) -> Iterator[Link]:
         """A connection of its own that sees one state of everything for as long as it takes."""
         self._check_process()
-        link = self._connect()
+        reader = object()
+        self._readers.add(reader)
         try:
-            with self._translating():
-                link.run(self.begin_reading)
-                self.prepare_long_reading(link.run)
-                yield link
+            link = self._connect()
+            try:
+                with self._translating():
+                    link.run(self.begin_reading)
+                    self.prepare_long_reading(link.run)
+                    yield link
+            finally:
+                with suppress(Exception):
+                    link.run("ROLLBACK")
+                with suppress(Exception):
+                    link.sqlalchemy.close()
         finally:
-            with suppress(Exception):
-                link.run("ROLLBACK")
-            with suppress(Exception):
-                link.sqlalchemy.close()
+            self._readers.discard(reader)
 
     def close(self) -> None:
         """Close the connection for good."""
@@ -227,6 +233,7 @@ class Store(ABC):
         self._inside = None
         self._engine = None
         self._writer = None
+        self._readers = set()
         self.after_fork()
 
     def after_fork(self) -> None:
