@@ -82,8 +82,12 @@ class Reader:
         self._chain = chain
         self._memory = memory
         head = self._run(_HEAD + (store.lock_head if self.locking else ""))
-        self._asked = {question: self._run(self._sql(question[0]), question[1]) for question in asking}
-        self.last = self._checked_head(head.fetchone())
+        sent = {question: self._run(self._sql(question[0]), question[1]) for question in asking}
+        row = head.fetchone()
+        # Read to the end, needed or not: a cursor left half-read, and kept alive by the traceback of an error, would
+        # hold SQLite to this state of the ledger long after the transaction.
+        self._asked = {question: cursor.fetchone() for question, cursor in sent.items()}
+        self.last = self._checked_head(row)
 
     def _checked_head(self, row: tuple[Any, ...] | None) -> tuple[int, str]:
         """The last entry's sequence and mark."""
@@ -144,8 +148,11 @@ class Reader:
         return None if row is None else entry_of(self._chain, row)
 
     def _row(self, question: Question) -> tuple[Any, ...] | None:
-        cursor = self._asked.pop(question, None) or self._run(self._sql(question[0]), question[1])
-        row: tuple[Any, ...] | None = cursor.fetchone()
+        row: tuple[Any, ...] | None
+        if question in self._asked:
+            row = self._asked[question]
+        else:
+            row = self._run(self._sql(question[0]), question[1]).fetchone()
         return row
 
 

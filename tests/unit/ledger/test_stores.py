@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from farthing.errors import BudgetExceeded, FarthingError, LedgerTampered, LedgerUnavailable
+from farthing.errors import BudgetExceeded, FarthingError, InvalidValue, LedgerTampered, LedgerUnavailable
 from farthing.ledger import Ledger, open_ledger
 from farthing.ledger.faults import translated
 from farthing.ledger.postgres_store import PostgresStore
@@ -163,6 +163,18 @@ def test_a_child_uses_connections_of_its_own(ledger: Ledger) -> None:
     assert os.waitpid(child, 0)[1] == 0
     ledger.charge("people", 0.25, request_id="parent")
     assert ledger.budget("people").count == 2 and ledger.verify().ok
+
+
+def test_an_error_that_is_kept_does_not_hold_the_ledger_to_the_past(ledger: Ledger, tmp_path: Path) -> None:
+    """As an interactive session keeps the last one: its traceback keeps every variable of the charge alive."""
+    ledger.charge("people", 0.1, request_id="r-1")
+    with pytest.raises(InvalidValue, match="for something else") as kept:
+        ledger.charge("people", 0.2, request_id="r-1")
+    with open_ledger(tmp_path / "study.db") as other:
+        other.charge("people", 0.1, request_id="r-2")
+    assert ledger.budget("people").count == 2
+    assert not ledger.charge("people", 0.1, request_id="r-3").repeated
+    assert kept.value.name == "request_id"
 
 
 def test_another_program_that_holds_the_file_makes_it_unavailable(ledger: Ledger, tmp_path: Path) -> None:
