@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -188,15 +189,15 @@ def search_of(problem: Problem, model: Model) -> Search:
 def best_division(search: Search) -> Division:
     """The best of a few searches: kinds chosen freely, from two ends; and all of one kind."""
     divider = search.divider
-    found = [search.divided()]
+    first = search.divided()
     if divider.pure or int(divider.free.sum()) > _FEW:
-        return found[0]
+        return first
     # With few slots the order at which the cost is decided depends on the kinds, and there may be several answers.
-    if divider.without_gaussian is not None:
-        found.append(replace(search, divider=divider.without_gaussian).divided(pure=True))
-        found.append(search.divided(pure=True))
-    if divider.all_gaussian is not None:
-        found.append(replace(search, divider=divider.all_gaussian).divided())
+    found = [first]
+    for other, pure in ((divider.without_gaussian, True), (divider, True), (divider.all_gaussian, False)):
+        if other is not None and not (pure and divider.without_gaussian is None):
+            with suppress(Unaffordable):  # beside what is held, not every kind fits
+                found.append(replace(search, divider=other).divided(pure=pure))
     return polished(search, min(found, key=lambda each: objective(search, each)))
 
 
@@ -212,7 +213,8 @@ def _made(problem: Problem, model: Model, found: Division) -> Allocation:
 
 
 def _settled_if_doubtful(made: Allocation) -> Allocation:
-    return made.settled() if made.doubtful else made
+    over = made.estimate > made.problem.epsilon - made.problem.reserved
+    return made.settled() if made.doubtful or over else made
 
 
 def _held_too_dear(problem: Problem, cost: float) -> Infeasible:

@@ -6,12 +6,13 @@ their sum, each slot pulls the saddle towards itself, and the best kinds depend 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
 from farthing.planner.order import composed_cost
-from farthing.planner.search import Division, Search
+from farthing.planner.search import Division, Search, Unaffordable
 from farthing.planner.shares import Shares
 
 MOST_SLOTS = 6
@@ -44,8 +45,9 @@ def polished(search: Search, found: Division) -> Division:
             kinds = found.shares.kinds.copy()
             kinds[place] = kind
             if kind != found.shares.kinds[place]:
-                other = replace(search, divider=replace(divider, kinds=kinds)).divided()
-                found = min(found, other, key=lambda each: objective(search, each))
+                with suppress(Unaffordable):  # beside what is held, not every kind fits
+                    other = replace(search, divider=replace(divider, kinds=kinds)).divided()
+                    found = min(found, other, key=lambda each: objective(search, each))
     return _levelled(search, found)
 
 

@@ -15,14 +15,14 @@ import numpy as np
 from farthing.accounting import compose
 from farthing.planner.losses import Floats, Losses
 from farthing.planner.model import EXPONENTIAL, GAUSSIAN
-from farthing.planner.order import composed_cost, saddle_cost
+from farthing.planner.order import Cost, composed_cost, saddle_cost
 from farthing.planner.shares import Divider, Shares
 
 MARGIN = 1e-6
 """How far below the budget the estimated cost is put, relatively, so that the proof lands within it."""
 
 PURE_MARGIN = 2e-10
-"""The same at delta = 0, where epsilons add up: what the accountant's replacing fine noise by real noise may add."""
+"""The same where epsilons add up, relative and absolute: what replacing fine noise by real noise may add."""
 
 GRID_MARGIN = 6e-5
 """The same where the proof will need a grid: narrow Gaussian noise of exact law beside choices, proven less sharply."""
@@ -237,36 +237,52 @@ class Search:
 
     def _scaled(self, found: Division) -> Division:
         """Every free strength times one factor, so that the cost meets the target from below."""
-        divider, factor, correction = self.divider, 1.0, 1.0
-        margin = self._margin(found.shares)
+        margin, correction = self._margin(found.shares), 1.0
         for _ in range(5):
-            slope, before = 1.2, None
-            for _ in range(12):
-                shares = found.shares.scaled(factor, divider.model, divider.free)
-                losses = self._losses(shares)
-                cost = composed_cost(losses, self.delta, found.saddle)
-                # Both are bounds, up to their margins: the composed estimate, and the sum of pure epsilons.
-                effective = min(cost.epsilon * correction / (1 - margin), losses.pure / (1 - PURE_MARGIN))
-                gap = math.log(effective / self.target)
-                tight = PURE_MARGIN / 8 if self.delta == 0 else MARGIN / 4
-                if -tight < gap <= 0:
-                    break
-                if before is not None and factor != before[0]:
-                    secant = (gap - before[1]) / math.log(factor / before[0])
-                    slope = secant if 0.02 < secant < 3 else slope
-                before = factor, gap
-                following = factor * math.exp(min(max(-(gap + tight / 2) / slope, -3.0), 3.0))
-                stronger = found.shares.scaled(following, divider.model, divider.free)
-                if np.array_equal(stronger.strengths, shares.strengths):
-                    break  # every slot is as strong as its mechanism goes
-                factor = following
-            if cost.reliable or losses.pure <= self.target * (1 - PURE_MARGIN):
-                return replace(found, shares=shares, saddle=cost.saddle, cost=min(cost.epsilon, losses.pure))
+            shares, cost = self._fitted(found, margin, correction)
+            summed = _summed(self._losses(shares))
+            if cost.reliable or summed <= self.target:
+                return replace(found, shares=shares, saddle=cost.saddle, cost=min(cost.epsilon, summed))
             accounted = self._accounted(shares)
             if 1 - 20 * margin < accounted / self.target <= 1 - margin:
                 break
             correction = accounted / cost.epsilon * (1 + MARGIN)
         return replace(found, shares=shares, saddle=cost.saddle, cost=accounted)
+
+    def _fitted(self, found: Division, margin: float, correction: float) -> tuple[Shares, Cost]:
+        """Shares at the largest factor (nearly) that is affordable: a secant search inside a bracket."""
+        divider, factor, slope = self.divider, 1.0, 1.2
+        low, high = 0.0, math.inf
+        tight = PURE_MARGIN / 8 if self.delta == 0 else MARGIN / 4
+        before: tuple[float, float] | None = None
+        fitting: tuple[Shares, Cost] | None = None
+        for _ in range(60):
+            shares = found.shares.scaled(factor, divider.model, divider.free)
+            losses = self._losses(shares)
+            cost = composed_cost(losses, self.delta, found.saddle)
+            # Both are bounds, up to their margins: the composed estimate, and the sum of pure epsilons.
+            effective = min(cost.epsilon * correction / (1 - margin), _summed(losses))
+            gap = math.log(effective / self.target)
+            if gap <= 0:
+                low, fitting = factor, (shares, cost)
+            else:
+                high = factor
+            if -tight < gap <= 0 or (fitting is not None and high - low < 1e-15 * low):
+                break
+            if before is not None and factor != before[0]:
+                secant = (gap - before[1]) / math.log(factor / before[0])
+                slope = secant if 1e-7 < secant < 3 else slope
+            before = factor, gap
+            following = factor * math.exp(min(max(-(gap + tight / 2) / slope, -3.0), 3.0))
+            if not low < following < high:
+                following = math.sqrt(low * high) if low > 0 else factor / 4
+            stronger = found.shares.scaled(following, divider.model, divider.free)
+            if np.array_equal(stronger.strengths, shares.strengths):
+                break  # every slot is as strong, or as weak, as its mechanism goes
+            factor = following
+        if fitting is None:
+            raise Unaffordable(effective)
+        return fitting
 
     def _margin(self, shares: Shares) -> float:
         model = self.divider.model
@@ -319,3 +335,8 @@ class Search:
             )
             price *= min(max(total / budget, 1e-3), 1e3) ** 3.3
         return price
+
+
+def _summed(losses: Losses) -> float:
+    """The sum of pure epsilons with its margin: no proof lands above it."""
+    return losses.pure / (1 - PURE_MARGIN) + PURE_MARGIN

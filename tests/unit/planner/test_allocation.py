@@ -198,3 +198,9 @@ def test_coarse_gaussian_noise_is_proven_at_once() -> None:
 def test_a_budget_beyond_what_mechanisms_can_spend_is_left_unspent() -> None:
     found = allocate(Problem(counts([1.0, 2.0]), 200.0))
     assert found.cost.upper <= 100.0 + 1e-6
+
+
+def test_a_sliver_beside_what_is_held_is_found() -> None:
+    held = {"s0": Noise("laplace", 0.9999)}
+    found = allocate(Problem(counts([9.0, 90.0, 30.0]), 1.0, 1e-4, held=held))
+    assert 1 - 2e-4 <= found.cost.upper <= 1.0
