@@ -37,6 +37,13 @@ def test_the_ledger_is_charged_what_the_plan_costs(study: ft.Study) -> None:
     assert release.receipt.epsilon == pytest.approx(plan.cost.upper, abs=2e-9)
 
 
+def test_a_mean_of_which_nothing_was_known_is_as_exact_as_was_foretold(study: ft.Study) -> None:
+    """The mean is 40,000 between 0 and 250,000: a plan that took it to be in the middle would be far off."""
+    plan = study.plan(ft.mean("income"), epsilon=0.9, expected={"rows": 400})
+    answer = plan.release()["mean of income"]
+    assert answer.error() < 1.5 * plan["mean of income"].error()
+
+
 def test_a_plan_is_answered_once(study: ft.Study) -> None:
     plan = study.plan(ft.count(by="sex"), epsilon=0.5)
     first, again = plan.release(), plan.release()

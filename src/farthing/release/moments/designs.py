@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data.aggregates.shape import MOST_CELLS
+from farthing.data.schema import Flags
 from farthing.errors import InvalidValue
 from farthing.release.counting.questions import group_axes
 from farthing.release.counting.shares import assumptions_of
@@ -58,12 +59,19 @@ def outputs_of(
                 assumptions[f"every row has {column}; a missing one counts as the middle of its bounds"] = (
                     None
                 )
-        assumptions.update(dict.fromkeys(assumptions_of(facts, [column])))
+        assumptions.update(dict.fromkeys(_assumed(facts, column)))
     outputs: list[Output] = [
         _output(statistic, facts, found[statistic.column, statistic.by, _condition(statistic)])
         for statistic in statistics
     ]
     return slots, outputs, derived.found, list(assumptions)
+
+
+def _assumed(facts: Facts, column: str) -> tuple[str, ...]:
+    if column in facts.expected or isinstance(facts.schema[column], Flags):
+        return assumptions_of(facts, [column])
+    text = f"{column} is taken to have its mean a fifth of the way between its bounds; say expected={{{column!r}: ...}}"
+    return (*assumptions_of(facts, []), text)
 
 
 def _condition(statistic: Statistic) -> str:
