@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Budget
+from farthing.privacy import ApproxDP
 from farthing.privacy.events import checked_epsilon
 
 _CRUMB = 1e-5  # of a budget: what a plan of all of it leaves for rounding is not worth another plan
@@ -19,14 +20,18 @@ class Allowance:
     delta: float
 
 
-def allowance_of(budget: Budget, epsilon: float | None = None) -> Allowance:
+def allowance_of(budget: Budget, epsilon: float | None = None, whole: Budget | None = None) -> Allowance:
     """All that is left, or `epsilon` of it with the same share of what is left of delta.
 
     The first plan of an untouched budget may have all of it: nothing was answered yet, so nothing has to be kept for
-    choices that depend on answers. Later plans share what the ledger's filters leave.
+    choices that depend on answers. Later plans share what the ledger's filters leave. `whole` is the dataset's own
+    budget where `budget` is a grant in it: a charge must fit both.
     """
-    left = budget.remaining
-    untouched = budget.count == 0 and not budget.withheld
+    left, untouched = budget.remaining, budget.count == 0 and not budget.withheld
+    if whole is not None:
+        rest = whole.remaining
+        left = ApproxDP(min(left.epsilon, rest.epsilon), min(left.delta, rest.delta))
+        untouched = untouched and whole.count == 0 and not whole.withheld
     if epsilon is None and untouched:
         return Allowance(budget.total.epsilon, budget.total.delta)
     if not left.epsilon > (_CRUMB * budget.total.epsilon if epsilon is None else 0):
@@ -51,4 +56,6 @@ def allowance_of(budget: Budget, epsilon: float | None = None) -> Allowance:
             requested=wanted,
             remaining=left,
         )
-    return Allowance(wanted, left.delta * (wanted / left.epsilon))
+    # Where there is more than one charge plain sums have half of delta, so the parts of a fresh budget share that half.
+    delta = budget.total.delta / 2 if untouched else left.delta
+    return Allowance(wanted, delta * (wanted / left.epsilon))

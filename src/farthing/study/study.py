@@ -121,7 +121,8 @@ class Study:
 
     def allowance(self, epsilon: float | None = None) -> Allowance:
         """The epsilon and delta that a plan may use now."""
-        return allowance_of(self.budget, epsilon)
+        whole = None if self.analyst is None else self.ledger.budget(self.name)
+        return allowance_of(self.budget, epsilon, whole)
 
     @property
     def budget(self) -> Budget:

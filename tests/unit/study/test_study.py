@@ -124,7 +124,21 @@ def test_a_limited_plan_takes_its_share_of_delta(make_study: Make) -> None:
     whole, part = study.allowance(), study.allowance(0.25)
     assert (whole.epsilon, whole.delta) == (1.0, 1e-9)
     assert part.epsilon == 0.25
-    assert part.delta == pytest.approx(study.budget.remaining.delta * 0.25 / study.budget.remaining.epsilon)
+    assert part.delta == pytest.approx(0.5e-9 * 0.25)  # of the half that sums may use
+
+
+@pytest.mark.slow
+def test_parts_of_a_budget_get_equal_parts_of_delta(make_study: Make) -> None:
+    """Noise that needs a delta: a first part must not use up what the later ones need."""
+    study = make_study(delta=1e-9)
+    asked = [ft.mean(name, where=f"age >= {age}") for name in ("age", "income") for age in range(0, 60, 5)]
+    errors = []
+    for _ in range(3):
+        plan = study.plan(*asked, epsilon=0.3, expected={"rows": 400})
+        assert 1e-10 < plan.delta < 2e-10
+        errors.append(plan.statistics[0].error())
+        plan.release()
+    assert max(errors) < 1.05 * min(errors)
 
 
 @pytest.mark.slow
@@ -168,6 +182,16 @@ def test_an_analyst_spends_from_a_grant(make_study: Make) -> None:
     assert study.budget.remaining.epsilon == pytest.approx(0.75, abs=1e-6)
     with pytest.raises(FarthingError, match="grant"):
         make_study(analyst="eve").plan(ft.count())
+
+
+def test_a_grant_is_planned_with_what_the_dataset_has_left(make_study: Make) -> None:
+    study = make_study(delta=1e-9)
+    study.ledger.grant("people", "ada", 0.5, 5e-10)
+    study.plan(ft.count(), ft.mean("age"), epsilon=0.75).release()
+    hers = make_study(delta=1e-9, analyst="ada")
+    plan = hers.plan(ft.count(), ft.mean("age"))
+    assert plan.problem.epsilon == pytest.approx(0.25, abs=1e-5) and plan.delta < 2e-10
+    assert plan.release().cost <= 0.2501
 
 
 def test_a_dataset_that_was_sampled_is_refused(people: Any, tmp_path: Path) -> None:
