@@ -123,7 +123,7 @@ def interrupted(task: dict[str, Any], say: Say) -> None:
                 left -= 1
                 say({"interrupted": n})
             except LedgerUnavailable:
-                # Ctrl-C between two lines of a lock may spoil a handle, never the ledger.
+                # A handle that Ctrl-C has spoilt; the ledger is then judged by itself, and the test says so.
                 armed[0] = False
                 say({"reopened": n})
                 ledger = _ledger(task)

@@ -153,6 +153,7 @@ def test_control_c_during_charges_leaves_the_ledger_in_order(clients: Nursery, n
     refuse_failures(said)
     assert sum("charged" in line for line in said) == 60
     assert sum("interrupted" in line for line in said) > 20
+    assert not any("reopened" in line for line in said)  # the handle itself goes on
     assert problems(place, said, EPSILON, FITS) == []
 
 
