@@ -364,10 +364,11 @@ class Ledger:
                 self._witness.note(self._chain, entry.sequence, entry.mac)
 
         with self._store.writing(then) as link:
-            made.append(
-                Transaction(self._store, link, self._chain, self._memory, asking, self.actor, self.role)
-            )
-            yield made[0]
+            tx = Transaction(self._store, link, self._chain, self._memory, asking, self.actor, self.role)
+            # Nobody writes or notes now: if others have noted more than is seen here, they write to another file.
+            tx.check_seen(self._witness.read(self._chain), f"the witness {self._witness.place}", *tx.last)
+            made.append(tx)
+            yield tx
 
     @contextmanager
     def _reading(self) -> Iterator[Reader]:

@@ -33,6 +33,7 @@ class SQLiteStore(Store):
         self.path = path.resolve()
         self.name = str(path)
         self._lock = FileLock(self.beside(".lock"), timeout)
+        self._file: tuple[int, int] | None = None
         watch(self)
 
     def beside(self, ending: str) -> Path:
@@ -54,6 +55,7 @@ class SQLiteStore(Store):
                     "this process was forked while another thread had the ledger open",
                     'start processes with the method "spawn"',
                 )
+            self.check_place()
             return sqlite3.connect(
                 address, uri=True, timeout=self.timeout, isolation_level=None, check_same_thread=False
             )
@@ -79,6 +81,27 @@ class SQLiteStore(Store):
             )
         run("PRAGMA synchronous=FULL")
         run("PRAGMA trusted_schema=OFF")
+
+    def check_place(self) -> None:
+        """The file that was opened must still be the one of that name, and have no other name.
+
+        SQLite goes on with a file that was moved away, and what is charged there is in no ledger. Under another name
+        it would look for another write-ahead log, and not see what is in this one.
+        """
+        try:
+            found = os.stat(self.path)
+        except OSError as error:
+            raise LedgerUnavailable(
+                f"its file is gone or cannot be reached ({type(error).__name__})", "put it back"
+            ) from None
+        if self._file is None:
+            self._file = found.st_dev, found.st_ino
+        if self._file != (found.st_dev, found.st_ino):
+            raise LedgerUnavailable(
+                "another file was put in its place while it was open", "open it again, which verifies it"
+            )
+        if found.st_nlink > 1:
+            raise LedgerUnavailable("its file has a second name (a hard link)", "remove one of the two")
 
     def acquire(self) -> None:
         """Wait for the lock beside the file."""

@@ -77,6 +77,10 @@ class Store(ABC):
         """Keep others from making tables until this transaction ends, where `acquire` does not."""
         return
 
+    def check_place(self) -> None:
+        """Refuse a database that is not the one that was opened, where a connection would not notice."""
+        return
+
     def prepare_long_reading(self, run: Run) -> None:
         """Settings of a transaction that reads everything."""
         return
@@ -173,6 +177,7 @@ class Store(ABC):
         try:
             with self._translating(), link.pipeline() as pipeline:
                 link.run(begin)
+                self.check_place()
                 yield link
                 self.commit(link.run, pipeline)
         except BaseException:

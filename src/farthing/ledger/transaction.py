@@ -34,14 +34,18 @@ class Memory:
     """What this process has seen of a ledger: it may only grow."""
 
     def __init__(self, sequence: int, mac: str) -> None:
-        self.sequence = sequence
-        self.mac = mac
+        self.last = (sequence, mac)  # in one piece: other threads read it without a lock
         self.accounts: dict[tuple[str, str], int] = {}
         self.holdings: dict[tuple[str, str], tuple[tuple[Any, ...], Holding]] = {}
 
+    @property
+    def sequence(self) -> int:
+        """The number of the last entry seen."""
+        return self.last[0]
+
     def copy(self) -> Memory:
         """What is known now, for a check that goes on while others write."""
-        known = Memory(self.sequence, self.mac)
+        known = Memory(*self.last)
         known.accounts.update(self.accounts)
         return known
 
@@ -100,14 +104,18 @@ class Reader:
             genuine = False
         if not genuine:
             raise LedgerTampered("the head row does not carry the mark it was written with")
-        memory = self._memory
-        if sequence < memory.sequence or (sequence == memory.sequence and mac != memory.mac):
+        self.check_seen(self._memory.last, "this process", sequence, mac)
+        return sequence, mac
+
+    @staticmethod
+    def check_seen(seen: tuple[int, str] | None, by: str, sequence: int, mac: str) -> None:
+        """Refuse a ledger whose last entry is older than one that was seen, or another of the same number."""
+        if seen is not None and (sequence < seen[0] or (sequence == seen[0] and mac != seen[1])):
             raise LedgerTampered(
-                f"the ledger ends at entry {sequence}, and this process has seen entry {memory.sequence}: "
+                f"the ledger ends at entry {sequence}, and {by} has seen entry {seen[0]}: "
                 "it was put back to an older state",
                 sequence=sequence + 1,
             )
-        return sequence, mac
 
     def holding(self, dataset: str, analyst: str = "") -> Holding | None:
         """The account of a dataset, or of an analyst in it."""
@@ -221,7 +229,7 @@ class Transaction(Reader):
         """Take note of what is durable now; the entry that was appended, if any."""
         entry = self.appended
         if entry is not None:
-            self._memory.sequence, self._memory.mac = entry.sequence, entry.mac
+            self._memory.last = (entry.sequence, entry.mac)
             self._memory.holdings.update(self._changed)
             self._memory.accounts.update({whose: row[0] for whose, (row, _) in self._changed.items()})
         return entry

@@ -92,6 +92,8 @@ def _check(
                 f"entry {entry.sequence} has an answer it never got", sequence=entry.sequence
             )
         _check_witness(known, entry.sequence, entry.mac)
+        if known.memory is not None and known.memory.last[0] == entry.sequence:
+            Reader.check_seen(known.memory.last, "this process", entry.sequence, entry.mac)
         receipt = known.receipt
         if receipt and entry.sequence == receipt.sequence and Receipt.of(chain.ledger, entry) != receipt:
             raise LedgerTampered(

@@ -16,6 +16,7 @@ from pathlib import Path
 from farthing.ledger.chain import Chain
 
 _LINE = re.compile(rb"([0-9]{20}) ([0-9a-f]{64}) ([0-9a-f]{64})\n")
+_LENGTH = 20 + 1 + 64 + 1 + 64 + 1
 
 
 class Witness:
@@ -31,7 +32,14 @@ class Witness:
         if self._path is None:
             return None
         try:
-            line = _LINE.fullmatch(self._path.read_bytes())
+            handle = os.open(
+                self._path, os.O_RDONLY | os.O_CLOEXEC
+            )  # by its name: others write what stands there now
+            try:
+                # Whatever follows the line is not ours, and must not make it unreadable for ever.
+                line = _LINE.fullmatch(os.read(handle, _LENGTH))
+            finally:
+                os.close(handle)
         except OSError:
             return None
         if line is None:

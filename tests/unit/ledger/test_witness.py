@@ -34,6 +34,15 @@ def test_a_note_that_a_power_cut_spoilt_is_no_note(tmp_path: Path, content: byte
     assert Witness(tmp_path / "w").read(CHAIN) is None
 
 
+def test_a_note_stays_readable_whatever_follows_it(tmp_path: Path) -> None:
+    """A line break from an editor must not switch the note off for ever."""
+    (tmp_path / "w").write_bytes(b"x" * 500)
+    witness = Witness(tmp_path / "w")
+    witness.note(CHAIN, 7, "cd" * 32)
+    assert witness.read(CHAIN) == (7, "cd" * 32)
+    witness.close()
+
+
 def test_a_note_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     Witness(tmp_path / "nowhere" / "w").note(CHAIN, 1, "ab" * 32)
     Witness(None).note(CHAIN, 1, "ab" * 32)
