@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import string
 from pathlib import Path
 
 from farthing.errors import InvalidValue, LedgerUnavailable
@@ -25,6 +26,9 @@ def given_key(key: Key) -> bytes | Path | None:
             # The key itself is in no message.
             raise InvalidValue("len(key)", len(key), f"must be at least {_LENGTH} bytes")
         return key
+    if isinstance(key, str) and len(key) >= 2 * _LENGTH and set(key) <= set(string.hexdigits):
+        # As a path it would be shown in messages.
+        raise InvalidValue("len(key)", len(key), "must be a path or bytes", "use bytes.fromhex for a key")
     if isinstance(key, str | os.PathLike) and os.fspath(key):
         return Path(os.fspath(key))
     raise InvalidValue("type(key)", type(key).__name__, "must be bytes or the path of a key file")

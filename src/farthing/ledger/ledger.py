@@ -46,6 +46,7 @@ from farthing.privacy.events import ApproxDP, Event, checked_count, checked_delt
 _DATASETS = f"SELECT dataset FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
 
 _PRICES_REMEMBERED = 4096
+_LAST = 2**63 - 1  # the largest number of an entry that a database can be asked about
 
 
 class Ledger:
@@ -257,7 +258,7 @@ class Ledger:
     def entries(self, dataset: str | None = None, since: int = 0) -> Iterator[Entry]:
         """All entries after `since` in order, or those of one dataset; an analyst sees those of their own grant."""
         name = None if dataset is None else checked_name(dataset, "dataset")
-        first = checked_count(since, "since")
+        first = min(checked_count(since, "since"), _LAST)
         return (
             entry
             for entry in self._entries(first)

@@ -12,7 +12,7 @@ from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable, Not
 from farthing.ledger.chain import GENESIS, Chain, canonical
 from farthing.ledger.key import Key, default_key_file, given_key, made_key, needed_key, sync_directory
 from farthing.ledger.ledger import Ledger
-from farthing.ledger.postgres_store import PostgresStore
+from farthing.ledger.postgres_store import PostgresStore, shown
 from farthing.ledger.shape import shape_of
 from farthing.ledger.sqlite_store import SQLiteStore
 from farthing.ledger.store import Link, Run, Store
@@ -70,7 +70,8 @@ def store_of(url: object, timeout: float) -> Store:
     if isinstance(url, os.PathLike):
         return SQLiteStore(Path(url), timeout)
     if not isinstance(url, str) or not url or "\0" in url:
-        raise InvalidValue("url", url, "must be the path or the address of a ledger", _FORMS)
+        shy = "..." if url and isinstance(url, str | bytes) else url  # it may hold a password
+        raise InvalidValue("url", shy, "must be the path or the address of a ledger", _FORMS)
     if "://" not in url:
         if url == ":memory:":
             raise InvalidValue(
@@ -91,10 +92,11 @@ def _addressed(url: str, timeout: float) -> Store:
     system = parsed.drivername.partition("+")[0]
     if system == "sqlite" and parsed.database and parsed.database != ":memory:":
         return SQLiteStore(Path(parsed.database), timeout)
+    if "@" in (parsed.host or ""):
+        raise InvalidValue("url", "...", "must have one @", "write @ in a password as %40")
     if system in ("postgresql", "postgres"):
         return PostgresStore(parsed.set(drivername="postgresql+psycopg"), timeout)
-    shown = parsed.render_as_string(hide_password=True)
-    raise InvalidValue("url", shown, "must name an SQLite file or a PostgreSQL server", _FORMS)
+    raise InvalidValue("url", shown(parsed), "must name an SQLite file or a PostgreSQL server", _FORMS)
 
 
 def _opened(store: Store, secret: bytes | Path | None, actor: str, role: str, create: bool) -> Ledger:

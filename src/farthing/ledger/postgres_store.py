@@ -42,7 +42,7 @@ class PostgresStore(Store):
     def __init__(self, url: Any, timeout: float) -> None:
         super().__init__(timeout)
         self._url = url
-        self.name = url.render_as_string(hide_password=True)
+        self.name = shown(url)
 
     def new_engine(self) -> Any:
         """An engine whose connections begin and end transactions only when told to."""
@@ -63,7 +63,7 @@ class PostgresStore(Store):
 
     def prepare(self, run: Run) -> None:
         """Durable commits whatever the server's default is, and no waiting for ever."""
-        wait = round(1000 * self.timeout)
+        wait = max(1, round(1000 * self.timeout))  # to the server 0 means for ever
         settings = {
             "lock_timeout": wait,
             "statement_timeout": 6 * wait,
@@ -95,6 +95,12 @@ class PostgresStore(Store):
     def lock_making(self, run: Run) -> None:
         """Of several who find no tables, one makes them."""
         run(f"SELECT pg_advisory_xact_lock({_MAKING})")
+
+
+def shown(url: Any) -> str:
+    """An address for messages: without the password, and without the settings, which may hold one."""
+    text: str = url.set(query={}).render_as_string(hide_password=True)
+    return text
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from farthing.errors import LedgerUnavailable
 from farthing.ledger.file_lock import FileLock
 from farthing.ledger.forking import is_inherited, watch
 from farthing.ledger.store import Run, Store
+from farthing.ledger.tables import TABLES
 
 
 class SQLiteStore(Store):
@@ -71,16 +72,20 @@ class SQLiteStore(Store):
 
     def prepare(self, run: Run) -> None:
         """A write-ahead log, synced at every commit."""
-        if "wal" not in (
-            run("PRAGMA journal_mode").fetchone()[0],
-            run("PRAGMA journal_mode=WAL").fetchone()[0],
-        ):
+        if run("PRAGMA journal_mode").fetchone()[0] != "wal":
+            tables = {name for (name,) in run(self.list_tables).fetchall()}
+            if tables and not tables & set(TABLES):  # the log would change a file that is not ours
+                raise LedgerUnavailable(f"{self.name} is a database of something else", "choose another path")
+            self._begin_log(run)
+        run("PRAGMA synchronous=FULL")
+        run("PRAGMA trusted_schema=OFF")
+
+    def _begin_log(self, run: Run) -> None:
+        if run("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
             raise LedgerUnavailable(
                 "the file's directory does not allow a write-ahead log",
                 "use a local disk that can be written",
             )
-        run("PRAGMA synchronous=FULL")
-        run("PRAGMA trusted_schema=OFF")
 
     def check_place(self) -> None:
         """The file that was opened must still be the one of that name, and have no other name.

@@ -23,11 +23,12 @@ def checked_name(value: object, name: str) -> str:
     """
     if not isinstance(value, str):
         raise InvalidValue(name, value, f"must be text, not {type(value).__name__}")
-    if not (0 < len(value) <= _LONGEST_NAME and value.isprintable() and value.strip() == value):
+    text = str.__str__(value)  # only plain text is signed, and NumPy and enums have kinds of their own
+    if not (0 < len(text) <= _LONGEST_NAME and text.isprintable() and text.strip() == text):
         raise InvalidValue(
             name, value, f"must be 1 to {_LONGEST_NAME} printable characters, no spaces around"
         )
-    return value
+    return text
 
 
 def checked_note(value: object, name: str) -> str:
@@ -39,7 +40,7 @@ def checked_choice(value: object, name: str, choices: tuple[str, ...]) -> str:
     """`value` as one of `choices`."""
     if not (isinstance(value, str) and value in choices):
         raise InvalidValue(name, value, f"must be one of {', '.join(choices)}")
-    return value
+    return str.__str__(value)
 
 
 def checked_budget(epsilon: object, delta: object) -> tuple[float, float]:
@@ -90,7 +91,7 @@ def checked_answer(value: object) -> str:
         raise InvalidData("answer", "must be valid Unicode") from None
     if "\0" in value:
         raise InvalidData("answer", "must not hold the character U+0000", "store JSON text")
-    return value
+    return str.__str__(value)
 
 
 def event_of(data: Any) -> Event:

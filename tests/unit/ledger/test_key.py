@@ -48,6 +48,9 @@ def test_a_given_key_is_never_shown() -> None:
     with pytest.raises(InvalidValue) as error:
         given_key(b"secret")
     assert "secret" not in str(error.value)
+    with pytest.raises(InvalidValue) as error:  # in words and not in bytes, it would pass for a path
+        given_key("5ec2e7" * 11)
+    assert "5ec2e7" not in str(error.value)
     with pytest.raises(InvalidValue):
         given_key(5)  # type: ignore[arg-type]
     with pytest.raises(InvalidValue):

@@ -40,7 +40,16 @@ def test_a_password_is_in_no_message_and_no_repr() -> None:
     with pytest.raises(InvalidValue) as error:
         open_ledger("mysql://user:hunter2@host/d")
     assert "hunter2" not in str(error.value)
-    assert "hunter2" not in store_of("postgresql://user:hunter2@host/d", 1.0).name
+    for address in ("user:hunter2@host/d", "user@host/d?password=hunter2", "user@host/d?sslpassword=hunter2"):
+        assert "hunter2" not in store_of(f"postgresql://{address}", 1.0).name
+    for address in (
+        "mysql://u@h/d?password=hunter2",
+        "postgresql://u:p@hunter2@h/d",
+        "postgresql://u:hunter2@h\0",
+    ):
+        with pytest.raises(InvalidValue) as error:
+            store_of(address, 1.0)
+        assert "hunter2" not in str(error.value) and "hunter2" not in str(error.value.value)
     with pytest.raises(LedgerUnavailable) as unreachable:
         open_ledger("postgresql://user:hunter2@127.0.0.1:1/d", timeout=1)
     assert "hunter2" not in str(unreachable.value) and unreachable.value.__cause__ is None
@@ -67,6 +76,19 @@ def test_what_is_no_actor_role_or_timeout_is_refused(tmp_path: Path, wrong: dict
     with pytest.raises(InvalidValue):
         open_ledger(tmp_path / "a.db", **wrong)  # type: ignore[arg-type]
     assert not os.listdir(tmp_path)
+
+
+def test_names_and_answers_may_be_text_of_any_kind(tmp_path: Path) -> None:
+    class Name(str):
+        """As NumPy and enums have."""
+
+    with open_ledger(tmp_path / "a.db", actor=Name("ada"), role=Name("curator")) as ledger:
+        ledger.register(Name("people"), 1.0, unit=Name("row"))
+        ledger.grant("people", Name("bob"), 0.5)
+        charge = ledger.charge(Name("people"), 0.1, request_id=Name("r-1"), analyst=Name("bob"))
+        ledger.release(charge, Name("41"))
+        assert ledger.stored("r-1").answer == "41" and ledger.verify().ok  # type: ignore[union-attr]
+        assert list(ledger.entries(since=10**30)) == []
 
 
 def test_refusing_to_make_a_ledger_makes_nothing(tmp_path: Path) -> None:
@@ -98,8 +120,10 @@ def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "a.db") as other:
         other.execute("CREATE TABLE people (age INTEGER)")
     other.close()
+    before = (tmp_path / "a.db").read_bytes()
     with pytest.raises(LedgerUnavailable, match="a database of something else"):
         open_ledger(tmp_path / "a.db")
+    assert (tmp_path / "a.db").read_bytes() == before  # not even the kind of its journal
     (tmp_path / "b.db").write_text("These are notes and not a database. " * 100, encoding="utf-8")
     with pytest.raises(LedgerTampered, match="is not a ledger"):
         open_ledger(tmp_path / "b.db")
