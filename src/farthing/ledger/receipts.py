@@ -71,16 +71,16 @@ class Receipt:
         """The receipt that `to_json` wrote; anything else is refused."""
         try:
             data = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InvalidValue("receipt", text, "must be the JSON text of a receipt") from None
         if not isinstance(data, dict) or set(data) != set(_KEYS):
             raise InvalidValue("receipt", text, f"must have the keys {', '.join(_KEYS)}")
         if data["epsilon"] is None:
             data["epsilon"] = float("inf")
         for key, kind in _KEYS.items():
-            if kind is float and type(data[key]) is int:
+            if kind is float and type(data[key]) is int and abs(data[key]) < 2**53:
                 data[key] = float(data[key])
-            if type(data[key]) is not kind:
+            if type(data[key]) is not kind or data[key] != data[key]:
                 raise InvalidValue(key, data[key], f"must be a JSON value of type {kind.__name__}")
         return cls(**data)
 

@@ -39,7 +39,7 @@ def test_every_changed_field_is_found(ledger: Ledger) -> None:
         assert not ledger.verify(replace(receipt, sequence=sequence)).ok
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '"x"', "\0"])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '"x"', "\0", "[" * 100_000])
 def test_what_is_no_receipt_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         Receipt.from_json(text)
@@ -52,6 +52,14 @@ def test_types_are_checked_and_infinity_is_null(ledger: Ledger) -> None:
     unbounded = replace(receipt, epsilon=math.inf)
     assert '"epsilon": null' in unbounded.to_json() and Receipt.from_json(unbounded.to_json()) == unbounded
     data = json.loads(receipt.to_json())
-    for name, wrong in (("sequence", "3"), ("sequence", True), ("mac", 5), ("epsilon", "x"), ("delta", None)):
+    for name, wrong in (
+        ("sequence", "3"),
+        ("sequence", True),
+        ("mac", 5),
+        ("epsilon", "x"),
+        ("delta", None),
+        ("epsilon", 10**400),
+        ("epsilon", math.nan),
+    ):
         with pytest.raises(InvalidValue):
             Receipt.from_json(json.dumps({**data, name: wrong}))
