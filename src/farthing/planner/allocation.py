@@ -24,6 +24,7 @@ from farthing.planner.shares import Divider, Shares
 from farthing.privacy import ApproxDP, Composed, Event
 from farthing.release.noise import Noise
 
+_SATED = 1e-6  # the weight of a statistic that has what was required of it
 _FEW = 12  # so few free slots are also tried with noise of one kind only, whatever the first search says
 _COARSE_SIGMA = 2.0  # below, in steps, discrete Gaussian noise costs otherwise than the search believes
 _FEW_BLUR = 4
@@ -122,8 +123,9 @@ class Allocation:
 def allocate(problem: Problem, start: Allocation | None = None) -> Allocation:
     """The noises with the least weighted relative errors whose composed cost is within the budget.
 
-    `start` is an allocation of the same design (under another weight or budget): what was read off the design is
-    kept, which saves time. The answer does not depend on it.
+    A statistic with a required error gets that error, no less: what it does not need is shared by the others, and left
+    unspent where there are none. `start` is an allocation of the same design (under another weight or budget): what was
+    read off the design is kept, which saves time. The answer does not depend on it.
     """
     model = _model(problem, start)
     search = search_of(problem, model)
@@ -132,7 +134,10 @@ def allocate(problem: Problem, start: Allocation | None = None) -> Allocation:
     except Unaffordable as refused:
         raise _held_too_dear(problem, refused.least) from None
     if problem.requirements:
-        found = Requirements(problem, model, search).met(found)
+        requirements = Requirements(problem, model, search)
+        cheapest = requirements.least() if requirements.cover_everything else None
+        affordable = cheapest is not None and cheapest.cost <= search.target
+        found = cheapest if cheapest is not None and affordable else requirements.met(found)
     return _settled_if_doubtful(_made(problem, model, found))
 
 
@@ -181,7 +186,13 @@ def search_of(problem: Problem, model: Model) -> Search:
                 "delta", problem.delta, f"must be > 0 for the Gaussian noise of {name!r}",
                 "give the study a small delta such as 1e-9, or do not hold that noise",
             )  # fmt: skip
-    weights = np.array([problem.weight_of(name) for name in model.outputs])
+    # What is required of a statistic is its limit's business; beyond it, the others come first.
+    weights = np.array(
+        [
+            problem.weight_of(name) * (_SATED if name in problem.requirements else 1.0)
+            for name in model.outputs
+        ]
+    )
     limits = np.full(len(model.outputs), math.inf)
     return Search(Divider(model, held, free, pure), problem.inner_delta, problem.target, weights, limits)
 

@@ -154,12 +154,17 @@ class Requirements:
         kinds: Kinds = np.argmax(self.model.allowed, axis=1)
         return kinds
 
-    def _check_cover(self) -> None:
-        """Without a budget to share, a slot that no requirement speaks of has no noise that would be right."""
+    @property
+    def cover_everything(self) -> bool:
+        """Whether every free slot is read by a statistic that has a requirement."""
+        return not self._uncovered()
+
+    def _uncovered(self) -> list[str]:
+        """The outputs with a free slot that no requirement speaks of."""
         rows = np.zeros(len(self.model.outputs), dtype=bool)
         rows[list(self._rows.values())] = True
         asked = self.model.asked(rows)
-        missing = [
+        return [
             output.name
             for output in self.problem.design.outputs
             if any(
@@ -168,6 +173,10 @@ class Requirements:
                 for slot in output.slots
             )
         ]
+
+    def _check_cover(self) -> None:
+        """Without a budget to share, a slot that no requirement speaks of has no noise that would be right."""
+        missing = self._uncovered()
         if missing:
             raise InvalidValue(
                 "require", sorted(self.problem.requirements), f"must speak of {_listed(missing)} too",

@@ -141,7 +141,10 @@ class Plan:
         return self._with(line, weights={**self.problem.weights, name: number})
 
     def require(self, name: str, within: float, confidence: float = 0.95) -> Plan:
-        """The statistic is within `within` of the truth in `confidence` of all cases; the others share the rest."""
+        """The statistic is within `within` of the truth in `confidence` of all cases; the others share the rest.
+
+        Neither more nor less: what it does not need goes to the others.
+        """
         self.named(name)
         requirement = Requirement(within, confidence)
         line = control_line("require", name, within=within, confidence=confidence)
