@@ -101,8 +101,18 @@ class Ledger:
         self._witness = witness
         self._memory = memory
         self._priced: set[tuple[str, str, Event, float | None]] = set()
-        self.actor = actor
-        self.role = role
+        self._actor = actor
+        self._role = role
+
+    @property
+    def actor(self) -> str:
+        """Who acts; fixed when the ledger was opened."""
+        return self._actor
+
+    @property
+    def role(self) -> str:
+        """What they may do; fixed when the ledger was opened."""
+        return self._role
 
     @property
     def id(self) -> str:

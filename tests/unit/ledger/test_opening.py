@@ -158,3 +158,12 @@ def test_a_ledger_of_another_format_is_left_to_another_version(
     monkeypatch.undo()
     with pytest.raises(LedgerUnavailable, match="it has format 2 and this farthing reads format 1"):
         open_ledger(tmp_path / "a.db")
+
+
+def test_who_acts_is_fixed_when_the_ledger_is_opened(tmp_path: Path) -> None:
+    open_ledger(tmp_path / "a.db", actor="ada").close()
+    with open_ledger(tmp_path / "a.db", actor="bob", role="analyst") as ledger:
+        for name, value in (("role", "curator"), ("actor", "ada")):
+            with pytest.raises(AttributeError):
+                setattr(ledger, name, value)
+        assert (ledger.actor, ledger.role) == ("bob", "analyst")
