@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
 import threading
 import time
@@ -19,6 +20,7 @@ from farthing.curator.units import refuse_other_unit, unit_of
 from farthing.data import Dataset
 from farthing.data.aggregates.shape import Aggregate
 from farthing.errors import AnswerForfeited, InvalidValue, LedgerUnavailable
+from farthing.ledger.values import checked_name
 from farthing.privacy.events import checked_real
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ _PAUSES = (0.1, 0.4, 1.6)  # seconds between attempts to record what was drawn, 
 _LONGEST_REASON = 200
 _LOOK = 0.05  # seconds between two looks for an answer that another process may be about to record
 
-_turns: weakref.WeakValueDictionary[tuple[str, str], _Turn] = weakref.WeakValueDictionary()
+_turns: weakref.WeakValueDictionary[tuple[int, str, str], _Turn] = weakref.WeakValueDictionary()
 _making = threading.Lock()
 
 
@@ -257,7 +259,12 @@ def stored_answer(ledger: Ledger, request_id: str) -> Answered:
         raise InvalidValue("request_id", request_id, "must be that of a release in the ledger")
     if stored.answer is None:
         raise AnswerForfeited(request_id, "the attempt that was charged ended without one")
-    return _answered(stored.answer, stored.receipt, request_id, repeated=True)
+    try:
+        return _answered(stored.answer, stored.receipt, request_id, repeated=True)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InvalidValue(
+            "request_id", request_id, "must be that of a curator's release", "Ledger.stored has its text"
+        ) from None
 
 
 def _drawn(question: Question, dataset: Dataset, tell: Progress) -> str:
@@ -309,11 +316,12 @@ class _Turn:
 def _turn_of(ledger: Any, request_id: str) -> _Turn:
     """Calls of this process with one request id wait for each other: the second finds the answer of the first."""
     with _making:
-        return _turns.setdefault((ledger.id, request_id), _Turn())
+        # Of this process: in a child the turn of a parent's thread would never end.
+        return _turns.setdefault((os.getpid(), ledger.id, request_id), _Turn())
 
 
 def _checked_request(request_id: str | None) -> str:
-    return secrets.token_hex(16) if request_id is None else request_id
+    return secrets.token_hex(16) if request_id is None else checked_name(request_id, "request_id")
 
 
 def _checked_timeout(timeout: float | None) -> float | None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from asking import PEOPLE, Rows, plan, released, spent, state_of
-from farthing.curator import Answered, Curator, unit_of
+from farthing.curator import Answered, Curator, stored_answer, unit_of
 from farthing.curator import curator as module
 from farthing.data import Count, Sum, dataset
 from farthing.errors import BudgetExceeded, InvalidValue
@@ -204,3 +204,27 @@ def test_a_secret_sample_is_charged_as_one(ledger: Ledger) -> None:
         PEOPLE.sample(0.1), "people", Count(), DiscreteLaplace(0.5), ledger_name="survey", request_id="r-1"
     )
     assert 0 < spent(ledger) < 0.1
+
+
+def test_a_child_does_not_wait_for_a_thread_of_its_parent(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forked in the middle of a request, it has the turn of a thread that does not exist in it."""
+    mine = module._turn_of(ledger, "r-1")
+    assert module._turn_of(ledger, "r-1") is mine
+    monkeypatch.setattr(module.os, "getpid", lambda: 1)
+    assert module._turn_of(ledger, "r-1") is not mine
+
+
+@pytest.mark.parametrize("request_id", [5, "", ["r-1"], "r\n1", "r" * 201])
+def test_what_is_no_request_id_is_refused_before_the_charge(ledger: Ledger, request_id: Any) -> None:
+    with pytest.raises(InvalidValue, match="request_id"):
+        released(ledger, request_id=request_id)
+    assert spent(ledger) == 0
+
+
+@pytest.mark.parametrize("text", ["41", "{}", '{"answers": 5}', "not JSON", "[]"])
+def test_an_answer_of_somebody_else_is_no_answer_of_a_curator(ledger: Ledger, text: str) -> None:
+    ledger.release(ledger.charge("survey", 0.1, request_id="r-1"), text)
+    with pytest.raises(InvalidValue, match="curator's release"):
+        stored_answer(ledger, "r-1")
