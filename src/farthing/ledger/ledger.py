@@ -325,7 +325,7 @@ class Ledger:
         """Whose grant pays: an analyst's own; for a curator the dataset's budget alone, or a named analyst's."""
         if self.role != "analyst":
             return "" if analyst is None else checked_name(analyst, "analyst")
-        if analyst not in (None, self.actor):
+        if analyst is not None and checked_name(analyst, "analyst") != self.actor:
             raise NotAllowed(self.role, "spend the grant of somebody else", "spend your own")
         return self.actor
 

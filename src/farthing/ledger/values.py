@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
+from unicodedata import normalize
 
 from farthing.accounting.charges import check_range, read_charges
 from farthing.errors import InvalidData, InvalidValue
@@ -16,11 +17,22 @@ WORLDS = ("planned", "adaptive")
 
 
 def checked_name(value: object, name: str) -> str:
-    """`value` as printable text of 1 to 200 characters.
+    """`value` as printable text of 1 to 200 characters; what looks the same is the same name.
 
-    >>> checked_name("census 2026", "dataset")
-    'census 2026'
+    An accent may be part of its letter or a character after it (Unicode NFC, NFD): two spellings, and not two budgets.
+
+    >>> checked_name("census 2026", "dataset"), checked_name("e\u0301", "dataset") == "\u00e9"
+    ('census 2026', True)
     """
+    return _printable(normalize("NFC", value) if isinstance(value, str) else value, name)
+
+
+def checked_note(value: object, name: str) -> str:
+    """`value` as printable text of at most 200 characters, which may be empty; it stays as it is spelled."""
+    return "" if value == "" else _printable(value, name)
+
+
+def _printable(value: object, name: str) -> str:
     if not isinstance(value, str):
         raise InvalidValue(name, value, f"must be text, not {type(value).__name__}")
     text = str.__str__(value)  # only plain text is signed, and NumPy and enums have kinds of their own
@@ -29,11 +41,6 @@ def checked_name(value: object, name: str) -> str:
             name, value, f"must be 1 to {_LONGEST_NAME} printable characters, no spaces around"
         )
     return text
-
-
-def checked_note(value: object, name: str) -> str:
-    """`value` as printable text of at most 200 characters, which may be empty."""
-    return "" if value == "" else checked_name(value, name)
 
 
 def checked_choice(value: object, name: str, choices: tuple[str, ...]) -> str:

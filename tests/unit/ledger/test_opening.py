@@ -91,6 +91,20 @@ def test_names_and_answers_may_be_text_of_any_kind(tmp_path: Path) -> None:
         assert list(ledger.entries(since=10**30)) == []
 
 
+def test_two_spellings_that_look_the_same_are_one_budget(tmp_path: Path) -> None:
+    composed, apart = "caf\u00e9", "cafe\u0301"
+    with open_ledger(tmp_path / "a.db") as ledger:
+        ledger.register(composed, 1.0, unit=apart)
+        with pytest.raises(InvalidValue, match="registered already"):
+            ledger.register(apart, 1.0)
+        ledger.charge(apart, 0.5, request_id=apart)
+        assert ledger.charge(composed, 0.5, request_id=composed).repeated
+        assert ledger.budget(composed).unit == apart  # whose words are compared with a dataset's
+        ledger.grant(apart, apart, 0.5)
+    with open_ledger(tmp_path / "a.db", actor=composed, role="analyst") as ledger:
+        assert ledger.charge(apart, 0.1, request_id="r-1", analyst=apart).analyst == composed
+
+
 def test_refusing_to_make_a_ledger_makes_nothing(tmp_path: Path) -> None:
     with pytest.raises(LedgerUnavailable):
         open_ledger(tmp_path / "a.db", create=False)
