@@ -78,7 +78,7 @@ class QuantileLaw:
         return np.asarray((self.values - self.quantile) ** 2 + blur)
 
     def _distances_at(self, shift: float, window: slice) -> Floats:
-        wanted = self.probability + shift
+        wanted = min(max(self.probability + shift, 0.0), 1.0)
         return np.maximum(np.maximum(self.below[window] - wanted, wanted - self.upto[window]), 0.0)
 
     def _quantiles(self, shifts: Floats) -> Floats:

@@ -270,3 +270,9 @@ def test_a_slot_has_no_noise_of_its_own() -> None:
     assert isinstance(slot, QuantileSlot)
     with pytest.raises(AssertionError, match="a choice"):
         slot.variance(Noise("exponential", 1.0))
+
+
+def test_a_law_for_one_expected_row_is_a_number_at_every_pull() -> None:
+    coarse = QuantileLaw(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 0.9, 1.0, whole=True)
+    found = coarse.curve(rows=1.0).at(np.geomspace(0.1, 1e6, 30))
+    assert np.isfinite(found).all()
