@@ -109,7 +109,8 @@ class StandardDeviation:
     def standard_errors(self) -> Floats:
         """To first order, and never more than the root of the variance's own standard error."""
         errors = self.variance.standard_errors
-        return np.minimum(errors / np.maximum(2 * self.values, 1e-300), np.sqrt(errors))
+        with np.errstate(over="ignore"):  # where there is no spread, the first order says nothing
+            return np.minimum(errors / np.maximum(2 * self.values, 1e-300), np.sqrt(errors))
 
     def __call__(self, confidence: float) -> tuple[Floats, Floats]:
         """Lower and upper ends at a confidence."""
