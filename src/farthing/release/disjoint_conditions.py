@@ -22,7 +22,7 @@ from farthing.release.counting.pieces import Pieces, pieces_of, pieces_of_condit
 from farthing.release.counting.predicates import TRUE, Atom, Truths
 from farthing.release.counting.questions import Question, question_of
 from farthing.release.derived_columns import DerivedColumns
-from farthing.release.statistic import Statistic, text_of
+from farthing.release.statistic import Statistic, text_of, told
 
 Booleans = NDArray[np.bool_]
 
@@ -52,7 +52,7 @@ class Cells:
         """The cells of one statistic for each of several disjoint conditions; they agree in `by`."""
         first = statistics[0]
         where = "" if first.where is None else f" where {text_of(first.where)}"
-        groups = f" by {' and '.join(first.by)}" if first.by else ""
+        groups = f" by {' and '.join(map(told, first.by))}" if first.by else ""
         if len(statistics) == 1:
             return cls(where + groups, first.by, first.where, {}, 1)
         texts = [read(statistic.where, schema).text for statistic in statistics]

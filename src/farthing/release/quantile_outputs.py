@@ -31,7 +31,7 @@ from farthing.release.quantile_laws import QuantileLaw, mixed_error
 from farthing.release.quantile_slots import QuantileSlot
 from farthing.release.slots import Integers as WholeNumbers
 from farthing.release.slots import Slot
-from farthing.release.statistic import Statistic, text_of
+from farthing.release.statistic import Statistic, text_of, told
 
 Floats = NDArray[np.float64]
 
@@ -217,7 +217,7 @@ def _slot(
     aggregate = CellCounts([*cells.by, counted], where=cells.where)
     places = ", ".join(f"{q!r}" for q in first.probabilities)
     slot = QuantileSlot(
-        name=f"choice of the {places} quantile of {first.column}{cells.subject}",
+        name=f"choice of the {places} quantile of {told(first.column)}{cells.subject}",
         aggregate=aggregate,
         sensitivity=facts.sensitivity(aggregate, columns.found or None),
         cells=groups * len(first.probabilities),

@@ -145,11 +145,11 @@ def outputs_of(
     slots: dict[str, Slot] = {}
     outputs: list[Output] = []
     assumptions: dict[str, None] = {}
-    found: dict[str, NormalEquations] = {}
+    found: dict[tuple[Any, ...], NormalEquations] = {}
     derived = DerivedColumns(facts.schema, "product")
     for statistic in statistics:
         groups = labels_of(group_axes(statistic.by, facts.schema))
-        key = statistic.default_name
+        key = (statistic.columns, statistic.where, statistic.by)  # names are cut short
         if key not in found:
             found[key] = normal_equations(statistic, facts, max(1, len(groups)), derived)
         equations = found[key]

@@ -23,7 +23,7 @@ from farthing.release.derived_columns import DerivedColumns
 from farthing.release.facts import Facts
 from farthing.release.moments.steps import quoted
 from farthing.release.slots import Slot
-from farthing.release.statistic import Statistic, text_of
+from farthing.release.statistic import Statistic, text_of, told
 
 Floats = NDArray[np.float64]
 FINEST = 2.0**-20
@@ -154,11 +154,15 @@ class _Maker:
     def sum(self, left: Scaled | None, right: Scaled | None) -> Slot:
         assert right is not None
         if left is None:
-            text, bound, word = right.text, 2**20, right.column
+            text, bound, word = right.text, 2**20, told(right.column)
         elif left is right:
-            text, bound, word = f"({left.text} * {left.text} - 0.5)", 2**19, f"square of {left.column}"
+            text, bound, word = f"({left.text} * {left.text} - 0.5)", 2**19, f"square of {told(left.column)}"
         else:
-            text, bound, word = f"({left.text} * {right.text})", 2**20, f"{left.column} times {right.column}"
+            text, bound, word = (
+                f"({left.text} * {right.text})",
+                2**20,
+                f"{told(left.column)} times {told(right.column)}",
+            )
         name = self._derive(f"round({text} / {FINEST!r})", (-bound, bound))
         aggregate = Sum(name, grid=1.0, by=self._by, where=self._where)
         return self._slot(f"sum of {word} in {self._whose}", aggregate, FINEST, name)
@@ -188,7 +192,7 @@ class _Maker:
     @property
     def _whose(self) -> str:
         statistic = self.statistic
-        text = f"regression of {statistic.target} on {' and '.join(statistic.features)}"
+        text = f"regression of {told(statistic.target)} on {' and '.join(map(told, statistic.features))}"
         if statistic.where is not None:
             text += f" where {text_of(statistic.where)}"
-        return text + (f" by {' and '.join(statistic.by)}" if statistic.by else "")
+        return text + (f" by {' and '.join(map(told, statistic.by))}" if statistic.by else "")

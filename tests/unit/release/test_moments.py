@@ -381,3 +381,17 @@ def test_people_with_several_rows_are_sampled_as_one() -> None:
             # So little noise that sampling is all there is.
             laws.append(output.predicted({slot.name: Noise("gaussian", 0.01) for slot in slots}))
         assert laws[1].standard_error == pytest.approx(2 * laws[0].standard_error, rel=0.01)
+
+
+def test_a_column_that_is_called_like_a_condition_has_measurements_of_its_own() -> None:
+    names = ("x", "x where c < 3", "c")
+    odd = dataset(pyarrow.table({name: [1] for name in names}), schema=dict.fromkeys(names, (0, 9)))
+    slots, _, _, _ = outputs_of([mean("x", where="c < 3"), mean("x where c < 3", name="other")], Facts(odd))
+    assert len({slot.name for slot in slots}) == len(slots) == 4
+
+
+def test_a_column_without_spread_has_a_deviation_without_warnings() -> None:
+    alike = dataset(pyarrow.table({"x": [0] * 20}), schema={"x": (0, 1_000_000)})
+    (answer,) = noiseless([std("x")], alike)
+    assert answer.values == 0
+    assert np.isfinite(answer.standard_errors)

@@ -239,3 +239,26 @@ def test_foretold_errors_and_intervals_come_true(noise: Noise) -> None:
     assert np.all((ratios > 0.9) & (ratios < 1.1))
     assert np.all((shares >= 0.93) & (shares <= 0.975))
     assert np.all((np.mean(inside, axis=0) >= 0.93) & (np.mean(inside, axis=0) <= 0.975))
+
+
+def test_regressions_whose_long_conditions_begin_alike_are_measured_apart() -> None:
+    many = "age in (" + ", ".join(map(str, range(18, 90))) + ")"
+    asked = [
+        linear_regression("income", ["school"], where=f"{many} and {smoking}", name=smoking)
+        for smoking in ("smoker", "not smoker")
+    ]
+    slots, outputs, _, _ = outputs_of(asked, Facts(people()))
+    assert len(slots) == len({slot.name for slot in slots}) == 10
+    assert {slot.name for slot in outputs[0].slots}.isdisjoint(slot.name for slot in outputs[1].slots)
+
+
+def test_columns_of_many_words_do_not_make_two_regressions_one() -> None:
+    names = ("x", "a", "a and b", "b and c", "c")
+    odd = dataset(pyarrow.table({name: [1.0] for name in names}), schema=dict.fromkeys(names, (0.0, 9.0)))
+    asked = [
+        linear_regression("x", ["a and b", "c"], name="1"),
+        linear_regression("x", ["a", "b and c"], name="2"),
+    ]
+    slots, outputs, _, _ = outputs_of(asked, Facts(odd))
+    assert {slot.name for slot in slots} == {slot.name for output in outputs for slot in output.slots}
+    assert len(slots) == 2 * len(outputs[0].slots)

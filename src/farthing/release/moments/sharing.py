@@ -26,7 +26,7 @@ from farthing.release.facts import Facts
 from farthing.release.moments.steps import Centred, Stepped
 from farthing.release.slots import Integers as WholeNumbers
 from farthing.release.slots import Slot
-from farthing.release.statistic import Statistic
+from farthing.release.statistic import Statistic, told
 
 Floats = NDArray[np.float64]
 
@@ -118,7 +118,7 @@ class _Maker:
 
     def _slot(self, word: str, aggregate: Aggregate, step: float, derived: dict[str, Any]) -> Slot:
         return Slot(
-            name=f"{word} of {self.column}{self.cells.subject}",
+            name=f"{word} of {told(self.column)}{self.cells.subject}",
             aggregate=aggregate,
             sensitivity=self.facts.sensitivity(aggregate, {**derived, **self.cells.derived}),
             cells=self.cells.conditions * self.groups,
