@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from farthing.errors import LedgerUnavailable
+from farthing.ledger.file_guard import FileGuard
 from farthing.ledger.file_lock import FileLock
 from farthing.ledger.forking import is_inherited, watch
 from farthing.ledger.store import Run, Store
@@ -35,6 +36,8 @@ class SQLiteStore(Store):
         self.name = str(path)
         self._lock = FileLock(self.beside(".lock"), timeout)
         self._file: tuple[int, int] | None = None
+        self._log: tuple[int, int] | None = None
+        self._guard = FileGuard(self.path)
         watch(self)
 
     def beside(self, ending: str) -> Path:
@@ -79,6 +82,7 @@ class SQLiteStore(Store):
             self._begin_log(run)
         run("PRAGMA synchronous=FULL")
         run("PRAGMA trusted_schema=OFF")
+        run("SELECT COUNT(*) FROM sqlite_master").fetchone()  # which opens the log
 
     def _begin_log(self, run: Run) -> None:
         if run("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
@@ -108,6 +112,24 @@ class SQLiteStore(Store):
         if found.st_nlink > 1:
             raise LedgerUnavailable("its file has a second name (a hard link)", "remove one of the two")
 
+    def connected(self) -> None:
+        """Remember which write-ahead log the connection has open, and keep others from removing it."""
+        self._guard.hold()
+        self._log = self._log_now()
+
+    def is_cut_off(self) -> bool:
+        """Whether the log is gone or another: what is written to it from there on would be lost."""
+        if self._log is None:  # before the first transaction of a new file there is no log
+            self._log = self._log_now()
+        return self._writer is not None and self._log_now() != self._log
+
+    def _log_now(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self.beside("-wal"))
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     def acquire(self) -> None:
         """Wait for the lock beside the file."""
         self._lock.acquire()
@@ -122,10 +144,20 @@ class SQLiteStore(Store):
         return None if found == "ok" else "the ledger file is damaged (integrity_check)"
 
     def close(self) -> None:
-        """Close the connection and the lock file."""
+        """Close the connection and the files beside it."""
         if not self._closed:
             super().close()
             self._lock.close()
+            if not self._readers:
+                self._guard.close()
+
+    def _discard(self) -> None:
+        # The last one to close brings its log into the file and removes it. If another log is in its place, that would
+        # be the log of others, so the guard stays. If none is, this one was removed, and all of it must come in.
+        if self._log_now() in (None, self._log):
+            self._guard.let_go()
+        super()._discard()
+        self._log = None
 
     @property
     def is_connected(self) -> bool:
@@ -148,3 +180,5 @@ class SQLiteStore(Store):
     def after_fork(self) -> None:
         """A lock of the child's own."""
         self._lock = FileLock(self.beside(".lock"), self.timeout)
+        self._guard.close()
+        self._log = None

@@ -77,6 +77,14 @@ class Store(ABC):
         """Keep others from making tables until this transaction ends, where `acquire` does not."""
         return
 
+    def connected(self) -> None:
+        """Take note of what the connection for writing, made just now, has open."""
+        return
+
+    def is_cut_off(self) -> bool:
+        """Whether that connection writes where nobody else looks."""
+        return False
+
     def check_place(self) -> None:
         """Refuse a database that is not the one that was opened, where a connection would not notice."""
         return
@@ -111,6 +119,9 @@ class Store(ABC):
                 self.acquire()
                 with self._transaction(self.begin_writing) as link:
                     yield link
+                if self.is_cut_off():
+                    self._discard()
+                    raise LedgerUnavailable("what was written may be lost, because its log was removed")
                 if then is not None:
                     then()
             finally:
@@ -171,9 +182,12 @@ class Store(ABC):
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Link]:
+        if self.is_cut_off():
+            self._discard()
         link = self._writer
         if link is None:
             link = self._writer = self._connect()
+            self.connected()
         try:
             with self._translating(), link.pipeline() as pipeline:
                 link.run(begin)

@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from farthing.errors import LedgerTampered, LedgerUnavailable
+from farthing.errors import BudgetExceeded, LedgerTampered, LedgerUnavailable
 from farthing.ledger import Ledger, open_ledger
+from farthing.ledger.store import Run
 from farthing.ledger.transaction import Memory
 from farthing.ledger.verification import Known, verify_store
 
@@ -57,10 +59,39 @@ def test_a_file_with_two_names_is_refused(ledger: Ledger, tmp_path: Path) -> Non
     assert not ledger.charge("people", 0.1, request_id="r-2").repeated
 
 
+def test_a_process_that_read_the_file_by_itself_still_charges_where_others_look(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    """Closing the file takes SQLite's locks away, and the next one to close the ledger would remove the log."""
+    (tmp_path / "study.db").read_bytes()
+    code = f"from farthing.ledger import open_ledger as o; o({str(tmp_path / 'study.db')!r}).close()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert (tmp_path / "study.db-wal").exists()
+    ledger.charge("people", 0.2, request_id="r-2")
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert ledger.budget("people").count == 2 and ledger.verify().ok
+
+
+def test_a_charge_written_to_a_log_that_was_removed_meanwhile_is_not_confirmed(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = ledger._store.commit
+
+    def removed(run: Run, pipeline: Any) -> None:
+        commit(run, pipeline)
+        (tmp_path / "study.db-wal").unlink()
+
+    with monkeypatch.context() as patch, pytest.raises(LedgerUnavailable, match="may be lost"):
+        patch.setattr(ledger._store, "commit", removed)
+        ledger.charge("people", 0.2, request_id="r-2")
+    assert ledger.charge("people", 0.2, request_id="r-2").request_id == "r-2"
+    assert ledger.budget("people").count == 2 and ledger.verify().ok
+
+
 def test_two_processes_that_do_not_see_each_other_do_not_spend_the_same_budget(
     ledger: Ledger, tmp_path: Path
 ) -> None:
-    """Without its log and the locks on it, one process goes on where the other does not look; the witness shows it."""
+    """Whose log was removed, goes on with the new one, and does not remove it in turn."""
     other = sqlite3.connect(tmp_path / "study.db")
     other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     other.close()
@@ -68,8 +99,18 @@ def test_two_processes_that_do_not_see_each_other_do_not_spend_the_same_budget(
         (tmp_path / f"study.db{ending}").unlink()
     code = f"from farthing.ledger import open_ledger as o; o({str(tmp_path / 'study.db')!r}).charge"
     subprocess.run([sys.executable, "-c", f"{code}('people', 0.9, request_id='r-2')"], check=True)
-    with pytest.raises(LedgerTampered, match=r"witness .* has seen entry 4"):
+    with pytest.raises(BudgetExceeded):
         ledger.charge("people", 0.9, request_id="r-3")
+    ledger.close()
+    with open_ledger(tmp_path / "study.db") as again:
+        assert [entry.request_id for entry in again.entries(since=2)] == ["r-1", "r-2", "r-3"]
+
+
+def test_a_ledger_that_ends_before_what_the_witness_has_seen_is_charged_nothing(ledger: Ledger) -> None:
+    ledger._witness.note(ledger._chain, 4, "ab" * 32)
+    with pytest.raises(LedgerTampered, match=r"witness .* has seen entry 4"):
+        ledger.charge("people", 0.1, request_id="r-2")
+    assert ledger.budget("people").count == 1
 
 
 def test_a_verification_finds_what_this_process_has_seen(ledger: Ledger) -> None:
