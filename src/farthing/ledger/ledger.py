@@ -285,6 +285,8 @@ class Ledger:
     def export(self, target: str | os.PathLike[str] | IO[str]) -> int:
         """Write all entries as JSON lines to a path or an open text file; the number of entries."""
         if isinstance(target, str | os.PathLike):
+            if self._store.is_own(Path(target)):
+                raise InvalidValue("target", str(target), "must not be a file of the ledger", "name another")
             with Path(target).open("w", encoding="utf-8") as file:
                 return _written(self.entries(), file)
         return _written(self.entries(), target)

@@ -14,6 +14,8 @@ from farthing.ledger.forking import is_inherited, watch
 from farthing.ledger.store import Run, Store
 from farthing.ledger.tables import TABLES
 
+_ENDINGS = ("", "-wal", "-shm", "-journal", ".key", ".witness", ".lock")
+
 
 class SQLiteStore(Store):
     """The ledger `path`, with `<path>.lock` beside it."""
@@ -32,7 +34,7 @@ class SQLiteStore(Store):
     def __init__(self, path: Path, timeout: float) -> None:
         super().__init__(timeout)
         # Resolved: a later change of directory, or another name for the file, must not make another ledger of it.
-        self.path = path.resolve()
+        self.path = Path(os.path.realpath(path))
         self.name = str(path)
         self._lock = FileLock(self.beside(".lock"), timeout)
         self._file: tuple[int, int] | None = None
@@ -43,6 +45,10 @@ class SQLiteStore(Store):
     def beside(self, ending: str) -> Path:
         """The file of that ending next to the ledger."""
         return self.path.with_name(self.path.name + ending)
+
+    def is_own(self, path: Path) -> bool:
+        """The file, its log, and what farthing keeps beside it."""
+        return Path(os.path.realpath(path)) in {self.beside(ending) for ending in _ENDINGS}
 
     def new_engine(self) -> Any:
         """An engine that opens the file and never makes one; making is `open_ledger`'s decision."""

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from farthing.errors import LedgerUnavailable
@@ -88,6 +89,10 @@ class Store(ABC):
     def check_place(self) -> None:
         """Refuse a database that is not the one that was opened, where a connection would not notice."""
         return
+
+    def is_own(self, path: Path) -> bool:
+        """Whether a path is that of the database or of a file beside it."""
+        return False
 
     def prepare_long_reading(self, run: Run) -> None:
         """Settings of a transaction that reads everything."""

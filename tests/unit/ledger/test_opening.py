@@ -181,3 +181,21 @@ def test_who_acts_is_fixed_when_the_ledger_is_opened(tmp_path: Path) -> None:
             with pytest.raises(AttributeError):
                 setattr(ledger, name, value)
         assert (ledger.actor, ledger.role) == ("bob", "analyst")
+
+
+@pytest.mark.parametrize("ending", ["", "-wal", ".key", ".witness"])
+def test_an_export_does_not_overwrite_the_ledger(tmp_path: Path, ending: str) -> None:
+    with open_ledger(tmp_path / "a.db") as ledger:
+        (tmp_path / "link").symlink_to(tmp_path / f"a.db{ending}")
+        before = (tmp_path / f"a.db{ending}").read_bytes()
+        for target in (str(tmp_path / f"a.db{ending}"), tmp_path / "link"):
+            with pytest.raises(InvalidValue, match="must not be a file of the ledger"):
+                ledger.export(target)
+        assert (tmp_path / f"a.db{ending}").read_bytes() == before
+
+
+def test_links_in_a_circle_are_a_clean_refusal(tmp_path: Path) -> None:
+    (tmp_path / "a.db").symlink_to(tmp_path / "b.db")
+    (tmp_path / "b.db").symlink_to(tmp_path / "a.db")
+    with pytest.raises(LedgerUnavailable):
+        open_ledger(tmp_path / "a.db")
