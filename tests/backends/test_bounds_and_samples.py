@@ -29,6 +29,7 @@ def rows(engine: EngineUnderTest) -> Any:
     return engine.load(ROWS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 3, 9, 10, 11])
 def test_every_unit_keeps_as_many_rows_as_it_may(rows: Any, most: int) -> None:
     kept = dataset(

@@ -167,6 +167,7 @@ def test_control_c_stops_the_query_on_the_server(postgres_server: dict[str, Any]
     assert engine.rows("SELECT 1") == [(1,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL], ids=lambda how: how.name)
 def test_a_server_that_dies_during_a_query_is_a_clean_error(
     mortal_postgres: dict[str, Any], how: signal.Signals

@@ -55,6 +55,7 @@ def test_both_workers_take_part(spark_engine: SparkUnderTest) -> None:
     assert len({row.place for row in parts}) == 2
 
 
+@pytest.mark.slow
 def test_a_server_ends_with_the_last_process_that_used_it_even_if_that_was_killed(tmp_path: Path) -> None:
     place = tmp_path / "kept"
     program = (

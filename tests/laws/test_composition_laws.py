@@ -36,6 +36,7 @@ def overlap(a: ft.Bounds, b: ft.Bounds, slack: float = 0.0) -> bool:
     return a.lower <= b.upper + slack and b.lower <= a.upper + slack
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("delta", DELTAS)
 def test_order_does_not_matter(name: str, delta: float) -> None:
@@ -62,6 +63,7 @@ def test_k_fold_equals_k_times_once(delta: float) -> None:
         assert one_by_one.k == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LISTS)
 def test_adding_never_lowers(name: str) -> None:
     composition = ft.compose(LISTS[name])
@@ -118,6 +120,7 @@ def test_own_curve_is_at_most_the_class(count: int) -> None:
     assert gaussian.lower <= pessimist.upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LISTS)
 def test_delta_at_undoes_epsilon_at(name: str) -> None:
     composition = ft.compose(LISTS[name])

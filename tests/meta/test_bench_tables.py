@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import pytest
 from benchmarks.tables import by_farthing, by_hand, in_fresh_process, make_table, show_runs, table_targets
 from rich.console import Console
 
@@ -21,6 +22,7 @@ def test_everybody_gives_the_same_answer(tmp_path: Path) -> None:
         assert counts == {kept}
 
 
+@pytest.mark.slow
 def test_a_run_in_a_fresh_process_comes_back_or_says_how_it_failed(tmp_path: Path) -> None:
     path = tmp_path / "people.parquet"
     make_table(path, 100, 10)

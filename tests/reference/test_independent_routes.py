@@ -242,6 +242,7 @@ def _density(s: Any, m: int, epsilon: Any) -> Any:
     return interval * mpmath.exp((s - m * epsilon) / 2) / mpmath.mpf(4) ** m
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "multiplier"), [(1, 4.0), (2, 0.5), (3, 4.0), (4, 2.0)])
 def test_repeated_laplace_noise_equals_its_convolution(count: int, multiplier: float) -> None:
     composition = compose([LaplaceNoise(multiplier)], counts=[count])
@@ -255,6 +256,7 @@ def test_repeated_laplace_noise_equals_its_convolution(count: int, multiplier: f
             assert bounds.width <= 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [LaplaceNoise, GaussianNoise])
 def test_many_noises_beside_many_responses_agree_with_their_worst_case(noise: Any) -> None:
     """No route of its own, but an order: own curves cost no more than (epsilon, delta) guarantees of the same noise."""

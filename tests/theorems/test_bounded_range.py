@@ -84,6 +84,7 @@ def worst_curve(epsilon: float, x: float) -> mpmath.mpf:
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0])
 def test_the_closed_form_is_the_worst_over_all_intervals(epsilon: float) -> None:
     for share in (-0.99, -0.5, 0.0, 0.3, 0.9, 0.999):

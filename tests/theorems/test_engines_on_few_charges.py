@@ -77,6 +77,7 @@ def check_sandwich(counts: Counts, place: float, goal: float) -> None:
         assert holds(curve, truth), f"{name}: log {truth} is not within {curve}"
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(small_counts, places, st.sampled_from([1e-2, 1e-4]))
 @example({0.1: 4, 0.1 * (1 + 1e-13): 4}, 0.3, 1e-4)
@@ -121,6 +122,7 @@ def check_lattice(counts: Counts, place: float) -> None:
 between = st.floats(0.0, 0.999).map(lambda place: math.nextafter(place, 1) * (1 - 1e-7 * math.pi))
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(lattices(), between)
 @example({4e-6: 1, 2e-6: 1, 8e-6: 1}, 0.0283)  # a naive kernel is a small difference of large numbers here

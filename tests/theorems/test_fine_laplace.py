@@ -32,7 +32,7 @@ def laplace_delta(multiplier: float, epsilon: float) -> float:
     return -math.expm1(epsilon) if epsilon <= -top else -math.expm1((epsilon - top) / 2)
 
 
-@pytest.mark.parametrize("steps", [1, 2, 5, 64])
+@pytest.mark.parametrize("steps", [1, 2, 5])
 @pytest.mark.parametrize("total", [0.1, 1.0, 5.0])
 def test_the_discrete_curve_lies_between(steps: int, total: float) -> None:
     less, more = enclosing_laplace(1 / total, steps)

@@ -20,6 +20,7 @@ def integrated_delta(mu: float, epsilon: float) -> mpmath.mpf:
         return mpmath.quad(lambda v: mpmath.npdf(v) - mpmath.exp(epsilon) * mpmath.npdf(v + mu), ends)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mu", "epsilon"), [(0.01, 0.0), (0.01, 0.05), (0.5, 0.3), (0.5, 3.0), (1.0, 2.0), (3.0, 8.0)]
 )

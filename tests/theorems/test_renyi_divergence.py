@@ -97,6 +97,7 @@ def test_continuous_events_match_their_definition(event: Event, alpha: float) ->
     assert float(renyi_divergence_upper(event, alpha)) == pytest.approx(truth, rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", DISCRETE, ids=repr)
 @pytest.mark.parametrize("alpha", (*ORDERS, 20.0))
 @pytest.mark.parametrize("probability", [0.01, 0.4, 0.9])
@@ -113,6 +114,7 @@ def test_sampled_discrete_events_are_bounded_in_both_directions(
         assert upper == pytest.approx(there, rel=1e-8, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", CONTINUOUS, ids=repr)
 @pytest.mark.parametrize(("alpha", "probability"), [(1.5, 0.3), (3.0, 0.05), (6.0, 0.2)])
 def test_sampled_continuous_events_are_bounded_in_both_directions(

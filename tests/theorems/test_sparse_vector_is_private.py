@@ -38,6 +38,7 @@ def test_the_budget_of_every_variant_is_spent_exactly() -> None:
         assert float(each * rounds) == 1.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_gap", [False, True])
 @pytest.mark.parametrize("positives", [1, 2])
 def test_the_code_has_the_law_of_the_twin(

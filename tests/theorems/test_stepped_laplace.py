@@ -69,7 +69,7 @@ def brute_force_delta(noises: list[tuple[float, int]], epsilon: float) -> float:
     ],
     ids=["two", "three", "five", "uneven"],
 )
-@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-2])
+@pytest.mark.parametrize("delta", [1e-12, 1e-4])
 def test_the_bounds_hold_what_enumeration_gives(noises: list[tuple[float, int]], delta: float) -> None:
     composition = compose([DiscreteLaplaceNoise(1 / e, s) for e, s in noises])
     bounds = composition.epsilon_at(delta)
@@ -84,6 +84,7 @@ def test_the_bounds_hold_what_enumeration_gives(noises: list[tuple[float, int]],
         assert found.lower <= exact * (1 + 1e-9) and exact <= found.upper * (1 + 1e-9) + 1e-300
 
 
+@pytest.mark.slow
 def test_a_mixture_agrees_with_the_grid() -> None:
     events = [
         DiscreteLaplaceNoise(4.0, 3), DiscreteLaplaceNoise(2.5, 2), LaplaceNoise(6.0), BoundedRange(0.2),

@@ -43,8 +43,11 @@ def nearest_nonnegative(values: ArrayLike, total: float | None = None, variances
     ratio = raw / spread
     order = np.argsort(-ratio)
     levels = (np.cumsum(raw[order]) - total) / np.cumsum(spread[order])
-    last = int(np.flatnonzero(ratio[order] > levels)[-1])
+    last = int(np.flatnonzero(ratio[order] >= levels)[-1])
     moved = np.maximum(raw - levels[last] * spread, 0.0)
+    if not moved.sum() > 0:  # a total lost in the rounding of much larger values
+        moved[order[0]] = total
+        return moved
     return np.asarray(moved * (total / moved.sum()))  # takes out what rounding left
 
 

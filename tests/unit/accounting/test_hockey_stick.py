@@ -49,6 +49,7 @@ def test_discrete_curves_hold_the_enumeration(event: Event, probability: float, 
         assert bounds.width <= 1e-11 * bounds.upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("probability", [1.0, 0.2])
 @pytest.mark.parametrize("event", CONTINUOUS, ids=repr)

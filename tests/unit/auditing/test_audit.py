@@ -31,6 +31,7 @@ def audited(batch: Any, claim: Any, neighbours: Any = (0, 1), **options: Any) ->
     return audit(batch, claim, neighbours, batch=batch, workers=1, **options)
 
 
+@pytest.mark.slow
 def test_a_bound_exceeds_the_truth_no_more_often_than_its_confidence_allows() -> None:
     """At confidence 0.9, 200 audits may exceed the truth 20 times; 43 or more has a chance below 1e-6."""
     wrong = sum(

@@ -53,6 +53,7 @@ def test_mass_tail_and_variance_are_those_of_the_plain_sums(law: NoiseLaw, reach
     assert law.variance == pytest.approx(float(variance), rel=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "reach"), cases(), ids=str)
 @pytest.mark.parametrize("confidence", [0.01, 0.5, 0.95, 0.999, 1 - 1e-9])
 def test_the_error_is_the_least_that_holds_the_asked_share(
