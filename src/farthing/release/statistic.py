@@ -271,7 +271,7 @@ def _one_bins(bins: Any) -> Bins:
 def _read_probability(value: Any) -> float:
     number = checked_real(value, "probability")
     if not 0 < number < 1:
-        way_out = f"write {number / 100:g}" if 1 < number < 100 else "0.5 is the median"
+        way_out = f"write {number / 100:g}" if 2 <= number < 100 else "0.5 is the median"
         raise InvalidValue("probability", value, "must lie between 0 and 1", way_out)
     return number
 

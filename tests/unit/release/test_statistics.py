@@ -105,6 +105,7 @@ MISTAKES = {
     "no columns": (lambda: st.contingency([]), "at least one"),
     "quantile beyond one": (lambda: st.quantile("age", 1.2), "between 0 and 1"),
     "quantile in per cent": (lambda: st.quantile("age", 90), "write 0.9"),
+    "quantile beyond 1": (lambda: st.quantile("age", 1.2), "0.5 is the median"),
     "quantile of nothing": (lambda: st.quantile("age", float("nan")), "between 0 and 1"),
     "falling quantiles": (lambda: st.quantiles("age", [0.9, 0.1]), "rising"),
     "no quantiles": (lambda: st.quantiles("age", []), "rising"),
