@@ -16,7 +16,7 @@ from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 from farthing.release.noise import Noise
 from farthing.release.slots import Slot
 
-_TRIVIAL_DELTA = 0.5  # an inner delta above this would promise next to nothing, so it is not used
+_TRIVIAL_DELTA = 0.1  # above this a guarantee promises next to nothing, so it is not used
 
 
 class Law(Protocol):
@@ -155,6 +155,11 @@ class Problem:
             raise InvalidValue(
                 "epsilon", self.epsilon, "must be > 0 to plan with",
                 "nothing can be measured for nothing; ask the owner of the data for a budget",
+            )  # fmt: skip
+        if not self.delta <= _TRIVIAL_DELTA:
+            raise InvalidValue(
+                "delta", self.delta, f"must be at most {_TRIVIAL_DELTA} to plan with",
+                "it is the chance that nothing is protected; 1e-9 is a common choice",
             )  # fmt: skip
         if not reserved < self.epsilon:
             raise InvalidValue(

@@ -7,7 +7,7 @@ from farthing.errors import InvalidValue
 from farthing.privacy import ApproxDP, Event
 from farthing.privacy.events import checked_delta, checked_real
 
-_TRIVIAL_DELTA = 0.5  # an inner delta above this would promise next to nothing
+_TRIVIAL_DELTA = 0.1  # as for plans: an inner delta above this would promise next to nothing
 
 
 def amplified(event: Event, sampling_rate: float, delta: float) -> ApproxDP:

@@ -16,6 +16,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"epsilon": float("nan")}, "epsilon=nan"),
     ({"epsilon": -1.0}, "epsilon=-1.0"),
     ({"delta": 1.0}, "delta=1.0"),
+    ({"delta": 0.5}, "delta=0.5: must be at most 0.1 to plan with; .* 1e-9"),
     ({"reserved": 1.0}, "reserve=1.0: must be below the epsilon of the plan, 1; reserve less"),
     ({"reserved": -0.1}, "reserve=-0.1"),
     ({"weights": {"o7": 2.0}}, "statistic='o7': must be one of the plan; nearest: 'o"),
