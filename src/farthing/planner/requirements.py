@@ -49,7 +49,8 @@ class _Bracket:
 
     def following(self, limit: float, error: float) -> float:
         """The next limit to try: errors grow with the root of the limit, more or less."""
-        proposed = limit * (self.within * (1 - _AIM) / error) ** 2
+        # Whole numbers may have no error at all, at a limit that could still be wider.
+        proposed = limit * (self.within * (1 - _AIM) / max(error, self.within / 4)) ** 2
         if not self.low < proposed < self.high or self.high < self.low * 1.2:
             proposed = math.sqrt(self.low * self.high) if self.low > 0 and self.high < math.inf else proposed
         return self.low if self.high < self.low * (1 + _TOLERANCE / 2) else proposed

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
+import pyarrow
 import pytest
 
+from farthing.data import dataset
 from farthing.errors import Infeasible, InvalidValue
 from farthing.planner import Allocation, Problem, Requirement, allocate, fit
+from farthing.release import count
+from farthing.release.designs import design_of
 from farthing.release.noise import Noise
 from planner_designs import HandDesign, HandOutput, counts, mixed, slot
 
@@ -150,3 +155,10 @@ def test_fit_needs_every_statistic_to_say_how_exact() -> None:
         fit(Problem(counts([30.0] * 3), 1.0, requirements={"o0": Requirement(5.0)}))
     with pytest.raises(InvalidValue, match="at least one requirement"):
         fit(Problem(counts([30.0]), 1.0))
+
+
+def test_a_count_without_any_error_is_fitted_at_the_least_epsilon_that_gives_it() -> None:
+    """At 95 percent noise is 0 as long as (1 - r) / (1 + r) >= 0.95 with r = exp(-epsilon)."""
+    people = dataset(pyarrow.table({"age": [30]}), schema={"age": (0, 110)})
+    problem = Problem(design_of([count()], people), 1.0, requirements={"count": Requirement(0.1)})
+    assert fit(problem).cost.upper == pytest.approx(-math.log(0.05 / 1.95), rel=1e-3)
