@@ -231,6 +231,12 @@ def _settled_if_doubtful(made: Allocation) -> Allocation:
 def _held_too_dear(problem: Problem, cost: float) -> Infeasible:
     names = sorted({o.name for o in problem.design.outputs if any(s.name in problem.held for s in o.slots)})
     needed = outer_epsilon(problem, cost)
+    if not names:
+        return Infeasible(
+            f"all measurements together, each with as much noise as there is, cost epsilon={needed:.4g}, reserve "
+            f"included, and the plan has {problem.epsilon:.4g}; raise epsilon, or ask for fewer statistics.",
+            blocking=(), closest=None, epsilon=needed,
+        )  # fmt: skip
     shown = " and ".join(map(repr, names))
     return Infeasible(
         f"the noise held for {shown} alone costs epsilon={needed:.4g}, reserve included, and the plan has "

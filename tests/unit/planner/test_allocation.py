@@ -204,3 +204,9 @@ def test_a_sliver_beside_what_is_held_is_found() -> None:
     held = {"s0": Noise("laplace", 0.9999)}
     found = allocate(Problem(counts([9.0, 90.0, 30.0]), 1.0, 1e-4, held=held))
     assert 1 - 2e-4 <= found.cost.upper <= 1.0
+
+
+def test_too_little_epsilon_for_the_weakest_noise_blames_nobody() -> None:
+    with pytest.raises(Infeasible, match="as much noise as there is, cost epsilon=2e-06") as refused:
+        allocate(Problem(mixed(), 1e-9))
+    assert refused.value.blocking == ()
