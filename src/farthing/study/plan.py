@@ -157,13 +157,15 @@ class Plan:
         return self._with(control_line("hold", name), held={**self.problem.held, **kept})
 
     def reserve(self, epsilon: float) -> Plan:
-        """This much of the plan's epsilon is left unspent."""
+        """This much of the plan's epsilon is left unspent, and with it the share of delta that later plans need."""
         number = checked_epsilon(epsilon)
         if not number < self.problem.epsilon:
             raise InvalidValue(
                 "epsilon", epsilon, f"must be less than the plan's {self.problem.epsilon:g}", "reserve less"
             )
-        return self._with(control_line("reserve", epsilon=epsilon), reserved=number)
+        # With all of delta spent, later plans would find only what plain sums of epsilon leave them.
+        part = self.study.allowance(self.problem.epsilon - number)
+        return self._with(control_line("reserve", epsilon=epsilon), reserved=number, delta=part.delta)
 
     def fitted(self, requirements: Mapping[str, Requirement]) -> Plan:
         """The least epsilon that meets these requirements; see `Study.fit`."""

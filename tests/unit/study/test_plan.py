@@ -94,6 +94,24 @@ def test_a_reserve_is_left_unspent(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize(
+    ("delta", "statistics", "mechanism"),
+    [(0.0, 2, "discrete Laplace"), (1e-9, 2, "discrete Laplace"), (1e-9, 12, "discrete Gaussian")],
+)
+def test_what_was_reserved_is_what_is_left(
+    make_study: Make, delta: float, statistics: int, mechanism: str
+) -> None:
+    study = make_study(delta=delta)
+    plan = study.plan(*(ft.mean("income", where=f"age > {age}") for age in range(statistics)))
+    kept = plan.reserve(epsilon=0.5)
+    assert {one.mechanism for one in kept.statistics} == {mechanism}
+    assert kept.delta <= delta / 4 and kept.reserve(epsilon=0.0).delta == delta
+    kept.release()
+    assert study.budget.remaining.epsilon == pytest.approx(0.5, rel=0.001)
+    study.plan(ft.count()).release()
+    assert study.budget.remaining.epsilon < 0.001
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda p: p.weight("count by sxe", 2), "did you mean: count by sex"),
