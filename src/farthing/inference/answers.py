@@ -63,6 +63,8 @@ class Answer:
       M    3 (0 to 9)
     >>> counts["F"].values
     510.0
+
+    `note` says in words what numbers cannot, such as what an interval rests on.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Answer:
     upper: Numbers
     confidence: float
     interval_at: IntervalAt = field(repr=False)
+    note: str = ""
 
     @classmethod
     def around(
@@ -106,6 +109,7 @@ class Answer:
         labels: tuple[Any, ...] = (),
         *,
         confidence: float = 0.95,
+        note: str = "",
     ) -> Answer:
         """An answer whose interval is a function of the confidence; it is widened to hold the value itself."""
         level = checked_confidence(confidence)
@@ -118,10 +122,9 @@ class Answer:
         low, high = interval_at(level)
         low, high = np.minimum(low, flat), np.maximum(high, flat)
         if labels:
-            return cls(name, tuple(labels), flat, np.array(errors), low, high, level, interval_at)
-        return cls(
-            name, (), float(flat[0]), float(errors[0]), float(low[0]), float(high[0]), level, interval_at
-        )
+            return cls(name, tuple(labels), flat, np.array(errors), low, high, level, interval_at, note)
+        value, error, least, most = map(float, (flat[0], errors[0], low[0], high[0]))
+        return cls(name, (), value, error, least, most, level, interval_at, note)
 
     def at(self, confidence: float) -> Answer:
         """The same answer with its interval at another confidence."""
@@ -132,6 +135,7 @@ class Answer:
             self.interval_at,
             self.labels,
             confidence=confidence,
+            note=self.note,
         )
 
     def error(self, confidence: float | None = None) -> Numbers:
@@ -164,6 +168,7 @@ class Answer:
             np.asarray(self.standard_errors)[place],
             one,
             confidence=self.confidence,
+            note=self.note,
         )
 
     def __iter__(self) -> Iterator[Any]:
@@ -177,7 +182,7 @@ class Answer:
         columns = map(np.atleast_1d, (self.values, self.lower, self.upper))
         rows = [with_interval(*map(float, cell)) for cell in zip(*columns, strict=True)]
         if not self.labels:
-            return f"{rows[0]} {level}"
+            return "\n".join([f"{rows[0]} {level}", *self._noted])
         names = [_label(label) for label in self.labels]
         width = max(map(len, names))
         heads = [row.split(" ", 1) for row in rows]
@@ -188,7 +193,11 @@ class Answer:
         ]
         if len(lines) > _ROWS_SHOWN:
             lines = [*lines[:_ROWS_SHOWN], f"  ... and {len(lines) - _ROWS_SHOWN:,} more"]
-        return "\n".join([f"{self.name} {level}", *lines])
+        return "\n".join([f"{self.name} {level}", *lines, *self._noted])
+
+    @property
+    def _noted(self) -> list[str]:
+        return [f"note: {self.note}"] if self.note else []
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, ready for JSON; what is not finite becomes None."""
@@ -200,6 +209,7 @@ class Answer:
             "lower": _plain(self.lower),
             "upper": _plain(self.upper),
             "confidence": self.confidence,
+            "note": self.note,
         }
 
 

@@ -84,8 +84,9 @@ def _statistic(answer: Answer) -> str:
     rows = list(records_of(answer))
     level = f"{100 * answer.confidence:g}%"
     head = f"<h3>{escape(answer.name)}</h3>"
+    note = f'<p class="soft">Note: {escape(answer.note)}.</p>' if answer.note else ""
     if not answer.labels:
-        return f"{head}<p><b>{_told(rows[0])}</b> <span class='soft'>({level})</span></p>"
+        return f"{head}<p><b>{_told(rows[0])}</b> <span class='soft'>({level})</span></p>{note}"
     chart = _drawn(error_bars, [(row["cell"], row["value"], row["lower"], row["upper"]) for row in rows])
     body = "".join(
         f"<tr><td>{escape(row['cell'])}</td><td>{_told(row)}</td><td>{shown(row['standard_error'])}</td></tr>"
@@ -100,7 +101,7 @@ def _statistic(answer: Answer) -> str:
     return (
         f"{head}{chart}<details{unfolded}><summary>{len(rows):,} numbers</summary><div class='scroll'>"
         f"<table><thead><tr><th>cell</th><th>value ({level})</th><th>standard error</th></tr></thead>"
-        f"<tbody>{body}</tbody></table></div>{more}</details>"
+        f"<tbody>{body}</tbody></table></div>{more}</details>{note}"
     )
 
 

@@ -46,6 +46,7 @@ def restored(form: Mapping[str, Any]) -> Answer:
         interval_at,
         labels,
         confidence=form["confidence"],
+        note=form.get("note", ""),  # answers of older ledgers have none
     )
 
 
@@ -63,6 +64,7 @@ def records_of(answer: Answer) -> Iterator[dict[str, Any]]:
             "lower": lower,
             "upper": upper,
             "confidence": answer.confidence,
+            "note": answer.note,
         }
 
 

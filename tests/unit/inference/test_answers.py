@@ -104,7 +104,17 @@ def test_an_answer_is_plain_data_for_json() -> None:
         "lower": [0.0, None],
         "upper": [2.0, None],
         "confidence": 0.95,
+        "note": "",
     }
+
+
+def test_a_note_stays_with_an_answer_and_has_a_line_of_its_own() -> None:
+    ends = np.array([0.0, 1.0]), np.array([2.0, 3.0])
+    many = Answer.within("x", [1.0, 2.0], 0.5, lambda c: ends, ("a", "b"), note="rests on a guess")
+    for answer in (many, many.at(0.5), many["a"], many.renamed("y"), many["b"].at(0.9)):
+        assert answer.note == answer.to_dict()["note"] == "rests on a guess"
+        assert str(answer).splitlines()[-1] == "note: rests on a guess"
+    assert "note" not in str(Answer.around("x", 1.0, NORMAL))
 
 
 def test_an_answer_survives_pickling() -> None:

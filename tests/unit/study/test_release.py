@@ -107,6 +107,7 @@ ANSWERS = [
     Answer.around("bins", [1.0, 2.0], ErrorLaw([Term("laplace", 2.0)]), ((0, 5), (5, 9))),
     Answer.around("days", [1.0, 2.0], ErrorLaw([Term("laplace", 2.0)]), (date(2020, 1, 1), ("F", date(2021, 1, 1)))),
     Answer.around("flags", [1.0, 2.0], ErrorLaw([Term("laplace", 2.0)]), (False, True)),
+    Answer.within("noted", [1.0], [1.0], lambda _: (np.array([0.0]), np.array([2.0])), note="rests on a guess"),
     Answer.within("lost", [np.nan], [np.inf], lambda _: (np.array([-np.inf]), np.array([np.inf]))),
 ]  # fmt: skip
 
@@ -114,7 +115,8 @@ ANSWERS = [
 @pytest.mark.parametrize("answer", ANSWERS, ids=[answer.name for answer in ANSWERS])
 def test_an_answer_survives_being_stored(answer: Answer) -> None:
     found = restored(json.loads(json.dumps(plain(stored_form(answer)))))
-    assert found.labels == answer.labels and found.name == answer.name
+    assert found.labels == answer.labels and found.name == answer.name and found.note == answer.note
+    assert {record["note"] for record in records_of(found)} == {answer.note}
     np.testing.assert_array_equal(found.values, answer.values)
     for level in (0.5, 0.9, 0.95, 0.99):
         np.testing.assert_allclose(found.at(level).lower, answer.at(level).lower)

@@ -75,6 +75,17 @@ def test_unknown_and_very_many_cells_are_shown_as_such(release: ft.study.Release
     assert "and 300 more cells" in page and "unknown" in page and ">nan" not in page
 
 
+def test_a_note_stands_under_its_statistic(release: ft.study.Release) -> None:
+    ends = np.array([0.0]), np.array([2.0])
+    one = Answer.within("one", 1.0, 1.0, lambda _: ends, note="rests on <a guess>")
+    cells = Answer.within("cells", [1.0], [1.0], lambda _: ends, ("a",), note="rests on another")
+    page = report_page(replace(release, answers={"one": one, "cells": cells}))
+    places = [
+        page.index(part) for part in ("<h3>one", "rests on &lt;a guess&gt;", "<h3>cells", "rests on another")
+    ]
+    assert places == sorted(places)
+
+
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 10.0, 800.0])
 def test_the_odds_are_those_of_the_definition(epsilon: float) -> None:
     risk = Risk(epsilon, 1e-9)
