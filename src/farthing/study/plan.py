@@ -129,6 +129,11 @@ class Plan:
         """What the foretold errors take for granted because nobody said otherwise."""
         return self.design.assumptions
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which statistics would be mostly noise."""
+        return tuple(statistic.note for statistic in self.statistics if statistic.note)
+
     # Controls
 
     def weight(self, name: str, weight: float) -> Plan:
@@ -258,6 +263,7 @@ class Plan:
                 "sentence": price.sentence,
             },
             "assumptions": list(self.assumptions),
+            "notes": list(self.notes),
         }
 
     def to_json(self, confidence: float = 0.95) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from farthing.inference import ErrorLaw
 from farthing.planner import Allocation, own_epsilon
 from farthing.release.noise import Noise
@@ -18,6 +20,8 @@ _WORDS = {
     "gaussian": "discrete Gaussian",
     "exponential": "exponential mechanism",
 }
+_CHEBYSHEV = 20**0.5  # no law has a 95% error of more standard errors than this
+_UNLIKE = 1.5  # cells whose errors differ by more than this are not described by one number
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +87,43 @@ class PlannedStatistic:
     def errors(self, confidence: float = 0.95) -> Sequence[float]:
         """The same for every cell by itself."""
         return [float(error) for error in self.law.errors(confidence)]
+
+    @cached_property
+    def _extremes(self) -> tuple[float, float]:
+        """The 95% errors of the best and the worst cell."""
+        deviations = self.law.standard_errors
+        if self.cells == 1 or np.ptp(deviations) == 0:
+            return self.error(), self.error()
+        best, worst = (
+            float(self.law.cell(int(at)).error(0.95)) for at in (deviations.argmin(), deviations.argmax())
+        )
+        return best, worst
+
+    @property
+    def shown_error(self) -> str:
+        """The 95% error for a table: one number, or from and to where cells differ."""
+        best, worst = self._extremes
+        if worst > _UNLIKE * best:
+            return f"± {shown(best)} to {shown(worst)}"
+        return f"± {shown(self.error())}"
+
+    @cached_property
+    def note(self) -> str:
+        """Said of a statistic whose 95% error exceeds what is expected of it, in half of its cells or more."""
+        reference, deviations = np.asarray(self.output.reference, dtype=float), self.law.standard_errors
+        if not self.noises or not reference.size:
+            return ""
+        ratios = deviations / np.maximum(reference, 1e-300)
+        middle = int(np.argsort(ratios)[ratios.size // 2])
+        if not ratios[middle] * _CHEBYSHEV > 1:
+            return ""
+        error = self.error() if self.cells == 1 else float(self.law.cell(middle).error(0.95))
+        if not error > reference[middle]:
+            return ""
+        return (
+            f"{self.name!r} says next to nothing: its error exceeds what is expected of it; raise its weight, "
+            "require an error, or ask for less"
+        )
 
     @property
     def sentence(self) -> str:

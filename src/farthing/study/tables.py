@@ -21,10 +21,10 @@ _MOST_CELLS = 40
 
 
 def plan_table(plan: Plan) -> str:
-    """statistic | mechanism | 95% error | epsilon; then the cost, and what was assumed."""
+    """statistic | mechanism | 95% error | epsilon; then the cost, what is mostly noise, and what was assumed."""
     rows = [("statistic", "mechanism", "95% error", "epsilon")]
     rows += [
-        (statistic.name, statistic.mechanism, f"± {shown(statistic.error())}", shown(statistic.epsilon))
+        (statistic.name, statistic.mechanism, statistic.shown_error, shown(statistic.epsilon))
         for statistic in plan.statistics
     ]
     cost, limit = plan.cost, plan.problem.epsilon
@@ -33,6 +33,8 @@ def plan_table(plan: Plan) -> str:
         f"cost: epsilon {shown(cost.upper, 6)} of {shown(limit, 6)} at delta {plan.delta:g}; nothing is spent yet"
     )
     lines.append(f"price: {plan.price.sentence}")
+    for text in plan.notes:
+        lines += textwrap.wrap(f"note: {text}", 100, subsequent_indent="  ")
     for text in plan.assumptions:
         lines += textwrap.wrap(f"assumed: {text}", 100, subsequent_indent="  ")
     return "\n".join(lines)

@@ -64,6 +64,8 @@ def explained(plan: Plan) -> str:
         f"optimal {shown(price.optimal)}, own curves {shown(price.own)}",
         f"  {price.sentence}",
     ]
+    if plan.notes:
+        lines += ["What is mostly noise:", *(f"  {text}" for text in plan.notes)]
     if plan.assumptions:
         lines += ["What is assumed:", *(f"  {text}" for text in plan.assumptions)]
     return "\n".join(lines)

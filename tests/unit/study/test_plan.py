@@ -11,6 +11,7 @@ import pytest
 import farthing as ft
 from farthing.errors import Infeasible, InvalidValue
 from farthing.study import Plan
+from farthing.study.words import shown
 from study_people import SCHEMA, table
 
 Make = Callable[..., ft.Study]
@@ -139,6 +140,31 @@ def test_a_plan_is_a_table_that_lines_up(plan: Plan) -> None:
     assert len({len(line) for line in lines[:5]}) == 1
     assert lines[2].startswith("count by sex") and "±" in lines[2]
     assert "cost: epsilon" in str(plan) and "assumed: age is taken to be spread" in str(plan)
+
+
+def test_cells_of_unlike_errors_are_shown_from_the_best_to_the_worst(make_study: Make) -> None:
+    plan = make_study().plan(
+        ft.mean("income", by="sex"),
+        ft.count(by="sex"),
+        expected={"rows": 4000, "sex": {"F": 0.02, "M": 0.98}},
+    )
+    one = plan["mean of income by sex"]
+    best, worst = min(one.errors()), max(one.errors())
+    assert worst > 1.5 * best and f"± {shown(best)} to {shown(worst)} " in str(plan)
+    assert best < one.error() < worst
+    assert f"± {shown(plan['count by sex'].error())} " in str(plan)  # cells alike have one number
+
+
+def test_a_statistic_of_nothing_but_noise_is_pointed_out(make_study: Make) -> None:
+    study, rows = make_study(), {"rows": 20}
+    plan = study.plan(ft.std("income", by=["sex"]), ft.count(), expected=rows)
+    text = "'std of income by sex' says next to nothing: its error exceeds what is expected of it"
+    assert [note.startswith(text) for note in plan.notes] == [True]
+    assert plan.to_dict()["notes"] == list(plan.notes) and text in plan.explain()
+    assert f"note: {text}" in str(plan).replace("\n  ", " ")
+    assert study.plan(ft.count(), expected=rows).notes == ()
+    assert study.plan(ft.count(), expected={"rows": 2}).notes != ()  # 2 and its error is 3
+    assert study.plan(ft.count(), expected={"rows": 3}).notes == ()
 
 
 def test_a_plan_in_words_says_what_is_measured_and_assumed(plan: Plan) -> None:
