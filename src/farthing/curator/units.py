@@ -6,6 +6,8 @@ from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.release.sampling import checked_rate
 
+_SAMPLE = ", secret sample of "
+
 
 def unit_of(dataset: Dataset, sampling_rate: float | None = None) -> str:
     """The unit of a dataset as a ledger keeps it: who is protected, and which tables are neighbours.
@@ -31,7 +33,7 @@ def unit_of(dataset: Dataset, sampling_rate: float | None = None) -> str:
                 "needs single units that are added or removed, and a table that is not sampled again",
                 'say neighbours="add-remove", or leave the rate out',
             )
-        return f"{alone}, secret sample of {rate!r}"
+        return f"{alone}{_SAMPLE}{rate!r}"
     return alone if group == 1 else f"{alone}, groups of {group}"
 
 
@@ -48,6 +50,19 @@ def refuse_other_unit(
         f"must be {registered!r}, for which the budget of {ledger_name!r} was set",
         "make the dataset with that unit and those neighbours, or register another name",
     )
+
+
+def rate_of(unit: str) -> float | None:
+    """The rate of the secret sample that a registered unit speaks of.
+
+    >>> rate_of("person, add-remove, secret sample of 0.01"), rate_of("person, add-remove")
+    (0.01, None)
+    """
+    _, sampled, rate = unit.rpartition(_SAMPLE)
+    try:
+        return float(rate) if sampled else None
+    except ValueError:  # a column may be called anything
+        return None
 
 
 def _alone(dataset: Dataset) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from farthing.curator import Curator, unit_of
+from farthing.curator.units import rate_of
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.ledger import Budget, Ledger, open_ledger
@@ -92,6 +93,7 @@ class Study:
         standard deviation of a column (by its name). It makes the foretold errors true, and costs nothing.
         """
         asked = _listed(statistics)
+        self._refuse_second_plan()
         allowance = self.allowance(epsilon)
         design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0)
         problem = Problem(design, allowance.epsilon, allowance.delta, sampling_rate=self.sampling_rate)
@@ -155,7 +157,9 @@ class Study:
                 self.name, self.epsilon, self.delta, unit=unit_of(self.dataset, self.sampling_rate)
             )
             return
-        total = self.ledger.budget(self.name).total
+        registered = self.ledger.budget(self.name)
+        self._refuse_other_rate(rate_of(registered.unit))
+        total = registered.total
         if (total.epsilon, total.delta) != (self.epsilon, self.delta):
             raise InvalidValue(
                 "budget",
@@ -163,6 +167,32 @@ class Study:
                 f"must be that of the ledger, epsilon={total.epsilon:g} and delta={total.delta:g}",
                 f"to change it there: farthing ledger budget set LEDGER {shlex.quote(self.name)} "
                 f"--epsilon {self.epsilon:g} --delta {self.delta:g}",
+            )
+
+    def _refuse_other_rate(self, registered: float | None) -> None:
+        """A budget of a population is not one of the table that was sampled from it."""
+        if registered == self.sampling_rate:
+            return
+        rule, way_out = "must be left out: the budget of {!r} is that of the table itself", "leave it out"
+        if registered is not None:
+            rule = f"must be {registered!r}: the budget of {{!r}} is that of the population it is a sample of"
+            way_out = f"say sampling_rate={registered!r}"
+        raise InvalidValue(
+            "sampling_rate",
+            self.sampling_rate,
+            rule.format(self.name),
+            f"{way_out}, or give this study another name=, with a budget of its own",
+        )
+
+    def _refuse_second_plan(self) -> None:
+        """At once, rather than when everything is planned and agreed: the curator would refuse to run it."""
+        if self.sampling_rate is not None and self.ledger.budget(self.name).count > 0:
+            raise InvalidValue(
+                "sampling_rate",
+                self.sampling_rate,
+                f"holds for one release of {self.name!r}, and that was made",
+                "study.released(study.releases()[0]) has its answers; a second one can only be planned for the table "
+                "by itself, under another name= and without sampling_rate=",
             )
 
 
