@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 from farthing.errors import BudgetExceeded, InvalidValue
@@ -32,13 +33,14 @@ def allowance_of(budget: Budget, epsilon: float | None = None, whole: Budget | N
         rest = whole.remaining
         left = ApproxDP(min(left.epsilon, rest.epsilon), min(left.delta, rest.delta))
         untouched = untouched and whole.count == 0 and not whole.withheld
+    aside = _set_aside(budget if whole is None else whole)
     if epsilon is None and untouched:
         return Allowance(budget.total.epsilon, budget.total.delta)
     if not left.epsilon > (_CRUMB * budget.total.epsilon if epsilon is None else 0):
         crumb = f" but {left.epsilon:.2g}" if left.epsilon > 0 else ""
         raise BudgetExceeded(
             f"nothing is left of the budget of {budget.dataset!r} (epsilon={budget.total.epsilon:g}){crumb}; "
-            "ask its curator for more: farthing ledger budget set.",
+            f"{aside or 'ask its curator for more: farthing ledger budget set'}.",
             requested=epsilon,
             remaining=left,
         )
@@ -52,10 +54,23 @@ def allowance_of(budget: Budget, epsilon: float | None = None, whole: Budget | N
     if not wanted <= left.epsilon:
         raise BudgetExceeded(
             f"a plan of epsilon={wanted:g} exceeds the {left.epsilon:.6g} left of the budget of {budget.dataset!r}; "
-            "plan with less, or ask its curator for more.",
+            f"plan with less, or {aside or 'ask its curator for more'}.",
             requested=wanted,
             remaining=left,
         )
     # Where there is more than one charge plain sums have half of delta, so the parts of a fresh budget share that half.
     delta = budget.total.delta / 2 if untouched else left.delta
     return Allowance(wanted, delta * (wanted / left.epsilon))
+
+
+def _set_aside(budget: Budget) -> str:
+    """What reserves keep from plans, and how to free it; nothing where there are none."""
+    if not budget.withheld:
+        return ""
+    kept = sum(amount.epsilon for amount in budget.withheld.values())
+    name = next(iter(budget.withheld))
+    named = "" if name == "reserve" else f" --name {shlex.quote(name)}"
+    return (
+        f"free what is set aside by reserves, epsilon={kept:.6g} ({', '.join(map(repr, budget.withheld))}): "
+        f"farthing ledger reserve LEDGER {shlex.quote(budget.dataset)}{named} --epsilon 0"
+    )

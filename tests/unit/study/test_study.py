@@ -119,6 +119,24 @@ def test_the_crumb_that_a_whole_plan_leaves_is_not_planned_with(make_study: Make
     assert refusal.value.remaining is not None and study.budget.count == 1
 
 
+def test_what_reserves_set_aside_is_named_where_nothing_else_is_left(make_study: Make) -> None:
+    study = make_study()
+    study.ledger.reserve("people", 0.75, name="census day")
+    command = (
+        "free what is set aside by reserves, epsilon=0.75 ('census day'): "
+        "farthing ledger reserve LEDGER people --name 'census day' --epsilon 0."
+    )
+    with pytest.raises(BudgetExceeded) as refusal:
+        study.plan(ft.count(), epsilon=0.5)
+    assert "exceeds the 0.25 left" in str(refusal.value) and command in str(refusal.value)
+    study.plan(ft.count()).release()
+    with pytest.raises(BudgetExceeded) as refusal:
+        study.plan(ft.count())
+    assert "nothing is left" in str(refusal.value) and command in str(refusal.value)
+    study.ledger.reserve("people", 0.0, name="census day")
+    assert study.allowance().epsilon == pytest.approx(0.75, rel=1e-6)
+
+
 def test_a_limited_plan_takes_its_share_of_delta(make_study: Make) -> None:
     study = make_study(delta=1e-9)
     whole, part = study.allowance(), study.allowance(0.25)
