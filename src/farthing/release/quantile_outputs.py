@@ -27,6 +27,14 @@ from farthing.release.facts import Facts
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.quantile_grids import FINE_POINTS, QuantileGrid
+from farthing.release.quantile_intervals import (
+    ends_by_rank,
+    ground_of,
+    in_order,
+    note_of,
+    rank_error,
+    spread_assumptions,
+)
 from farthing.release.quantile_laws import QuantileLaw, mixed_error
 from farthing.release.quantile_slots import QuantileSlot
 from farthing.release.slots import Integers as WholeNumbers
@@ -45,6 +53,7 @@ class QuantileOutput(Output):
     laws: tuple[QuantileLaw, ...]  # one for each probability
     rows: Floats  # expected, in every group
     rows_per_unit: int = 1
+    rests_on: str = "what was expected of the column"  # the interval in values, in words
     start: int = 0  # the slot may have groups of other conditions too: where those of this one begin
     _curves: dict[float, Floats] = field(default_factory=dict, compare=False, repr=False)
 
@@ -76,23 +85,36 @@ class QuantileOutput(Output):
     def answer(
         self, measured: Mapping[str, WholeNumbers], noises: Mapping[str, Noise], confidence: float = 0.95
     ) -> Answer:
-        """The chosen points, in rising order; the interval is the one foretold, for nothing else is known."""
+        """The chosen points, in rising order, in an interval around them and with a note on what that rests on.
+
+        Whatever the data, the rank of an answer is near the one asked for. How far that is in values is read off the
+        expected distribution around the answer; the interval holds that and the foretold error, whichever is wider.
+        """
         epsilon = noises[self.slot.name].parameter
+        mechanism = self.slot.mechanism(noises[self.slot.name])
         every = np.asarray(measured[self.slot.name], dtype=np.int64).reshape(-1, len(self.laws))
-        places = every[self.start : self.start + len(self.rows)]
-        values = np.sort(self.grid.values[places], axis=1).reshape(-1)
-        if self.statistic.rounded:
-            values = np.round(values)
+        places = np.sort(every[self.start : self.start + len(self.rows)], axis=1)
+        chosen = self.grid.values[places]
+        values = np.round(chosen) if self.statistic.rounded else chosen
+        step = float(self.grid.step)
 
         def interval(level: float) -> tuple[Floats, Floats]:
-            errors = self._errors(epsilon, level)
-            return (
-                np.clip(values - errors, self.grid.lower, self.grid.upper),
-                np.clip(values + errors, self.grid.lower, self.grid.upper),
-            )
+            reach = rank_error(mechanism, level) / self.rows[:, None]
+            low, high = ends_by_rank(self.grid, self.laws[0], places, reach)
+            foretold = self._choice_errors(epsilon, level)
+            below = np.maximum(values - np.minimum(low, chosen - foretold), step)
+            above = np.maximum(np.maximum(high, chosen + foretold) - values, step)
+            sampling = self._sampling_error(level).reshape(values.shape)
+            ends = in_order(values - np.hypot(below, sampling), values + np.hypot(above, sampling))
+            lower, upper = (np.clip(end, self.grid.lower, self.grid.upper).reshape(-1) for end in ends)
+            return lower, upper
 
+        rows = rank_error(mechanism, confidence)
+        note = note_of(rows, len(self.laws), len(self.rows), confidence, self.rests_on)
         errors = self._deviations(epsilon)
-        return Answer.within(self.name, values, errors, interval, self.labels, confidence=confidence)
+        return Answer.within(
+            self.name, values.reshape(-1), errors, interval, self.labels, confidence=confidence, note=note
+        )
 
     def error_of_all(self, epsilon: float, confidence: float) -> float:
         """The error that holds this share of all cells' errors, taken together."""
@@ -136,12 +158,20 @@ class QuantileOutput(Output):
         return [float(choice.rate) for choice in self.slot.mechanism(Noise("exponential", 1.0)).choices]
 
     def _errors(self, epsilon: float, confidence: float) -> Floats:
+        return np.hypot(
+            self._choice_errors(epsilon, confidence).reshape(-1), self._sampling_error(confidence)
+        )
+
+    def _choice_errors(self, epsilon: float, confidence: float) -> Floats:
+        """The foretold error of each group and probability, that of sampling left out."""
         found = np.empty((len(self.rows), len(self.laws)))
         for place, (law, rate) in enumerate(zip(self.laws, self._pulls(epsilon), strict=True)):
             for rows in set(self.rows.tolist()):
                 found[self.rows == rows, place] = law.error(float(rate) * rows, rows, confidence)
-        normal = -NormalDist().inv_cdf((1 - confidence) / 2)
-        return np.sqrt(found.reshape(-1) ** 2 + normal**2 * self._sampling_variance)
+        return found
+
+    def _sampling_error(self, confidence: float) -> Floats:
+        return np.asarray(-NormalDist().inv_cdf((1 - confidence) / 2) * np.sqrt(self._sampling_variance))
 
     @cached_property
     def _sampling_variance(self) -> Floats:
@@ -191,8 +221,9 @@ def outputs_of(
             for number, place in enumerate(places):
                 for statistic in asked[place]:
                     outputs[statistic.name] = _output(statistic, facts, grid, groups, slot, number)
-    assumptions = (line for each in statistics for line in assumptions_of(facts, [each.column]))
-    return slots, [outputs[each.name] for each in statistics], derived.found, list(dict.fromkeys(assumptions))
+    assumptions = [line for each in statistics for line in assumptions_of(facts, [each.column])]
+    assumptions = list(dict.fromkeys([*assumptions, *spread_assumptions(statistics, facts)]))
+    return slots, [outputs[each.name] for each in statistics], derived.found, assumptions
 
 
 def _condition(statistic: Statistic) -> str:
@@ -263,6 +294,7 @@ def _output(
         laws=laws,
         rows=rows,
         rows_per_unit=facts.dataset.rows_per_unit,
+        rests_on=ground_of(statistic, facts, model),
         start=number * len(rows),
     )
 

@@ -215,7 +215,7 @@ def test_one_pass_on_an_engine_gives_quantiles_of_groups() -> None:
     assert np.allclose(found[0], 25.0, atol=0.3)
     assert np.allclose(found[1], [22, 45], atol=2)
     assert np.allclose(found[2], 7_000, atol=700)
-    assert len(assumptions) == 4  # the rows, and each of the three columns
+    assert len(assumptions) == 7  # the rows, each of the three columns, and what the errors of each rest on
 
 
 def errors_of(
