@@ -99,7 +99,7 @@ def test_a_new_request_id_draws_anew_and_pays_again(study: Path) -> None:
 
 def test_where_nobody_can_be_asked_yes_must_be_said(study: Path) -> None:
     result = run(study)
-    assert result.exit_code == 2 and "add --yes" in result.stderr
+    assert result.exit_code == 2 and "there is no terminal to ask on; add --yes." in result.stderr
     assert "This will spend epsilon 0.5 of the 1 left for 'people', for good." in result.stdout
     assert spent(study)[0] == 0
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from farthing.errors import InvalidValue
+from farthing.errors import FarthingError, InvalidValue
 
 if TYPE_CHECKING:
     from farthing.study import Plan, Release
@@ -96,7 +96,7 @@ def _confirm(plan: Plan) -> None:
         f"{plan.study.name!r}, for good."
     )
     if not _somebody_is_there():
-        raise InvalidValue("yes", False, "must be said where nobody can be asked", "add --yes")
+        raise FarthingError("there is no terminal to ask on; add --yes.")
     if not click.confirm("Release?"):
         click.echo("Nothing was spent.")
         click.get_current_context().exit(1)
