@@ -39,11 +39,19 @@ class Price:
     @property
     def sentence(self) -> str:
         """What composing gains here, in words; that it gains nothing, where it does not."""
-        measurements = "1 measurement" if self.count == 1 else f"{self.count} measurements"
+        measurements = f"{self.count} measurements"
+        gained = self.own < self.optimal * (1 - _HARDLY)
+        ratio = self.optimal / self.own if self.own > 0 else math.inf
         if self.count == 1:
-            black = "With 1 measurement there is nothing to compose"
-        elif self.delta == 0:
+            return "With 1 measurement there is nothing to compose."
+        if self.delta == 0:
             black = f"With {measurements} at delta = 0 composition gains nothing: epsilons add up to {self.basic:.3g}"
+        elif self.optimal > self.basic * (1 - _HARDLY) and gained:
+            return (
+                f"Composing black boxes optimally would gain nothing here (epsilon = {self.basic:.3g}, the plain sum "
+                f"of {measurements}); because the noise is known, its own curves bring it to {self.own:.3g}: "
+                f"{ratio:.3g} times less."
+            )
         elif self.optimal > self.basic * (1 - _HARDLY):
             black = (
                 f"With {measurements} composition gains nothing yet: the optimum for black boxes is the plain sum, "
@@ -54,8 +62,7 @@ class Price:
                 f"With {measurements} optimal composition of black boxes costs epsilon = {self.optimal:.3g}, "
                 f"the plain sum {self.basic:.3g}"
             )
-        if self.own < self.optimal * (1 - _HARDLY):
-            ratio = self.optimal / self.own if self.own > 0 else math.inf
+        if gained:
             return f"{black}; the mechanisms' own curves bring it to {self.own:.3g}, {ratio:.3g} times less."
         return f"{black}."
 

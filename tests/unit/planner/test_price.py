@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from farthing.accounting import compose
-from farthing.planner import Problem, allocate, own_epsilon
+from farthing.planner import Price, Problem, allocate, own_epsilon
 from farthing.release.noise import Noise
 from planner_designs import counts, mixed
 
@@ -17,7 +17,15 @@ def test_few_statistics_gain_nothing_from_composition_and_it_says_so() -> None:
     price = allocate(Problem(counts([100.0, 200.0, 50.0]), 1.0, 1e-9)).price
     assert price.basic == pytest.approx(1.0, rel=1e-5)
     assert price.optimal == pytest.approx(1.0, rel=1e-5) and price.kov <= price.basic < price.advanced
-    assert "gains nothing yet" in price.sentence
+    assert "gains nothing yet" in price.sentence and "own curves" not in price.sentence
+
+
+def test_a_gain_of_own_curves_alone_does_not_contradict_itself() -> None:
+    price = Price(basic=1.53, advanced=6.0, kov=1.53, optimal=1.53, own=1.0, delta=1e-9, count=4)
+    assert price.sentence == (
+        "Composing black boxes optimally would gain nothing here (epsilon = 1.53, the plain sum of 4 measurements); "
+        "because the noise is known, its own curves bring it to 1: 1.53 times less."
+    )
 
 
 def test_sixty_statistics_gain_and_own_curves_gain_more() -> None:
@@ -42,7 +50,9 @@ def test_without_delta_every_theorem_says_the_sum() -> None:
 
 
 def test_one_measurement_is_nothing_to_compose() -> None:
-    assert "nothing to compose" in allocate(Problem(counts([100.0]), 1.0, 1e-9)).price.sentence
+    for kinds in (("laplace",), ("gaussian",)):
+        price = allocate(Problem(counts([100.0], kinds=kinds), 1.0, 1e-9)).price
+        assert price.sentence == "With 1 measurement there is nothing to compose."
 
 
 def test_sampling_is_in_every_number() -> None:
