@@ -27,10 +27,9 @@ def plan_table(plan: Plan) -> str:
         (statistic.name, statistic.mechanism, statistic.shown_error, shown(statistic.epsilon))
         for statistic in plan.statistics
     ]
-    cost, limit = plan.cost, plan.problem.epsilon
     lines = [*aligned(rows, right=(2, 3)), ""]
     lines.append(
-        f"cost: epsilon {shown(cost.upper, 6)} of {shown(limit, 6)} at delta {plan.delta:g}; nothing is spent yet"
+        f"cost: epsilon {shown(plan.cost.upper, 6)} of {_limit(plan)} at delta {plan.delta:g}; nothing is spent yet"
     )
     lines.append(f"price: {plan.price.sentence}")
     for text in plan.notes:
@@ -38,6 +37,14 @@ def plan_table(plan: Plan) -> str:
     for text in plan.assumptions:
         lines += textwrap.wrap(f"assumed: {text}", 100, subsequent_indent="  ")
     return "\n".join(lines)
+
+
+def _limit(plan: Plan) -> str:
+    """What the plan may use, beside the budget where that is more."""
+    limit, budget = plan.problem.epsilon - plan.problem.reserved, plan.study.epsilon
+    if limit >= budget:
+        return shown(limit, 6)
+    return f"the {shown(limit, 6)} this plan may use (budget {shown(budget, 6)})"
 
 
 def release_table(release: Release) -> str:

@@ -142,6 +142,14 @@ def test_a_plan_is_a_table_that_lines_up(plan: Plan) -> None:
     assert "cost: epsilon" in str(plan) and "assumed: age is taken to be spread" in str(plan)
 
 
+def test_the_cost_is_told_beside_what_the_plan_may_use(make_study: Make) -> None:
+    study = make_study()
+    assert "cost: epsilon 1 of 1 at delta 0;" in str(study.plan(ft.count()))
+    limited = "cost: epsilon 0.6 of the 0.6 this plan may use (budget 1) at delta 0; nothing is spent yet"
+    assert limited in str(study.plan(ft.count(), epsilon=0.6))
+    assert limited in str(study.plan(ft.count()).reserve(epsilon=0.4))
+
+
 def test_cells_of_unlike_errors_are_shown_from_the_best_to_the_worst(make_study: Make) -> None:
     plan = make_study().plan(
         ft.mean("income", by="sex"),
