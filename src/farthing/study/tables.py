@@ -54,7 +54,8 @@ def release_table(release: Release) -> str:
     rows = [("statistic", "cell", f"answer{level}")]
     for answer in release.answers.values():
         rows += _answer_rows(answer)
-    return "\n".join(aligned(rows))
+    notes = [f"note: {one.name}: {one.note}" for one in release.answers.values() if one.note]
+    return "\n".join([*aligned(rows), *([""] if notes else []), *notes])
 
 
 def _answer_rows(answer: Answer) -> list[tuple[str, str, str]]:

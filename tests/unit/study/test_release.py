@@ -83,6 +83,13 @@ def test_a_release_prints_every_cell_or_says_how_many_more(release: ft.study.Rel
     assert lines[-1].startswith("mean of age")
 
 
+def test_notes_are_printed_below_the_table(study: ft.Study) -> None:
+    release = study.plan(ft.count(), ft.median("age")).release()
+    *_, empty, note = str(release).splitlines()
+    assert empty == "" and note == f"note: median of age: {release['median of age'].note}"
+    assert "age is spread evenly between its bounds" in note
+
+
 @pytest.mark.slow
 def test_a_release_is_tidy_data(release: ft.study.Release) -> None:
     frame = release.to_frame()
