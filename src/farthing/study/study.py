@@ -96,6 +96,8 @@ class Study:
         self._refuse_second_plan()
         allowance = self.allowance(epsilon)
         design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0)
+        if not design.slots:
+            raise _nothing_to_measure(asked)
         problem = Problem(design, allowance.epsilon, allowance.delta, sampling_rate=self.sampling_rate)
         return Plan.made(self, asked, problem, expected, epsilon)
 
@@ -205,6 +207,20 @@ def _listed(statistics: Sequence[Any]) -> tuple[Statistic, ...]:
         if not isinstance(statistic, Statistic):
             raise InvalidValue("statistics", statistic, "must be statistics", 'for example ft.mean("income")')
     return tuple(statistics)
+
+
+def _nothing_to_measure(asked: Sequence[Statistic]) -> InvalidValue:
+    """Every answer is public already: a count of all rows where their number is, or of rows that cannot be."""
+    impossible = next((statistic for statistic in asked if statistic.where is not None), None)
+    if impossible is None:
+        rule, way_out = "is public already", "it needs no study; ask for something that is not public too"
+        return InvalidValue("statistics", asked[0].name, rule, way_out)
+    return InvalidValue(
+        "statistics",
+        impossible.name,
+        "is always 0: no row can meet the condition",
+        "compare where= with the bounds and categories of the schema, or ask for something else too",
+    )
 
 
 def _name(name: str | None, dataset: Dataset) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 import farthing as ft
 from farthing.errors import BudgetExceeded, FarthingError, Infeasible, InvalidValue
+from study_people import SCHEMA, table
 
 Make = Callable[..., ft.Study]
 
@@ -38,6 +39,7 @@ def test_planning_spends_nothing_and_reads_no_row(make_study: Make, monkeypatch:
         (lambda s: s.plan(ft.quantile("age", 1.2)), "between 0 and 1"),
         (lambda s: s.plan(ft.count()).require("count", within=9, confidence=95), "write 0.95 for 95 percent"),
         (lambda s: s.plan(ft.count(), ft.count()), "give one of them name="),
+        (lambda s: s.plan(ft.count(where="age > 200")), "is always 0: no row can meet the condition; compare"),
         (lambda s: s.plan(), "must hold at least one"),
         (lambda s: s.plan("count"), "must be statistics"),
         (lambda s: s.plan(ft.count(), epsilon=0), "leave it out for all that is left"),
@@ -135,6 +137,12 @@ def test_what_reserves_set_aside_is_named_where_nothing_else_is_left(make_study:
     assert "nothing is left" in str(refusal.value) and command in str(refusal.value)
     study.ledger.reserve("people", 0.0, name="census day")
     assert study.allowance().epsilon == pytest.approx(0.75, rel=1e-6)
+
+
+def test_a_plan_of_nothing_but_a_public_count_says_that_it_is_public(tmp_path: Path) -> None:
+    known = ft.dataset(table(), schema=SCHEMA, neighbours="replace", rows=400)
+    with pytest.raises(InvalidValue, match="'count': is public already; it needs no study"):
+        ft.Study(known, 1.0, ledger=tmp_path / "study.db").plan(ft.count())
 
 
 def test_a_limited_plan_takes_its_share_of_delta(make_study: Make) -> None:
