@@ -25,7 +25,10 @@ def checked_path(path: str | Path) -> Path:
         raise InvalidValue("path", str(path), "must end in .svg, .png or .html", "rename the file")
     if not place.parent.is_dir():
         raise InvalidValue(
-            "path", str(path), f"must lie in a directory that exists, and {place.parent} does not"
+            "path",
+            str(path),
+            f"must lie in a directory that exists, and {place.parent} does not",
+            "make it first, or choose another",
         )
     return place
 
@@ -45,12 +48,13 @@ def save(chart: Any, path: str | Path) -> Path:
     place = checked_path(path)
     require_renderer()
     kind = place.suffix.lower()
-    if kind == ".html":
-        place.write_text(html_of(chart), encoding="utf-8")
-    elif kind == ".svg":
-        place.write_text(svg_of(chart), encoding="utf-8")
-    else:
-        place.write_bytes(png_of(chart))
+    drawn = png_of(chart) if kind == ".png" else (html_of if kind == ".html" else svg_of)(chart).encode()
+    try:
+        place.write_bytes(drawn)
+    except OSError as problem:
+        raise InvalidValue(
+            "path", str(path), f"cannot be written ({problem.strerror})", "choose another"
+        ) from None
     return place
 
 

@@ -96,8 +96,16 @@ class Release(Mapping[str, Answer]):
         """A self-contained HTML page: tables, charts, what was spent and what it means."""
         from farthing.study.report import report_page
 
-        target = Path(path)
-        target.write_text(report_page(self), encoding="utf-8")
+        target, page = Path(path), report_page(self)
+        try:
+            target.write_text(page, encoding="utf-8")
+        except OSError as problem:
+            raise InvalidValue(
+                "path",
+                str(path),
+                f"cannot be written ({problem.strerror})",
+                "name a file in a directory that exists; nothing is lost, and writing it again costs nothing",
+            ) from None
         return target
 
     def __str__(self) -> str:

@@ -69,6 +69,12 @@ def test_a_missing_directory_is_refused(chart: Any, tmp_path: Path) -> None:
         save(chart, tmp_path / "none" / "curve.svg")
 
 
+def test_a_place_that_cannot_be_written_is_refused(chart: Any, tmp_path: Path) -> None:
+    (tmp_path / "taken.svg").mkdir()
+    with pytest.raises(InvalidValue, match=r"cannot be written \(Is a directory\); choose another"):
+        save(chart, tmp_path / "taken.svg")
+
+
 @pytest.mark.parametrize(("module", "package"), [("altair", "altair"), ("vl_convert", "vl-convert-python")])
 def test_a_missing_package_is_named_with_its_extra(
     chart: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, package: str

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import farthing as ft
+from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorLaw, Term
 from farthing.study.explanations import Risk
 from farthing.study.report import report_page
@@ -46,6 +47,14 @@ class Balanced(HTMLParser):
 def release(make_study: Make) -> ft.study.Release:
     study = make_study(0.5)
     return study.plan(ft.count(by="sex", name="<b>people</b>"), ft.mean("age"), epsilon=0.25).release()
+
+
+def test_a_place_that_cannot_be_written_is_named(release: ft.study.Release, tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "no" / "report.html"):
+        with pytest.raises(
+            InvalidValue, match=r"cannot be written \(.*\); name a file in a directory that exists"
+        ):
+            release.report(str(place))
 
 
 def test_the_page_has_everything_and_loads_nothing(release: ft.study.Release, tmp_path: Path) -> None:
