@@ -54,8 +54,11 @@ def release_table(release: Release) -> str:
     rows = [("statistic", "cell", f"answer{level}")]
     for answer in release.answers.values():
         rows += _answer_rows(answer)
-    notes = [f"note: {one.name}: {one.note}" for one in release.answers.values() if one.note]
-    return "\n".join([*aligned(rows), *([""] if notes else []), *notes])
+    lines = aligned(rows)
+    for answer in release.answers.values():
+        if answer.note:
+            lines += ["", *textwrap.wrap(f"note: {answer.name}: {answer.note}", 100, subsequent_indent="  ")]
+    return "\n".join(lines)
 
 
 def _answer_rows(answer: Answer) -> list[tuple[str, str, str]]:
