@@ -22,7 +22,7 @@ from farthing.study.code import asking_lines, control_line, study_lines
 from farthing.study.planned import PlannedStatistic, planned
 from farthing.study.stored import plain
 from farthing.study.tables import plan_table
-from farthing.study.words import explained, shown
+from farthing.study.words import explained, in_toml, shown
 
 if TYPE_CHECKING:
     from farthing.study.released import Release
@@ -60,6 +60,7 @@ class Plan:
     expected: Mapping[str, Any]
     request_id: str = field(default_factory=lambda: _fresh())
     code: tuple[str, ...] = ()  # the lines, or the file, that made it: for the report
+    from_file: bool = False  # then what it says about `expected` is said as a study.toml writes it
     _given: Allocation | None = None
 
     @classmethod
@@ -127,7 +128,8 @@ class Plan:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the foretold errors take for granted because nobody said otherwise."""
-        return self.design.assumptions
+        told = self.design.assumptions
+        return tuple(map(in_toml, told)) if self.from_file else told
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -89,6 +89,7 @@ class StudyFile:
         plan = whole.plan(
             *self.statistics, epsilon=self.facts["study"].get("plan_epsilon"), expected=self.expected
         )
+        plan = replace(plan, from_file=True, _given=plan.allocation)
         for statistic, control in zip(self.statistics, self.controls, strict=True):
             if "weight" in control:
                 plan = plan.weight(statistic.name, control["weight"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import math
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,6 +44,26 @@ def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
     if statistic.cells == 1:
         return f"{times} within ±{error} of the true value"
     return f"{times} a cell is within ±{error} of its true value"
+
+
+_HINT = re.compile(r"say expected=\{(.+): (\.\.\.|\[.*\])\}$")
+
+
+def in_toml(assumption: str) -> str:
+    """An assumption whose hint is for a study.toml rather than for Python.
+
+    >>> in_toml("the table is taken to have 10,000 rows; say expected={'rows': ...}")
+    'the table is taken to have 10,000 rows; write rows = ... below [expected]'
+    >>> in_toml("yearly income is taken to be spread even; say expected={'yearly income': ...}")
+    'yearly income is taken to be spread even; write "yearly income" = ... below [expected]'
+    """
+
+    def written(hint: re.Match[str]) -> str:
+        name = ast.literal_eval(hint[1])
+        key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+        return f"write {key} = {hint[2]} below [expected]"
+
+    return _HINT.sub(written, assumption)
 
 
 def explained(plan: Plan) -> str:
