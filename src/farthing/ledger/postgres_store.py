@@ -107,11 +107,20 @@ def shown(url: Any) -> str:
 def _quiet_pipeline(driver: Any) -> Iterator[Any]:
     """A pipeline that never learns why it ends: told of an error, the driver would log the server's text."""
     pipeline = driver.pipeline()
-    entered = pipeline.__enter__()
     try:
-        yield entered
+        entered = pipeline.__enter__()
+        try:
+            yield entered
+        except Exception:
+            with suppress(Exception):
+                pipeline.__exit__(None, None, None)
+            raise
+        pipeline.__exit__(None, None, None)
+    except Exception:
+        raise
     except BaseException:
+        # After Ctrl-C in the middle nobody knows which answers are still to come: waiting for them may take for ever.
         with suppress(Exception):
+            driver.close()
             pipeline.__exit__(None, None, None)
         raise
-    pipeline.__exit__(None, None, None)

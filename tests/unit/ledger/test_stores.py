@@ -6,6 +6,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from farthing.errors import BudgetExceeded, FarthingError, InvalidValue, LedgerTampered, LedgerUnavailable
 from farthing.ledger import Ledger, open_ledger
 from farthing.ledger.faults import translated
-from farthing.ledger.postgres_store import PostgresStore
+from farthing.ledger.postgres_store import PostgresStore, _quiet_pipeline
 
 
 @pytest.fixture
@@ -242,3 +243,26 @@ def test_a_commit_that_the_server_undid_is_no_commit() -> None:
 
     with pytest.raises(LedgerUnavailable, match="undid"):
         PostgresStore.commit(object.__new__(PostgresStore), lambda _: _Answer(), _Pipeline())
+
+
+@pytest.mark.parametrize(
+    ("problem", "told"), [(KeyboardInterrupt, ["close", "exit"]), (ValueError, ["exit"])]
+)
+def test_a_conversation_broken_off_by_ctrl_c_is_not_waited_for(
+    problem: type[BaseException], told: list[str]
+) -> None:
+    """Which answers of the server are still to come is not known then, and asking could take for ever."""
+    heard: list[str] = []
+
+    class Driver:
+        def close(self) -> None:
+            heard.append("close")
+
+        @contextmanager
+        def pipeline(self) -> Iterator[None]:
+            yield
+            heard.append("exit")
+
+    with pytest.raises(problem), _quiet_pipeline(Driver()):
+        raise problem
+    assert heard == told
