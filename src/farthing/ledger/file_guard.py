@@ -44,6 +44,10 @@ class FileGuard:
         if handle is not None:
             os.close(handle)
 
+    def __del__(self) -> None:
+        with suppress(OSError):
+            self.close()
+
     def _set(self, kind: int) -> None:
         command = getattr(fcntl, "F_OFD_SETLK", None)
         if command is not None and self._handle is not None:
