@@ -50,6 +50,7 @@ def test_planning_spends_nothing_and_reads_no_row(make_study: Make, monkeypatch:
         (lambda s: s.fit(ft.count(), require={"cuont": 3}), "did you mean: count"),
         (lambda s: s.fit(ft.count(), ft.mean("age"), require={"count": 9}), "must speak of 'mean of age' too"),
         (lambda s: s.fit(ft.count(), require={"count": 1}), "is left; ask for less exactness, or raise"),
+        (lambda s: s.fit(ft.count(), require={"count": 0.5}), "would cost epsilon=3.664, and 1 is left"),
     ],
 )  # fmt: skip
 def test_careless_input_says_what_to_do_and_charges_nothing(
