@@ -47,7 +47,7 @@ def nearest_nonnegative(values: ArrayLike, total: float | None = None, variances
     moved = np.maximum(raw - levels[last] * spread, 0.0)
     if not moved.sum() > 0:  # a total lost in the rounding of much larger values
         moved[order[0]] = total
-        return moved
+        return np.asarray(moved)
     return np.asarray(moved * (total / moved.sum()))  # takes out what rounding left
 
 
