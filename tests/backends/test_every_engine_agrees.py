@@ -27,6 +27,7 @@ def test_there_are_enough_cases_each_with_a_name_of_its_own() -> None:
     assert len({case.name for case in CASES}) == len(CASES) >= 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_engine_gives_the_integers_of_the_twin(case: Case, loaded: dict[str, Any]) -> None:
     def described(table: str) -> Any:

@@ -25,6 +25,7 @@ def test_there_are_enough_of_both() -> None:
     assert len(HARMLESS) >= 10
 
 
+@pytest.mark.slow
 def test_ordinary_expressions_give_their_integers(engine: EngineUnderTest, rows: Any) -> None:
     assert faults(engine, rows, ORDINARY) == []
 

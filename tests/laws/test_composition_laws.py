@@ -45,6 +45,7 @@ def test_order_does_not_matter(name: str, delta: float) -> None:
     assert overlap(ft.compose(values).epsilon_at(delta), ft.compose(shuffled).epsilon_at(delta))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", DELTAS)
 def test_k_fold_equals_k_times_once(delta: float) -> None:
     for event in (
@@ -94,6 +95,7 @@ def test_a_sketch_answers_as_the_epsilons_do(size: int) -> None:
     assert abs(more.epsilon_at(1e-9, proof=False).estimate - more.epsilon_at(1e-9).estimate) < 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     st.lists(st.floats(0.001, 2.0), min_size=1, max_size=10),

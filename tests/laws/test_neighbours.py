@@ -256,6 +256,7 @@ def answers(tables: Any, queries: list[Any], world: tuple[Any, Any]) -> dict[str
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(cases())
 def test_no_unit_moves_an_aggregate_beyond_its_sensitivity(case: Case) -> None:

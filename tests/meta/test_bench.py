@@ -57,6 +57,7 @@ def test_a_worker_that_fails_says_how() -> None:
     assert "KeyError" in race.ask(60, what="measure", case="a", contender="nobody", options={})["failure"]
 
 
+@pytest.mark.slow
 def test_a_measurement_comes_back_whole() -> None:
     data = race.ask(60, what="measure", case="a", contender="farthing", options={"proof": True})
     exact = compose([0.1] * 100).epsilon_at(1e-6)

@@ -95,6 +95,7 @@ def test_decimals_equal_the_convolved_law(count: int, digits: int, delta: float)
     assert not quick.proven and quick.lower - 1e-10 <= truth <= quick.upper + 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-9, 1e-30, 2.0**-100, 1e-300])
 @pytest.mark.parametrize("count", [100, 1000])
 def test_generic_reals_are_proven_tightly_at_every_delta(count: int, delta: float) -> None:

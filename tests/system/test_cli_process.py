@@ -9,7 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 import farthing
+
+pytestmark = pytest.mark.slow
 
 COMMAND = [sys.executable, "-c", "from farthing.cli import main; main(prog_name='farthing')"]
 

@@ -84,6 +84,7 @@ def test_larger_lists(size: int, delta: float) -> None:
     check(generator.uniform(0.001, 5, size).tolist(), [0.0] * size, delta)
 
 
+@pytest.mark.slow
 def test_equal_values_are_counted_and_not_listed() -> None:
     transform = Transform(np.array([0.3, 1.1]), np.array([40.0, 25.0]), NONE, NONE)
     assert half_sizes(transform) == (41, 26)

@@ -17,6 +17,8 @@ from farthing.privacy import BoundedRange, Composed
 from theorems.selection_twins import SLACK, Seeded, log_ratios, number, rejected
 from theorems.test_quantiles import quantile_law
 
+pytestmark = pytest.mark.slow
+
 POINTS = range(3)
 PLACES = list(product(range(2), POINTS))
 

@@ -168,6 +168,7 @@ def _of_gaussian(mu: Any, y: Any) -> Any:
     return (((y / mu - mu / 2) / root).erfc() - y.exp() * ((y / mu + mu / 2) / root).erfc()) / 2
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     st.lists(st.floats(0.001, 3.0), max_size=5),
@@ -257,6 +258,7 @@ def _arrays(items: Counts) -> tuple[np.ndarray, np.ndarray]:
     return np.array(sorted(items), dtype=np.float64), np.array([float(items[e]) for e in sorted(items)])
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(mixtures(), st.floats(-3.0, 3.0).map(lambda e: 10.0**e), st.integers(0, 10**6), st.integers(1, 20))
 def test_box_bounds_are_above_the_transform_everywhere_in_the_box(

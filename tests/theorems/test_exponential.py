@@ -57,6 +57,7 @@ def test_a_rate_that_is_a_tenth_off_would_be_noticed(monotone: bool) -> None:
     assert [rejected(observed, {True: p, False: 1 - p}) for p in good] == [False, True, True]
 
 
+@pytest.mark.slow
 def test_real_scores_on_a_grid_have_the_law_of_their_floors() -> None:
     mechanism = ExponentialMechanism(1.0, 0.5, grid=0.25)
     assert mechanism.steps == 2

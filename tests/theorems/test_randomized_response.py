@@ -21,6 +21,7 @@ def law(epsilon: mpmath.mpf, k: int, value: int) -> list[mpmath.mpf]:
     return [weight / mpmath.fsum(weights) for weight in weights]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "k"), [(0.1, 2), (1.0, 2), (1.0, 3), (4.0, 3), (2.5, 10)])
 def test_the_law_is_exact_and_the_check_would_notice_a_tenth(epsilon: float, k: int) -> None:
     mechanism = RandomizedResponse(epsilon, tuple(range(k)))

@@ -90,6 +90,7 @@ def test_discrete_events_match_their_definition(event: Event, alpha: float) -> N
         assert upper == pytest.approx(truth, rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", CONTINUOUS, ids=repr)
 @pytest.mark.parametrize("alpha", ORDERS)
 def test_continuous_events_match_their_definition(event: Event, alpha: float) -> None:

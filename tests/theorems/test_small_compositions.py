@@ -86,6 +86,7 @@ def check(found: list[Charge], delta_g: float, place: float, *, width: float = 1
     assert found_delta.width <= width
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(charges(15), deltas_g, st.floats(0.0, 1.0))
 @example([(0.1, 0.0, 15)], 1e-6, 0.5)

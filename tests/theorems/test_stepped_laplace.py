@@ -59,6 +59,7 @@ def brute_force_delta(noises: list[tuple[float, int]], epsilon: float) -> float:
     return math.fsum(total)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "noises",
     [

@@ -35,6 +35,7 @@ def test_decimals_of_one_to_six_digits_share_a_lattice(digits: int, whole: list[
     assert lattice.step == pytest.approx(math.gcd(*whole) / 10**digits, rel=1e-15)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(epsilon_lists(min_size=1))
 def test_whatever_is_recognised_is_true(values: list[float]) -> None:

@@ -141,6 +141,7 @@ lines = st.one_of(st.floats(1e-6, 1.0), st.floats(1.0, 1e3))
 heights = st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1.0), st.floats(1.0, 1e5)), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(transforms(), lines, heights)
 @example(Transform(np.array([0.1]), np.array([1000.0]), NONE, NONE), 1e-6, [math.pi * 5])  # cos vanishes
@@ -174,6 +175,7 @@ def test_a_long_run_is_within_its_own_error_of_the_exact_transform(
             assert abs(found - exact) <= error * abs(found), (n, error)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(transforms(), st.one_of(st.just(0.0), st.floats(1e-12, 1.0), st.floats(1.0, 1e6)))
 def test_cumulants_hold_the_exact_logarithm_and_its_derivatives(transform: Transform, c: float) -> None:

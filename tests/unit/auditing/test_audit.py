@@ -91,6 +91,7 @@ def test_a_leak_of_delta_is_seen() -> None:
     assert not audited(leaky, (0.5, 0.05), samples=20_000, confidence=0.999999).violation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [

@@ -19,6 +19,7 @@ ANYTHING = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(ANYTHING, min_size=1, max_size=6))
 def test_any_outputs_can_be_read(answers: list[object]) -> None:
     read = outputs_of(answers)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import os, pyarrow, signal, sys, warnings
 import farthing as ft
@@ -33,6 +35,7 @@ print(status, os.path.isdir(folder), people.exact({"rows": Count()})["rows"])
 """
 
 
+@pytest.mark.slow
 def test_a_fork_is_refused_instead_of_waiting_for_ever(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=True

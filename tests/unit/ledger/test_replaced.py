@@ -18,6 +18,8 @@ from farthing.ledger.store import Run
 from farthing.ledger.transaction import Memory
 from farthing.ledger.verification import Known, verify_store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:

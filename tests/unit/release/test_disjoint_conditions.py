@@ -23,6 +23,8 @@ from farthing.release.noise import Noise
 from farthing.release.statistic import Statistic
 from farthing.release.statistics import mean, median, quantiles, std, sum, variance
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = {
     "age": (18, 90),
     "bmi": (10.0, 60.0),

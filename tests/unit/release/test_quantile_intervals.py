@@ -21,6 +21,8 @@ from farthing.release.statistic import Statistic
 from farthing.release.statistics import median, quantile, quantiles
 from sources import TestSource
 
+pytestmark = pytest.mark.slow
+
 PLACES = [0.1, 0.5, 0.9]
 
 

@@ -20,6 +20,8 @@ from farthing.release.statistic import Statistic
 from farthing.release.statistics import linear_regression
 from sources import TestSource
 
+pytestmark = pytest.mark.slow
+
 ROWS = 8_000
 SCHEMA = {
     "age": (18, 90),

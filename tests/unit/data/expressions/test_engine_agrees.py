@@ -50,6 +50,7 @@ def check(text: str, rows: Engine) -> None:
     assert all(value is None or lies_in(value, expression.domain) for value in expected)
 
 
+@pytest.mark.slow
 @given(numbers(3))
 @settings(max_examples=40)
 def test_numbers_are_the_same_to_the_last_bit(text: str) -> None:
