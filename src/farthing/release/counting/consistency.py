@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.inference import nearest_nonnegative, rounded
+
 Places = NDArray[np.int64]
 
 NEAR = 3.0
@@ -53,19 +55,7 @@ def nearest_counts(values: NDArray[np.int64]) -> NDArray[np.int64]:
     array([3, 2, 0])
     """
     total = max(0, int(values.sum()))
-    falling = np.sort(values)[::-1]
-    excess = np.cumsum(falling) - total
-    # The projection onto a simplex: all that stay above zero come down by the same amount.
-    level = excess / np.arange(1, len(values) + 1)
-    last = int(np.flatnonzero(falling > level)[-1]) if total else -1
-    if last < 0:
-        return np.zeros(len(values), dtype=np.int64)
-    lowered = np.maximum(values - level[last], 0.0)
-    whole: NDArray[np.int64] = np.floor(lowered + 1e-9).astype(np.int64)
-    # The largest remainders are rounded up, the first among equals first.
-    order = np.argsort(whole - lowered, kind="stable")
-    whole[order[: total - int(whole.sum())]] += 1
-    return whole
+    return rounded(nearest_nonnegative(values, total=total), total)
 
 
 def _sums(cells: NDArray[np.int64], places: Places) -> NDArray[np.int64]:
