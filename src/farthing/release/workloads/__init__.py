@@ -1,0 +1,12 @@
+"""Workloads: the queries that are asked of a histogram, as matrices that are never written out.
+
+>>> from farthing.release import workloads
+>>> workloads.prefix(1_048_576).queries
+1048576
+"""
+
+from farthing.release.workloads.base import Workload
+from farthing.release.workloads.intervals import Intervals
+from farthing.release.workloads.making import all_ranges, identity, prefix, ranges, total
+
+__all__ = ["Intervals", "Workload", "all_ranges", "identity", "prefix", "ranges", "total"]
