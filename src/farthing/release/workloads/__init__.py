@@ -8,5 +8,23 @@
 from farthing.release.workloads.base import Workload
 from farthing.release.workloads.intervals import Intervals
 from farthing.release.workloads.making import all_ranges, identity, prefix, ranges, total
+from farthing.release.workloads.marginal import Marginals, conjunctions, marginals
+from farthing.release.workloads.products import Product, product
+from farthing.release.workloads.unions import Union, union
 
-__all__ = ["Intervals", "Workload", "all_ranges", "identity", "prefix", "ranges", "total"]
+__all__ = [
+    "Intervals",
+    "Marginals",
+    "Product",
+    "Union",
+    "Workload",
+    "all_ranges",
+    "conjunctions",
+    "identity",
+    "marginals",
+    "prefix",
+    "product",
+    "ranges",
+    "total",
+    "union",
+]

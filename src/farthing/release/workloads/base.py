@@ -96,6 +96,15 @@ class Workload(ABC):
         '10 <= age < 25'
         """
 
+    @abstractmethod
+    def renamed(self, columns: tuple[str, ...]) -> Workload:
+        """The same queries over axes of other names.
+
+        >>> from farthing.release.workloads import prefix
+        >>> prefix(4).renamed(("age",)).label(1)
+        'age < 2'
+        """
+
     def answers(self, histogram: ArrayLike) -> Floats:
         """W x: the answer of every query on a histogram, flat or shaped like the domain.
 

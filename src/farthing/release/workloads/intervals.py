@@ -7,7 +7,7 @@ P[stop] - P[start]. Products with W and W' are therefore sums and differences, n
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -65,6 +65,10 @@ class Intervals(Workload):
 
     @abstractmethod
     def _edges(self) -> tuple[Places, Places]: ...
+
+    def renamed(self, columns: tuple[str, ...]) -> Intervals:
+        """The same intervals over an axis of another name."""
+        return replace(self, column=checked_columns(columns, 1)[0])
 
     @property
     def trace(self) -> float:

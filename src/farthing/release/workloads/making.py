@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from farthing.errors import InvalidValue
-from farthing.release.workloads.base import Workload, whole_size
+from farthing.release.workloads.base import Workload, checked_columns, default_columns, whole_size
 from farthing.release.workloads.intervals import AllRanges, Identity, Prefix, SomeRanges, Total
+from farthing.release.workloads.products import product
 
 
 def prefix(n: int, column: str = "x") -> Prefix:
@@ -65,19 +66,40 @@ def ranges(
     return SomeRanges(size, column, lows, highs)
 
 
-def identity(n: int, column: str = "x") -> Workload:
-    """Every cell by itself: the histogram.
+def identity(*sizes: int, column: str = "x", columns: Sequence[str] | None = None) -> Workload:
+    """Every cell by itself: the histogram, or the whole table of several columns.
 
     >>> identity(3).answers([5, 0, 2])
     array([5., 0., 2.])
+    >>> identity(4, 5, columns=("sex", "age")).label(7)
+    'sex = 1 and age = 2'
     """
-    return Identity(whole_size("n", n), column)
+    return _over_axes(Identity, sizes, column, columns)
 
 
-def total(n: int, column: str = "x") -> Workload:
+def total(*sizes: int, column: str = "x", columns: Sequence[str] | None = None) -> Workload:
     """All cells together, one query.
 
     >>> total(3).answers([5, 0, 2])
     array([7.])
+    >>> total(4, 5).shape
+    (4, 5)
     """
-    return Total(whole_size("n", n), column)
+    return _over_axes(Total, sizes, column, columns)
+
+
+def _over_axes(
+    kind: type[Identity] | type[Total], given: Sequence[object], column: str, columns: Sequence[str] | None
+) -> Workload:
+    """One factor for each axis; sizes may also come as one tuple."""
+    listed = given[0] if len(given) == 1 and isinstance(given[0], tuple | list) else given
+    sizes = [whole_size("n", size) for size in listed]
+    if not sizes:
+        raise InvalidValue("n", given, "must be a number of cells for each axis", "for example identity(64)")
+    names = checked_columns(tuple(columns), len(sizes)) if columns is not None else None
+    if len(sizes) == 1:
+        return kind(sizes[0], names[0] if names else column)
+    factors = (
+        kind(size, name) for size, name in zip(sizes, names or default_columns(len(sizes)), strict=True)
+    )
+    return product(*factors)
