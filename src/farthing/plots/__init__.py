@@ -8,6 +8,7 @@
     theorem_bars            one comparison, as `farthing compose --plot` draws it
     tradeoff_curve          the f-DP curve of one composition
     audit_region            what an audit estimated, against what was claimed
+    error_growth            total error of strategies against the number of cells, with slopes
     burn_down               a ledger's budget as it is used up
     plan_chart              what each statistic of a plan takes, and the price under each theorem
     release_chart           released values with their intervals
@@ -21,6 +22,7 @@ from farthing.plots.bars import theorem_bars
 from farthing.plots.burn_down import Moment, burn_down
 from farthing.plots.curves import epsilon_against_delta, epsilon_against_k
 from farthing.plots.gap import dominated_gap, heterogeneous_gap, spread_gap
+from farthing.plots.growth import error_growth, growth_exponent
 from farthing.plots.plans import plan_chart, release_chart
 from farthing.plots.regions import compare_regions, privacy_regions
 from farthing.plots.saving import save
@@ -34,6 +36,8 @@ __all__ = [
     "dominated_gap",
     "epsilon_against_delta",
     "epsilon_against_k",
+    "error_growth",
+    "growth_exponent",
     "heterogeneous_gap",
     "plan_chart",
     "privacy_regions",
