@@ -1,9 +1,13 @@
 """What is measured so that a workload can be answered: the strategies of the matrix mechanism.
 
-base        a strategy, its levels, and the least-squares estimator that belongs to it
+base, matrix                 a strategy, its levels and its estimator; one given by a matrix
+energies, division, blocks   what the error of a tree depends on, and its best levels
+trees, hierarchical, weighted_tree, wavelet
 """
 
 from farthing.release.strategies.base import Estimator, Level, Norm, Strategy
 from farthing.release.strategies.matrix import MatrixStrategy
+from farthing.release.strategies.trees import TreeStrategy
+from farthing.release.strategies.wavelet import WaveletStrategy
 
-__all__ = ["Estimator", "Level", "MatrixStrategy", "Norm", "Strategy"]
+__all__ = ["Estimator", "Level", "MatrixStrategy", "Norm", "Strategy", "TreeStrategy", "WaveletStrategy"]

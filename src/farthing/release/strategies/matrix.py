@@ -123,7 +123,7 @@ class MatrixEstimator(Estimator):
     def query_variances(self, workload: Workload) -> Floats:
         """diag(W C W')."""
         self._check_answerable(workload)
-        return workload.query_variances(self.covariance())
+        return np.asarray(workload.query_variances(self.covariance()))
 
     def variance(self, query: Floats) -> float:
         """q' C q."""

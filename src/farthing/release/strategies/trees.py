@@ -1,0 +1,146 @@
+"""Trees of blocks: every level adds up blocks of neighbouring cells, each block made of blocks of the next level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.errors import InvalidValue
+from farthing.release.strategies.base import Floats, Integers, Level, Norm, Strategy, Variances
+from farthing.release.strategies.blocks import BlockEstimator
+from farthing.release.strategies.division import settled_shares
+from farthing.release.strategies.energies import energy
+from farthing.release.workloads.base import Workload
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class TreeStrategy(Strategy):
+    """Measures the sums of blocks of sizes[0] > sizes[1] > ... cells, each size a multiple of the next.
+
+    The last block may reach beyond the last cell: cells that do not exist are known to be empty, and are measured
+    like the others so that all levels stay regular.
+
+    Statement:
+        Let level l hold the sums of all blocks of s_l cells, with s_(l+1) a divisor of s_l, and let its numbers be
+        measured with independent noise of precision w_l (one over the variance). Adding or removing a row moves one
+        number of each level by 1, so the release is the composition of its levels. The least-squares estimate of the
+        cells has the covariance sum_j (P_j - P_(j-1)) / lambda_j with lambda_j = sum_(l >= j) w_l s_l, where P_j
+        averages over blocks of s_j cells and P_(-1) = 0.
+    Source: own derivation; for one branching and equal weights Hay, Rastogi, Miklau & Suciu, arXiv:0904.0942v5,
+        Theorems 3 and 4. With T_l the matrix of level l, T_l' T_l = s_l P_l; because P_j P_l = P_min(j, l),
+        sum_l w_l s_l P_l has the eigenvalue lambda_j on the range of P_j - P_(j-1), and least squares has its inverse
+        as covariance.
+    Assumes: noise of mean zero, independent between numbers, the same variance within a level.
+    Direction: equality, up to rounding.
+    Checked by: tests/theorems/test_strategy_trees.py
+
+    >>> tree = TreeStrategy("tree", 6, (4, 2, 1))
+    >>> tree.exact(np.array([1, 2, 3, 4, 5, 6]))
+    [array([10, 11]), array([ 3,  7, 11,  0]), array([1, 2, 3, 4, 5, 6, 0, 0])]
+    >>> [level.name for level in tree.levels]
+    ['blocks of 4', 'blocks of 2', 'cells']
+    """
+
+    name: str
+    size: int
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if (
+            not self.sizes
+            or not self.sizes[-1] == 1
+            or any(coarse % fine or coarse <= fine for coarse, fine in pairwise(self.sizes))
+        ):
+            raise InvalidValue("sizes", self.sizes, "must fall to 1, each a multiple of the next")
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """One axis."""
+        return (self.size,)
+
+    @property
+    def padded(self) -> int:
+        """The cells of all blocks of the coarsest level."""
+        return -(-self.size // self.sizes[0]) * self.sizes[0]
+
+    @property
+    def reach(self) -> int:
+        """No block holds more cells than there are."""
+        return self.size
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """One for each size, coarse to fine; a row is in one block of each."""
+        return tuple(
+            Level("cells" if size == 1 else f"blocks of {size:,}", self.padded // size, l1=1, l2_squared=1)
+            for size in self.sizes
+        )
+
+    def exact(self, cells: Integers) -> list[Integers]:
+        """The sums of all blocks, each level from the one below."""
+        sums: Integers = np.zeros(self.padded, dtype=np.int64)
+        sums[: self.size] = np.ravel(cells)
+        found, fine = [sums], 1
+        for size in reversed(self.sizes[:-1]):
+            found.append(found[-1].reshape(-1, size // fine).sum(axis=1))
+            fine = size
+        return found[::-1]
+
+    def shares(self, workload: Workload, norm: Norm) -> Floats:
+        """The division of least error."""
+        return settled_shares(np.array(self.sizes, dtype=float), details_of(workload, self.sizes), norm)
+
+    def fit(self, variances: Variances) -> TreeEstimator:
+        """Least squares in one pass up and one down."""
+        return TreeEstimator(self, 1.0 / self.check_variances(variances))
+
+
+class TreeEstimator(BlockEstimator):
+    """Least squares for a tree."""
+
+    def __init__(self, tree: TreeStrategy, weights: Floats) -> None:
+        self._tree = tree
+        self._weights = weights * np.array(tree.sizes, dtype=float)
+        super().__init__(tree.size, tree.sizes, np.cumsum(self._weights[::-1])[::-1])
+
+    def estimate(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
+        """Weighted sums up the tree, then what each level adds to the means of the level above, down the tree."""
+        sizes, weights = self.sizes, self._weights
+        added: list[
+            Floats
+        ] = []  # from fine to coarse: what a level adds to its parent's mean, times its precision
+        rising: Floats = np.zeros(0)
+        for level in reversed(range(len(sizes))):
+            if level + 1 < len(sizes):
+                children = rising.reshape(-1, sizes[level] // sizes[level + 1])
+                sums = children.sum(axis=1)
+                added[-1] = (children / sizes[level + 1] - sums[:, None] / sizes[level]).ravel()
+            else:
+                sums = np.zeros(self._tree.padded)
+            # A level that was not measured has weight 0, and its numbers may be left out.
+            here = weights[level] * np.asarray(measured[level], dtype=float) if weights[level] > 0 else 0.0
+            rising = sums + here
+            added.append(rising)
+        means = _ratio(added.pop() / sizes[0], self.precisions[0])
+        for level in range(1, len(sizes)):
+            branching = sizes[level - 1] // sizes[level]
+            means = np.repeat(means, branching) + _ratio(added.pop(), self.precisions[level])
+        return means[: self.cells]
+
+
+def details_of(workload: Workload, sizes: Sequence[int]) -> Floats:
+    """The workload's energy between each size and the one before it, coarse to fine; rounding is set to 0."""
+    energies = np.array([energy(workload, size) for size in sizes])
+    details = np.diff(energies, prepend=0.0)
+    return np.where(details > _ROUNDING * energies[-1], details, 0.0)
+
+
+def _ratio(numbers: Floats, precision: float) -> Floats:
+    return numbers / precision if precision > 0 else np.zeros_like(numbers)
