@@ -32,12 +32,17 @@ TARGETS = {
     **dict.fromkeys(("integer", "int", "bigint", "int64"), "integer"),
     **dict.fromkeys(("double", "real", "float", "float64"), "double"),
 }
-_COMPARISONS = {"=", "<>", "<", "<=", ">", ">="}
+_ORDER = {"<", "<=", ">", ">="}
+_COMPARISONS = {"=", "<>", *_ORDER}
 
 
-def parse(text: str) -> Node:
-    """The tree of `text`; what the grammar does not know is refused where it stands."""
-    return _Parser(text).whole()
+def parse(text: str, *, chains: bool = False) -> Node:
+    """The tree of `text`; what the grammar does not know is refused where it stands.
+
+    With `chains`, `10 <= age < 25` is read as it is in mathematics, as two comparisons joined by and. Where a text may
+    also be tried on an engine, it is refused: SQL would compare a truth value with 25.
+    """
+    return _Parser(text, chains).whole()
 
 
 def unknown_function(name: str) -> tuple[str, str]:
@@ -53,8 +58,9 @@ def unknown_function(name: str) -> tuple[str, str]:
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, chains: bool = False) -> None:
         self.text = text
+        self.chains = chains
         self.tokens = tokens(text)
         self.at = 0
         self.depth = 0
@@ -149,7 +155,10 @@ class _Parser:
         left = self.sum()
         token = self.here
         if self.take_symbol(*_COMPARISONS):
-            node = Node(token.text, (left, self.sum()), None, token.position)
+            right = self.sum()
+            node = Node(token.text, (left, right), None, token.position)
+            if self.chains and token.text in _ORDER:
+                node = self.chained(node, right)
         elif self.take_word("is"):
             negated = self.take_word("not")
             self.expect_word("null")
@@ -164,6 +173,15 @@ class _Parser:
         ):
             raise self.fault(self.here, "comparisons do not chain", "join two of them with and")
         return node
+
+    def chained(self, first: Node, middle: Node) -> Node:
+        """Further comparisons, each of them with what stood last."""
+        links = [first]
+        while token := self.take_symbol(*_ORDER):
+            right = self.sum()
+            links.append(Node(token.text, (middle, right), None, token.position))
+            middle = right
+        return first if len(links) == 1 else Node("and", tuple(links), None, first.position)
 
     @staticmethod
     def perhaps_not(negated: Token | None, node: Node) -> Node:
