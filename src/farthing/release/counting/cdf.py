@@ -39,17 +39,9 @@ class CdfOutput(Output):
         rows_per_unit: int = 1,
     ) -> CdfOutput:
         """The output of a question about a cdf."""
-        axis = question.axes[-1]
-        edges: tuple[Any, ...] = axis.labels if axis.edges is None else axis.edges[1:]
-        outer = labels_of(question.axes[:-1])
-        labels: tuple[Any, ...] = edges
-        if outer:
-            wrapped = len(question.axes) > 2
-            labels = tuple((*group, edge) if wrapped else (group, edge) for group in outer for edge in edges)
-        width = len(axis)
         return cls(
-            question.statistic, labels, (slot,), reference, members=members,
-            expected=expected.reshape(-1, width), rows_per_unit=rows_per_unit,
+            question.statistic, cdf_labels(question), (slot,), reference, members=members,
+            expected=expected.reshape(-1, question.shape[-1]), rows_per_unit=rows_per_unit,
         )  # fmt: skip
 
     @cached_property
@@ -70,8 +62,13 @@ class CdfOutput(Output):
     @cached_property
     def coefficients(self) -> Mapping[str, Floats]:
         """By the delta method: noise below an edge counts 1 - share, noise above it share."""
+        return {self.slots[0].name: self.variances_at_unit}
+
+    @cached_property
+    def variances_at_unit(self) -> Floats:
+        """The variance of every share when every cell has noise of variance 1."""
         (below, above), (shares, rows) = self._below_and_above, self._expected_shares
-        return {self.slots[0].name: ((1 - shares) ** 2 * below + shares**2 * above) / rows**2}
+        return np.asarray(((1 - shares) ** 2 * below + shares**2 * above) / rows**2)
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The law of the linear part of the error at the expected shares."""
@@ -136,20 +133,36 @@ class CdfOutput(Output):
             squares = factor**2 * variance
             clustered = self.rows_per_unit if self.statistic.for_population else 0
             population = clustered * factor**2 * np.maximum(whole, 0.0)
-            return _shares_between(totals.reshape(-1), whole, squares * below, squares * above, population)
+            own = squares * below
+            return shares_between(totals.reshape(-1), whole, own, own, own + squares * above, population)
 
         return Answer.within(
             self.name, values, law.standard_errors, interval_at, self.labels, confidence=confidence
         )
 
 
-def _shares_between(
-    totals: Floats, whole: Floats, below: Floats, above: Floats, population: Floats | float
+def cdf_labels(question: Question) -> tuple[Any, ...]:
+    """The upper edges of a column's cells, or its values; with groups, one label for each column."""
+    axis = question.axes[-1]
+    edges: tuple[Any, ...] = axis.labels if axis.edges is None else axis.edges[1:]
+    outer = labels_of(question.axes[:-1])
+    if not outer:
+        return edges
+    wrapped = len(question.axes) > 2
+    return tuple((*group, edge) if wrapped else (group, edge) for group in outer for edge in edges)
+
+
+def shares_between(
+    totals: Floats, whole: Floats, own: Floats, both: Floats, all_: Floats, population: Floats | float
 ) -> tuple[Floats, Floats]:
-    """All f in [0, 1] with (totals - f whole)^2 <= below (1 - f)^2 + above f^2 + population f (1 - f)."""
-    square = whole**2 - below - above + population
-    middle = totals * whole - below + np.asarray(population) / 2
-    rest = totals**2 - below
+    """All f in [0, 1] with (totals - f whole)^2 <= own - 2 f both + f^2 all_ + population f (1 - f).
+
+    `own`, `both` and `all_` are the variance of the total below an edge, its covariance with the whole, and the
+    variance of the whole, times the square of the factor that makes an interval of them.
+    """
+    square = whole**2 - all_ + population
+    middle = totals * whole - both + np.asarray(population) / 2
+    rest = totals**2 - own
     root = middle**2 - square * rest
     known = (square > 0) & (root >= 0) & (whole > 0)
     safe = np.where(known, square, 1.0)

@@ -77,11 +77,11 @@ def pieces_of(
     if isinstance(domain, Categories | Flags):
         form, raw, tried = "values", values_of(domain), values_of(domain)
     else:
-        cuts = _all_cuts(domain, atoms, axes)
+        cuts = all_cuts(domain, atoms, axes)
         if size_of(domain) == len(cuts) + 1:
             form, raw, tried = "values", values_of(domain), values_of(domain)
         else:
-            form, raw, tried = "cuts", cuts, _representatives(domain, cuts)
+            form, raw, tried = "cuts", cuts, representatives(domain, cuts)
     behaviours = [_behaviour(value, atoms, axes) for value in tried]
     known: dict[tuple[int, ...], int] = {}
     codes = tuple(known.setdefault(behaviour, len(known)) for behaviour in behaviours)
@@ -209,7 +209,8 @@ def _is_column(part: Meaning, domain: Domain) -> bool:
     return part.operator == COLUMN
 
 
-def _all_cuts(domain: Domain, atoms: Sequence[Atom], axes: Sequence[CellAxis]) -> tuple[Cut, ...]:
+def all_cuts(domain: Domain, atoms: Sequence[Atom], axes: Sequence[CellAxis]) -> tuple[Cut, ...]:
+    """Where the truth of any atom or the cell of any axis can change, in order and in one spelling."""
     cuts: set[Cut] = set()
     for atom in atoms:
         own = cuts_of(atom.meaning, domain)
@@ -238,7 +239,7 @@ def _normal(cut: Cut, domain: Domain) -> Cut | None:
     return (value, 0) if domain.lower < value <= domain.upper else None
 
 
-def _representatives(domain: Domain, cuts: Sequence[Cut]) -> tuple[Any, ...]:
+def representatives(domain: Domain, cuts: Sequence[Cut]) -> tuple[Any, ...]:
     """One value of every interval: the least of it."""
     assert not isinstance(domain, Categories | Flags)
     return (domain.lower, *(math.nextafter(value, math.inf) if after else value for value, after in cuts))

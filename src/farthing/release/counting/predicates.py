@@ -82,12 +82,13 @@ def formula_of(where: Any, schema: Schema) -> Formula | None:
     if not whole.is_predicate:
         raise InvalidValue("where", whole.text, "must be true or false", "compare it with something")
     node = parse(where) if isinstance(where, str) else node_of_deferred(where, schema)[1]
-    return _formula(node, schema)
+    return formula_of_node(node, schema)
 
 
-def _formula(node: Node, schema: Schema) -> Formula:
+def formula_of_node(node: Node, schema: Schema) -> Formula:
+    """The formula of a tree that has been checked already."""
     if node.operator in {"and", "or", "not"}:
-        return Formula(node.operator, tuple(_formula(part, schema) for part in node.arguments))
+        return Formula(node.operator, tuple(formula_of_node(part, schema) for part in node.arguments))
     text = written(node)
     meaning = check(node, schema, text)
     names = {str(part.value) for part in meaning.walk() if part.operator == COLUMN}
