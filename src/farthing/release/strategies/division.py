@@ -8,11 +8,15 @@ A workload with energy d_j in those details has the total variance sum_j d_j / l
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from farthing.release.strategies.base import Floats, Norm
 
+Kept = NDArray[np.bool_]
+
 _DROPPED = 1e-3
 _STEPS = 400
+_ROUNDS = 8
 
 
 def precisions(sizes: Floats, shares: Floats, norm: Norm) -> Floats:
@@ -28,40 +32,84 @@ def error(sizes: Floats, details: Floats, shares: Floats, norm: Norm) -> Floats:
     return np.asarray(np.sum(np.where(details > 0, terms, 0.0), axis=-1))
 
 
-def best_shares(sizes: Floats, details: Floats, norm: Norm, steps: int = _STEPS) -> Floats:
+def best_shares(
+    sizes: Floats, details: Floats, norm: Norm, steps: int = _STEPS, begun: Floats | None = None
+) -> Floats:
     """The shares of least error, rows of trees at once: (trees, levels) each.
 
     At the optimum the error falls equally fast in every share that is not zero. Each step moves
     the shares towards that; for l2 this is the classical multiplicative algorithm of optimal design, for l1 the
-    problem is not convex and the answer is a local optimum.
+    problem is not convex and the answer is a local optimum. A share that is 0 when `begun` stays 0.
 
     >>> sizes, details = np.array([[4.0, 1.0]]), np.array([[8.0, 8.0]])
     >>> best_shares(sizes, details, "l2").round(4)
     array([[0.1547, 0.8453]])
     """
-    shares: Floats = np.full(sizes.shape, 1.0 / sizes.shape[-1])
+    shares: Floats = np.full(sizes.shape, 1.0 / sizes.shape[-1]) if begun is None else begun
     for step in range(steps):
         following = _moved(sizes, details, shares, norm)
         change = float(np.max(np.abs(following - shares)))
         shares = following
-        if change < 1e-7 and step > 8:
+        if change < 1e-6 and step > 8:
             break
     return shares
 
 
 def settled_shares(sizes: Floats, details: Floats, norm: Norm) -> Floats:
-    """The best shares of one tree, where levels that would get next to nothing are not measured at all."""
+    """The best shares of one tree, where levels that would get next to nothing are not measured at all.
+
+    For l1 the shares sit in one of many local optima, each with its own set of measured levels: sets that leave out
+    one level more, or move one level to the next size, are tried as long as one of them is better.
+
+    >>> from farthing.release.strategies.trees import details_of
+    >>> from farthing.release.workloads import prefix
+    >>> sizes = (1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
+    >>> settled_shares(np.array(sizes, dtype=float), details_of(prefix(1024), sizes), "l1").round(2)
+    array([0.  , 0.  , 0.3 , 0.  , 0.  , 0.  , 0.34, 0.  , 0.  , 0.  , 0.36])
+    """
     shares: Floats = best_shares(sizes[None], details[None], norm)[0]
-    kept = shares >= _DROPPED / len(shares)
-    if bool(np.all(kept)):
+    shares = _from_sets(sizes, details, [shares >= _DROPPED / len(shares)], shares, norm)
+    if norm == "l2":  # convex: there is nothing better to be found
         return shares
-    # Levels left out pass their details on to the next level that is measured, or to none at the fine end.
-    fewer: Floats = np.where(kept, shares, 0.0) / np.sum(shares[kept])
-    for _ in range(_STEPS):
-        fewer = _moved(sizes, details, fewer, norm)
-    worse = error(sizes, details, fewer, norm) > error(sizes, details, shares, norm) * (1 + 1e-6)
-    best: Floats = shares if bool(worse) else fewer
-    return best
+    for _ in range(_ROUNDS):
+        following = _from_sets(sizes, details, _nearby_sets(shares > 0), shares, norm)
+        if following is shares:
+            break
+        shares = following
+    return shares
+
+
+def _nearby_sets(kept: Kept) -> list[Kept]:
+    """The sets of levels that differ by one level left out, or moved to a neighbouring size; the finest stays."""
+    found = []
+    for place in np.flatnonzero(kept[:-1]):
+        without = kept.copy()
+        without[place] = False
+        found.append(without)
+        for other in (place - 1, place + 1):
+            if 0 <= other < len(kept) - 1 and not kept[other]:
+                moved = without.copy()
+                moved[other] = True
+                found.append(moved)
+    return found
+
+
+def _from_sets(sizes: Floats, details: Floats, sets: list[Kept], shares: Floats, norm: Norm) -> Floats:
+    """The best shares that measure only one of the sets of levels, if they are as good as `shares`; else those."""
+    usable = [kept for kept in sets if bool(np.any(kept))]
+    if not usable:
+        return shares
+    many = (len(usable), len(sizes))
+    begun = np.array(usable, dtype=float)
+    begun /= np.sum(begun, axis=1, keepdims=True)
+    wide, deep = np.broadcast_to(sizes, many), np.broadcast_to(details, many)
+    tried = best_shares(wide, deep, norm, begun=begun)
+    errors = error(wide, deep, tried, norm)
+    lowest = int(np.argmin(errors))
+    # Fewer levels for the same error are better; a hair of tolerance, so that the search ends.
+    fewer = np.count_nonzero(tried[lowest]) < np.count_nonzero(shares)
+    limit = float(error(sizes, details, shares, norm)) * (1 + 1e-6 if fewer else 1 - 1e-6)
+    return np.asarray(tried[lowest]) if errors[lowest] <= limit else shares
 
 
 def _moved(sizes: Floats, details: Floats, shares: Floats, norm: Norm) -> Floats:
