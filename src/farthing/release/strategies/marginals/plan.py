@@ -1,0 +1,270 @@
+"""Which levels to measure for a list of marginals, and how to divide a budget over them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.errors import InvalidData, InvalidValue
+from farthing.inference.marginals import Subset, closure, summed
+from farthing.inference.terms import Floats
+from farthing.mechanisms.base import checked_integers
+from farthing.privacy.events import checked_count, checked_real
+from farthing.release.strategies.base import Integers, Norm
+from farthing.release.strategies.marginals.fit import MarginalFit
+from farthing.release.strategies.marginals.levels import MarginalLevel
+from farthing.release.strategies.marginals.optimum import (
+    cell_coefficients,
+    most_even_weights,
+)
+from farthing.release.strategies.marginals.shares import best_shares, precisions
+
+Objective = Literal["sum", "max"]
+MOST_CELLS = 2**26  # of one marginal
+_MOST_SUPERSETS = 256
+_LARGEST_JOINT = 2**20  # cells of a table over all columns, where measuring that one is tried as well
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalPlan:
+    """What is measured for some marginals: levels, and the share of the budget of each. Made by `plan_marginals`.
+
+    >>> plan = plan_marginals({"sex": 2, "age": 10, "region": 5}, [("sex", "age"), ("age", "region")])
+    >>> [level.plain.name for level in plan.levels]
+    ['total', '0', '1', '2', '0 x 1', '1 x 2']
+    >>> plan.shares.round(3)
+    array([0.025, 0.021, 0.226, 0.054, 0.191, 0.483])
+    """
+
+    columns: tuple[str, ...]
+    sizes: tuple[int, ...]
+    subsets: tuple[Subset, ...]
+    weights: tuple[float, ...]
+    norm: Norm
+    levels: tuple[MarginalLevel, ...]
+    shares: Floats
+
+    @cached_property
+    def asked(self) -> tuple[Subset, ...]:
+        """The sets of columns whose residuals the marginals consist of."""
+        return closure(map(self.live, self.subsets))
+
+    @cached_property
+    def parts(self) -> tuple[Subset, ...]:
+        """The sets whose residuals the levels determine: more than asked where a larger table is measured."""
+        return closure([level.subset for level in self.levels])
+
+    def live(self, subset: Subset) -> Subset:
+        """The columns of `subset` that have more than one value; the others say nothing."""
+        for column in subset:
+            if not 0 <= column < len(self.sizes):
+                raise InvalidValue("column", column, f"must be 0 to {len(self.sizes) - 1}")
+        return tuple(column for column in subset if self.sizes[column] > 1)
+
+    def parts_of(self, level: MarginalLevel) -> list[Subset]:
+        """The sets whose residuals this level determines."""
+        return [part for part in closure([level.subset]) if set(level.contrasts) <= set(part)]
+
+    def energies(self, *, weighted: bool = True) -> Floats:
+        """By how much the variance of each residual asked for enters the (weighted) sum over all cells."""
+        return energies_of(self.sizes, self.subsets, self.weights if weighted else None, self.asked)
+
+    @cached_property
+    def tables_needed(self) -> tuple[Subset, ...]:
+        """The largest tables that the levels are made from: give these to `measure_exact`, and no others are needed."""
+        needed = [level.subset for level in self.levels]
+        return tuple(own for own in needed if not any(set(own) < set(other) for other in needed))
+
+    def measure_exact(self, tables: Mapping[Subset, NDArray[Any]]) -> list[Integers]:
+        """The true numbers of every level from whole-number tables: private, for a mechanism and nothing else.
+
+        Tables of fewer columns are summed from any given table that has them.
+        """
+        held = {subset: checked_integers(table, "tables") for subset, table in tables.items()}
+        for subset, table in held.items():
+            shape = tuple(self.sizes[column] for column in subset)
+            if table.shape != shape:
+                raise InvalidData("tables", f"must have the shape {shape} for the columns {subset}")
+        return [level.exact(self._table(held, level.subset)) for level in self.levels]
+
+    def unit_variances(self) -> Floats:
+        """The noise variance of each level at epsilon = 1 (l1) or mu = 1 (l2), for continuous noise."""
+        with np.errstate(divide="ignore"):
+            if self.norm == "l1":
+                return np.array([2.0 * level.plain.l1**2 for level in self.levels]) / self.shares**2
+            return np.array([float(level.plain.l2_squared) for level in self.levels]) / self.shares
+
+    def fit(self, variances: Sequence[float] | Floats) -> MarginalFit:
+        """The estimator when every number of level l has noise of variance `variances[l]`."""
+        numbers = np.asarray(variances, dtype=float)
+        if numbers.shape != (len(self.levels),):
+            raise InvalidValue("variances", numbers.shape, f"must be {len(self.levels)}, one for each level")
+        if not np.all(numbers > 0):
+            raise InvalidValue("variances", variances, "must be numbers > 0")
+        return MarginalFit(self, numbers)
+
+    def _table(self, tables: Mapping[Subset, NDArray[Any]], subset: Subset) -> NDArray[Any]:
+        held = [given for given in tables if set(subset) <= set(given)]
+        if not held:
+            raise InvalidValue("tables", sorted(tables), f"must have a table with the columns {subset}")
+        smallest = min(held, key=lambda given: (math.prod(self.sizes[c] for c in given), given))
+        table = tables[smallest]
+        if table.size * int(np.abs(table).max(initial=0)) >= 2**62:  # sums beyond int64
+            table = table.astype(object)
+        return np.asarray(summed(table, smallest, subset))
+
+
+def plan_marginals(
+    sizes: Mapping[str, int] | Sequence[int],
+    subsets: Sequence[Sequence[int | str]],
+    *,
+    norm: Norm = "l2",
+    weights: Sequence[float] | None = None,
+    objective: Objective = "sum",
+) -> MarginalPlan:
+    """What to measure so that the marginals of `subsets` have the least error.
+
+    `sizes` are the numbers of values of the columns, by name or in order. norm="l2" plans for Gaussian noise and is the
+    optimum; norm="l1" plans for Laplace noise, the best of several families. objective="sum" makes the sum of the
+    variances of all cells least, each marginal times its weight; objective="max" makes the largest weight * variance of
+    any cell least. Nothing here is ever as large as the table over all columns.
+
+    >>> plan = plan_marginals([2, 2, 2], [(0, 1), (1, 2)])
+    >>> plan.measure_exact({(0, 1): np.array([[3, 0], [2, 5]]), (1, 2): np.array([[1, 4], [5, 0]])})
+    [array([10]), array([-4]), array([0]), array([2]), array([6]), array([-8])]
+    >>> [level.subset for level in plan_marginals([2, 2, 2], [(0, 1), (1, 2)], norm="l1").levels]
+    [(0, 1, 2)]
+    """
+    columns, lengths = _checked_sizes(sizes)
+    sets = _checked_subsets(subsets, columns, lengths)
+    if norm not in ("l1", "l2"):
+        raise InvalidValue("norm", norm, 'must be "l1" or "l2"')
+    if objective not in ("sum", "max"):
+        raise InvalidValue("objective", objective, 'must be "sum" or "max"')
+    importance = _checked_weights(weights, len(sets))
+    live = [tuple(c for c in subset if lengths[c] > 1) for subset in sets]
+    asked = closure(live)
+    residual_levels = _levels(lengths, [(part, part) for part in asked])
+    if objective == "max":
+        # One price a residual stands for the levels of either norm: shares for l1 are then found for these weights.
+        prices = np.array([math.prod(1.0 - 1.0 / lengths[c] for c in part) for part in asked])
+        even = most_even_weights(cell_coefficients(lengths, sets, asked), np.array(importance), prices)
+        counted = even * importance / [math.prod(lengths[c] for c in subset) for subset in sets]
+    else:
+        counted = np.array(importance)
+    energies = energies_of(lengths, sets, counted, asked)
+    if norm == "l2":
+        levels = residual_levels
+        shares = best_shares(levels, asked, energies, norm)
+    else:
+        levels, shares = min(
+            (_tried(family, lengths, asked, energies) for family in _families(lengths, live, asked)),
+            key=lambda trial: trial[2],
+        )[:2]
+    kept = [place for place, share in enumerate(shares) if share > 0]
+    return MarginalPlan(
+        columns, lengths, sets, tuple(map(float, importance)), norm,
+        tuple(levels[place] for place in kept), shares[kept],
+    )  # fmt: skip
+
+
+def energies_of(
+    sizes: Sequence[int],
+    subsets: Sequence[Subset],
+    weights: Sequence[float] | Floats | None,
+    parts: Sequence[Subset],
+) -> Floats:
+    """The factor of each residual's variance in the weighted sum of the variances of all cells."""
+    cells = np.array([float(math.prod(sizes[c] for c in subset)) for subset in subsets])
+    counted = cells if weights is None else cells * np.asarray(weights)
+    return np.asarray(cell_coefficients(sizes, subsets, parts).T @ counted)
+
+
+def _levels(sizes: Sequence[int], wanted: Sequence[tuple[Subset, Subset]]) -> list[MarginalLevel]:
+    return [MarginalLevel(subset, tuple(sizes[c] for c in subset), contrasts) for subset, contrasts in wanted]
+
+
+def _families(
+    sizes: Sequence[int], subsets: Sequence[Subset], asked: Sequence[Subset]
+) -> list[list[MarginalLevel]]:
+    """Sets of levels worth trying for Laplace noise, where no closed form is known.
+
+    A contrast of two values costs no more than a cell and tells twice as much; one of more values costs more than it
+    tells. So columns of two values are taken in contrasts or not, all others by cells.
+    """
+    largest = [subset for subset in subsets if not any(set(subset) < set(other) for other in subsets)]
+    binary = {column for column, n in enumerate(sizes) if n == 2}
+    cells: list[tuple[Subset, Subset]] = [(part, ()) for part in asked]
+    mixed: list[tuple[Subset, Subset]] = [(part, tuple(c for c in part if c in binary)) for part in asked]
+    families: list[list[tuple[Subset, Subset]]] = [cells, [(part, ()) for part in largest], mixed]
+    used = tuple(sorted({column for subset in subsets for column in subset}))
+    if math.prod(sizes[c] for c in used) <= _LARGEST_JOINT:
+        families.append([(used, ())])
+        if 2 ** len(used) <= _MOST_SUPERSETS:
+            families.append([(part, ()) for part in closure([used])])
+    unique = {tuple(dict.fromkeys(family)): None for family in families}
+    return [_levels(sizes, list(family)) for family in unique]
+
+
+def _tried(
+    levels: list[MarginalLevel], sizes: Sequence[int], asked: Sequence[Subset], energies: Floats
+) -> tuple[list[MarginalLevel], Floats, float]:
+    shares = best_shares(levels, asked, energies, "l1")
+    moved = np.array([float(level.plain.l1) for level in levels])
+    known = precisions(levels, asked) @ (shares**2 / (2 * moved**2))
+    return levels, shares, float(np.sum(energies / known))
+
+
+def _checked_sizes(sizes: Mapping[str, int] | Sequence[int]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    named = sizes if isinstance(sizes, Mapping) else {f"x{place}": size for place, size in enumerate(sizes)}
+    for name, size in named.items():
+        if not checked_count(size, f"size of {name}") >= 1:
+            raise InvalidValue(f"size of {name}", size, "must be a whole number >= 1")
+    if not named:
+        raise InvalidValue("sizes", sizes, "must name at least one column")
+    return tuple(named), tuple(int(size) for size in named.values())
+
+
+def _checked_subsets(
+    subsets: Sequence[Sequence[int | str]], columns: tuple[str, ...], sizes: tuple[int, ...]
+) -> tuple[Subset, ...]:
+    place = {name: column for column, name in enumerate(columns)}
+    found: list[Subset] = []
+    for subset in subsets:
+        wanted = (subset,) if isinstance(subset, str) else tuple(subset)
+        for column in wanted:
+            if not (
+                column in place
+                if isinstance(column, str)
+                else 0 <= checked_count(column, "column") < len(sizes)
+            ):
+                raise InvalidValue("column", column, f"must be one of {', '.join(columns)}")
+        whole = tuple(sorted({place[c] if isinstance(c, str) else int(c) for c in wanted}))
+        if len(whole) != len(wanted):
+            raise InvalidValue("subset", subset, "must name each column once")
+        cells = math.prod(sizes[c] for c in whole)
+        if not cells <= MOST_CELLS:
+            raise InvalidValue(
+                "subset", subset, f"must have at most {MOST_CELLS:,} cells, not {cells:,}",
+                "use fewer columns, or fewer values of them",
+            )  # fmt: skip
+        if whole not in found:
+            found.append(whole)
+    if not found:
+        raise InvalidValue("subsets", subsets, "must hold at least one marginal")
+    return tuple(found)
+
+
+def _checked_weights(weights: Sequence[float] | None, count: int) -> Floats:
+    if weights is None:
+        return np.ones(count)
+    numbers = np.array([checked_real(weight, "weight") for weight in weights])
+    if len(numbers) != count or not np.all((numbers > 0) & np.isfinite(numbers)):
+        raise InvalidValue("weights", weights, f"must be {count} finite numbers > 0, one for each marginal")
+    return numbers
