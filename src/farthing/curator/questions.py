@@ -84,7 +84,8 @@ class Planned:
         derived = dict(self.measurements.derived)
         prepared = dataset.derive(**derived) if derived else dataset
         for slot in self.measurements.slots:
-            _refuse_further(prepared.sensitivity(slot.aggregate), slot.sensitivity, slot.name)
+            for aggregate in slot.aggregates.values():
+                _refuse_further(prepared.sensitivity(aggregate), slot.counted, slot.name)
 
     def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
         """One pass over the rows, then the noise."""

@@ -42,19 +42,16 @@ class Measurements:
         """A stable fingerprint of what is measured and how: public facts only."""
         facts = {
             "derived": [[name, repr(what)] for name, what in self.derived],
-            "slots": [
-                [slot.name, repr(slot.aggregate), repr(slot.sensitivity), slot.cells, slot.step,
-                 None if slot.merge is None else list(slot.merge), *_told(self.noises[slot.name])]
-                for slot in self.slots
-            ],
-        }  # fmt: skip
+            "slots": [[*slot.facts, *_told(self.noises[slot.name])] for slot in self.slots],
+        }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def run(self, dataset: Dataset, progress: Callable[[float], None] | None = None) -> dict[str, Integers]:
         """The private numbers of every slot, with its noise: call only after the charge."""
         prepared = dataset.derive(**dict(self.derived)) if self.derived else dataset
-        exact = prepared.exact({slot.name: slot.aggregate for slot in self.slots}, progress)
-        return {slot.name: slot.measure(exact[slot.name], self.noises[slot.name]) for slot in self.slots}
+        wanted = {name: part for slot in self.slots for name, part in slot.aggregates.items()}
+        exact = prepared.exact(wanted, progress)
+        return {slot.name: slot.measure(slot.own(exact), self.noises[slot.name]) for slot in self.slots}
 
 
 def _told(noise: Noise) -> tuple[str, str]:

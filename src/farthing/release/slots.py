@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -42,6 +43,26 @@ class Slot:
     step: float = 1.0
     kinds: tuple[Kind, ...] = ("laplace", "gaussian")
     merge: tuple[int, ...] | None = None
+
+    @property
+    def aggregates(self) -> Mapping[str, Aggregate]:
+        """What the engine adds up for it, by names that no other slot has."""
+        return {self.name: self.aggregate}
+
+    @property
+    def counted(self) -> Sensitivity:
+        """How far one unit moves each of its aggregates, before anything is made of them."""
+        return self.sensitivity
+
+    @property
+    def facts(self) -> list[Any]:
+        """Everything public about it that decides what is measured, for a fingerprint."""
+        return [self.name, repr(self.aggregate), repr(self.sensitivity), self.cells, self.step,
+                None if self.merge is None else list(self.merge)]  # fmt: skip
+
+    def told(self, noise: Noise) -> str:
+        """How many numbers get the noise, in words."""
+        return f"{self.cells:,} cell{'s' if self.cells > 1 else ''}"
 
     def mechanism(self, noise: Noise) -> Mechanism:
         """The mechanism that adds this noise to the slot's numbers."""
@@ -92,6 +113,10 @@ class Slot:
         """The slot's numbers with noise, drawn from the operating system's randomness."""
         released = self.mechanism(noise).release(self.merged(exact))
         return np.asarray(released).reshape(-1)
+
+    def own(self, exact: Mapping[str, NDArray[Any]]) -> Any:
+        """Its part of what the engine added up for everybody; private."""
+        return exact[self.name]
 
     def merged(self, exact: NDArray[Any]) -> NDArray[Any]:
         """The aggregate's cells added up into those of the slot; still private."""
