@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,16 @@ from farthing.inference.terms import Floats
 Numbers = float | Floats
 IntervalAt = Callable[[float], tuple[Floats, Floats]]
 _ROWS_SHOWN = 24
+
+
+class Asking(Protocol):
+    """What further questions an answer can be asked: post-processing of what was released, free of charge."""
+
+    def query(self, what: Any, confidence: float) -> Answer:
+        """One number about the cells that `what` holds of."""
+
+    def stored(self) -> dict[str, Any]:
+        """Everything it needs, as JSON-ready data."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,7 @@ class Answer:
     confidence: float
     interval_at: IntervalAt = field(repr=False)
     note: str = ""
+    asking: Asking | None = field(default=None, repr=False)
 
     @classmethod
     def around(
@@ -110,6 +121,7 @@ class Answer:
         *,
         confidence: float = 0.95,
         note: str = "",
+        asking: Asking | None = None,
     ) -> Answer:
         """An answer whose interval is a function of the confidence; it is widened to hold the value itself."""
         level = checked_confidence(confidence)
@@ -122,9 +134,11 @@ class Answer:
         low, high = interval_at(level)
         low, high = np.minimum(low, flat), np.maximum(high, flat)
         if labels:
-            return cls(name, tuple(labels), flat, np.array(errors), low, high, level, interval_at, note)
+            return cls(
+                name, tuple(labels), flat, np.array(errors), low, high, level, interval_at, note, asking
+            )
         value, error, least, most = map(float, (flat[0], errors[0], low[0], high[0]))
-        return cls(name, (), value, error, least, most, level, interval_at, note)
+        return cls(name, (), value, error, least, most, level, interval_at, note, asking)
 
     def at(self, confidence: float) -> Answer:
         """The same answer with its interval at another confidence."""
@@ -136,7 +150,24 @@ class Answer:
             self.labels,
             confidence=confidence,
             note=self.note,
+            asking=self.asking,
         )
+
+    def query(self, what: Any) -> Answer:
+        """What the released cells say about a question nobody asked before, with its own error: free, at any time.
+
+        `what` is a condition ("10 <= age < 25"), a pair (lower, upper) or a mapping from columns to values or pairs.
+        Ranges and marginals can be asked; other statistics are what they are.
+
+        >>> from farthing.inference import ErrorLaw, Term
+        >>> Answer.around("count", 510, ErrorLaw([Term("laplace", 2.0)])).query("age < 25")
+        Traceback (most recent call last):
+        farthing.errors.InvalidValue: query='age < 25': cannot be asked of 'count'; ranges and marginals can be asked.
+        """
+        if self.asking is None:
+            way_out = "ranges and marginals can be asked"
+            raise InvalidValue("query", what, f"cannot be asked of {self.name!r}", way_out)
+        return self.asking.query(what, self.confidence)
 
     def error(self, confidence: float | None = None) -> Numbers:
         """The distance from the value to the further end of the interval."""
