@@ -14,8 +14,9 @@ from farthing.release.facts import Facts
 from farthing.release.measurements import Measurements
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
+from farthing.release.ranging import outputs as ranging
 from farthing.release.slots import Slot
-from farthing.release.statistic import COUNT_FAMILY, MOMENTS, QUANTILES, Statistic
+from farthing.release.statistic import COUNT_FAMILY, MOMENTS, QUANTILES, RANGES, Statistic
 from farthing.release.validation import checked_all, nearest
 
 Family = Callable[
@@ -85,8 +86,13 @@ def design_of(
     outputs: dict[str, Output] = {}
     derived: dict[str, Any] = {}
     assumptions: list[str] = []
+    by_strategy = ranging.cdfs_by_strategy(asked, facts)
     for kinds, family in _families():
         own = [statistic for statistic in asked if statistic.kind in kinds]
+        if family is counting.outputs_of:
+            own = [statistic for statistic in own if statistic.name not in by_strategy]
+        elif family is ranging.outputs_of:
+            own += [statistic for statistic in asked if statistic.name in by_strategy]
         if not own:
             continue
         found = family(own, facts)
@@ -107,6 +113,7 @@ def _families() -> tuple[tuple[tuple[str, ...], Family], ...]:
         (COUNT_FAMILY, counting.outputs_of),
         (MOMENTS, moments.outputs_of),
         (QUANTILES, quantile_outputs.outputs_of),
+        (RANGES, ranging.outputs_of),
         (("linear_regression",), regression_outputs.outputs_of),
     )
 

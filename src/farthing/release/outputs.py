@@ -48,6 +48,10 @@ class Output(ABC):
         """The variance of every cell when the output's one slot is measured with this epsilon."""
         raise AssertionError(f"{self.name!r} is linear in its measurements")
 
+    def remarks(self, noises: Mapping[str, Noise]) -> tuple[str, ...]:
+        """What there is to know beyond the errors of its cells, in words; mostly nothing."""
+        return ()
+
     @abstractmethod
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The law of the error before anything is spent."""

@@ -27,6 +27,8 @@ Kind = Literal[
     "quantiles",
     "cdf",
     "contingency",
+    "ranges",
+    "marginals",
     "linear_regression",
 ]
 Bins = int | tuple[Any, ...]
@@ -34,6 +36,8 @@ Bins = int | tuple[Any, ...]
 COUNT_FAMILY: tuple[Kind, ...] = ("count", "histogram", "cdf", "contingency")
 MOMENTS: tuple[Kind, ...] = ("sum", "mean", "variance", "std")
 QUANTILES: tuple[Kind, ...] = ("quantile", "quantiles")
+RANGES: tuple[Kind, ...] = ("ranges",)
+MARGINALS: tuple[Kind, ...] = ("marginals",)
 LONGEST_NAME = 200
 
 
@@ -42,7 +46,8 @@ class Statistic:
     """One statistic of a table; made by `count`, `mean` and their like, which say what the fields mean.
 
     `columns` are the columns it is about (a regression's target first), `where` a predicate as text or an Ibis
-    deferred expression, `by` the columns that cut it into groups, `bins` how numeric columns are cut into cells.
+    deferred expression, `by` the columns that cut it into groups, `bins` how numeric columns are cut into cells,
+    `ranges` the pairs of edges that ranges were limited to, `way` how many columns a marginal has.
 
     >>> from farthing.release import mean
     >>> statistic = mean("income", where="age>=18", by="sex")
@@ -63,6 +68,9 @@ class Statistic:
     probabilities: tuple[float, ...] = ()
     for_population: bool = False
     rounded: bool = False
+    ranges: tuple[tuple[Any, Any], ...] = ()
+    way: int = 0
+    strategy: str = "auto"
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -92,7 +100,12 @@ class Statistic:
         return self.columns[1:]
 
     def bins_of(self, column: str) -> Bins | None:
-        """How a column is cut into cells: a number of equal parts, edges, or None for its own values."""
+        """How a column is cut into cells: a number of equal parts, edges, or None for its own values.
+
+        Ranges that were listed cut it at their ends, unless `bins` says otherwise.
+        """
+        if self.ranges and not self.bins:
+            return tuple(sorted({edge for pair in self.ranges for edge in pair}))
         return dict(self.bins).get(column)
 
     @property
@@ -114,14 +127,18 @@ class Statistic:
             (probability,) = self.probabilities
             what = "median" if probability == 0.5 else f"{probability:g}-quantile"
             return f"{what} of {self.column}"
+        if self.kind == "marginals":
+            return f"{self.way}-way marginals of {_listed(self.columns)}"
         return f"{self.kind} of {_listed(self.columns)}"
 
     @property
     def arguments(self) -> Mapping[str, Any]:
         """What its constructor was called with: positional ones under the names of its parameters."""
         found: dict[str, Any] = {}
-        if self.kind == "contingency":
+        if self.kind in ("contingency", "marginals"):
             found["columns"] = list(self.columns)
+            if self.way:
+                found["way"] = self.way
             if self.bins:
                 found["bins"] = {name: _plain(bins) for name, bins in self.bins}
         elif self.kind == "linear_regression":
@@ -143,6 +160,10 @@ class Statistic:
         for flag in ("for_population", "rounded"):
             if getattr(self, flag):
                 found[flag] = True
+        if self.ranges:
+            found["ranges"] = list(self.ranges)
+        if self.strategy != "auto":
+            found["strategy"] = self.strategy
         return found
 
     def __repr__(self) -> str:
@@ -164,6 +185,9 @@ def statistic(
     probabilities: Sequence[float] = (),
     for_population: bool = False,
     rounded: bool = False,
+    ranges: Any = None,
+    way: Any = None,
+    strategy: Any = "auto",
 ) -> Statistic:
     """A statistic with its arguments checked, as far as that can be done without a schema."""
     for flag, value in (("for_population", for_population), ("rounded", rounded)):
@@ -180,6 +204,9 @@ def statistic(
         probabilities=tuple(_read_probability(value) for value in probabilities),
         for_population=for_population,
         rounded=rounded,
+        ranges=_read_ranges(ranges),
+        way=0 if way is None else _read_way(way, len(named)),
+        strategy=_read_strategy(strategy),
     )
 
 
@@ -235,7 +262,7 @@ def _read_name(name: str | None) -> str:
 def _read_bins(kind: Kind, columns: tuple[str, ...], bins: Any) -> tuple[tuple[str, Bins], ...]:
     if bins is None:
         return ()
-    if kind != "contingency":
+    if kind not in ("contingency", "marginals"):
         return ((columns[0], _one_bins(bins)),)
     if not isinstance(bins, Mapping):
         raise InvalidValue(
@@ -266,6 +293,50 @@ def _one_bins(bins: Any) -> Bins:
         "bins", bins, "must be a number of equal parts or a list of rising edges",
         "for example bins=10 or bins=[0, 18, 65, 110]",
     )  # fmt: skip
+
+
+def _read_ranges(ranges: Any) -> tuple[tuple[Any, Any], ...]:
+    if ranges is None:
+        return ()
+    example = "for example ranges=[(0, 18), (18, 65)]"
+    if isinstance(ranges, np.ndarray):
+        ranges = ranges.tolist()
+    if not isinstance(ranges, list | tuple) or not ranges:
+        raise InvalidValue("ranges", ranges, "must be a list of pairs (lower, upper)", example)
+    found = []
+    for pair in ranges:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise InvalidValue("ranges", pair, "must be pairs (lower, upper)", example)
+        try:
+            rising = bool(pair[0] < pair[1])
+        except TypeError:
+            rising = False
+        if not rising:
+            raise InvalidValue("ranges", tuple(pair), "must have its lower end first", example)
+        found.append((pair[0], pair[1]))
+    try:
+        sorted(edge for pair in found for edge in pair)
+    except TypeError:
+        raise InvalidValue("ranges", ranges, "must have ends of one kind", example) from None
+    if len(set(found)) != len(found):
+        raise InvalidValue("ranges", ranges, "must not hold the same range twice", "each once")
+    return tuple(found)
+
+
+def _read_way(way: Any, columns: int) -> int:
+    whole = isinstance(way, int) and not isinstance(way, bool)
+    if not (whole and 1 <= way <= columns):
+        raise InvalidValue(
+            "way", way, f"must be a whole number from 1 to {columns}, the number of columns",
+            "2 for all pairs of columns",
+        )  # fmt: skip
+    return int(way)
+
+
+def _read_strategy(strategy: Any) -> str:
+    if not isinstance(strategy, str) or not strategy:
+        raise InvalidValue("strategy", strategy, "must be the name of a strategy", "auto chooses one")
+    return strategy
 
 
 def _read_probability(value: Any) -> float:

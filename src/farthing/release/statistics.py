@@ -13,13 +13,24 @@ from typing import Any
 
 from farthing.data.aggregates.shape import names_of
 from farthing.errors import InvalidValue
-from farthing.release.statistic import COUNT_FAMILY, MOMENTS, QUANTILES, Kind, Statistic, statistic
+from farthing.release.statistic import (
+    COUNT_FAMILY,
+    MARGINALS,
+    MOMENTS,
+    QUANTILES,
+    RANGES,
+    Kind,
+    Statistic,
+    statistic,
+)
 
 __all__ = [
     "CONSTRUCTORS",
     "COUNT_FAMILY",
+    "MARGINALS",
     "MOMENTS",
     "QUANTILES",
+    "RANGES",
     "Kind",
     "Statistic",
     "cdf",
@@ -27,10 +38,12 @@ __all__ = [
     "count",
     "histogram",
     "linear_regression",
+    "marginals",
     "mean",
     "median",
     "quantile",
     "quantiles",
+    "ranges",
     "std",
     "sum",
     "variance",
@@ -177,10 +190,12 @@ def cdf(
     name: str | None = None,
     for_population: bool = False,
     rounded: bool = False,
+    strategy: str = "auto",
 ) -> Statistic:
     """The share of rows below each edge of `bins`, among rows that have the column; the last is 1.
 
-    Without `bins`, for whole numbers or days: the share at or below each of them.
+    Without `bins`, for whole numbers or days: the share at or below each of them. Where there are many cells, sums of
+    neighbouring cells are measured instead of cells; `strategy` says which (see `ranges`).
 
     >>> cdf("age", bins=22).name
     'cdf of age'
@@ -194,6 +209,7 @@ def cdf(
         bins=bins,
         for_population=for_population,
         rounded=rounded,
+        strategy=strategy,
     )
 
 
@@ -226,6 +242,79 @@ def contingency(
         bins=bins,
         for_population=for_population,
         rounded=rounded,
+    )
+
+
+def ranges(
+    column: str,
+    bins: int | Sequence[Any] | None = None,
+    ranges: Sequence[tuple[Any, Any]] | None = None,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+    strategy: str = "auto",
+) -> Statistic:
+    """The number of rows in every range of a column: cells from which any range can be added up with little noise.
+
+    The answer holds the cells (`bins` as in a histogram), and `answer.query("10 <= age < 25")` the number of rows in
+    any range, with its error, as often as anybody asks. `ranges` limits it to the pairs (lower, upper) that are listed:
+    they are then the cells of the answer. `strategy` names what is measured; "auto" takes the best that needs no time,
+    "optimised" may think for a while the first time.
+
+    >>> ranges("age", bins=[0, 18, 65, 110]).name
+    'ranges of age'
+    >>> ranges("income", ranges=[(0, 20_000), (20_000, 50_000)])
+    ranges('income', ranges=[(0, 20000), (20000, 50000)])
+    """
+    return statistic(
+        "ranges",
+        _one(column),
+        where=where,
+        by=by,
+        name=name,
+        bins=bins,
+        for_population=for_population,
+        rounded=rounded,
+        ranges=ranges,
+        strategy=strategy,
+    )
+
+
+def marginals(
+    columns: Sequence[str],
+    way: int = 2,
+    bins: Mapping[str, int | Sequence[Any]] | None = None,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+) -> Statistic:
+    """All tables of `way` of the columns, consistent with each other, over the rows that have all of the columns.
+
+    The product of all columns is never formed, so there may be many of them. `answer.query("sex = 'M' and age < 30")`
+    counts any condition on columns that stand in one of the tables.
+
+    >>> marginals(["sex", "region", "smoker"], way=2).name
+    '2-way marginals of sex, region and smoker'
+    """
+    named = names_of(columns, "columns")
+    if not named:
+        raise InvalidValue("columns", columns, "must name at least one column", "count() counts all rows")
+    return statistic(
+        "marginals",
+        named,
+        where=where,
+        by=by,
+        name=name,
+        bins=bins,
+        for_population=for_population,
+        rounded=rounded,
+        way=way,
     )
 
 
@@ -348,6 +437,8 @@ CONSTRUCTORS: Mapping[str, Callable[..., Statistic]] = {
     "median": median,
     "cdf": cdf,
     "contingency": contingency,
+    "ranges": ranges,
+    "marginals": marginals,
     "linear_regression": linear_regression,
 }
 """Every statistic by its name."""

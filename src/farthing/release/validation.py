@@ -5,15 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from farthing.data.expressions import read
-from farthing.data.schema import Flags, Integers, Reals, Schema
+from farthing.data.schema import Categories, Flags, Integers, Reals, Schema
 from farthing.errors import InvalidValue
-from farthing.release.counting.cells import cut_of
+from farthing.release.counting.cells import CellAxis, cut_of
 from farthing.release.counting.questions import group_axes, refuse_too_many
-from farthing.release.statistic import COUNT_FAMILY, QUANTILES, Statistic
+from farthing.release.statistic import COUNT_FAMILY, MARGINALS, QUANTILES, RANGES, Statistic
 
-_WHOLE = {"count", "histogram", "contingency", "sum", "quantile", "quantiles"}
+_WHOLE = {"count", "histogram", "contingency", "ranges", "marginals", "sum", "quantile", "quantiles"}
 
 
 def checked(statistic: Statistic, schema: Schema) -> Statistic:
@@ -37,7 +38,16 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
             raise InvalidValue("where", condition.text, "must be true or false", "compare it with something")
         where = condition.text
     groups = group_axes(statistic.by, schema)
-    if statistic.kind in COUNT_FAMILY:
+    if statistic.kind in MARGINALS:
+        for chosen in combinations(statistic.columns, statistic.way):
+            cut = tuple(cut_of(name, schema[name], statistic.bins_of(name)) for name in chosen)
+            refuse_too_many(f"marginal of {' and '.join(chosen)}", (*groups, *cut))
+    elif statistic.kind in (*COUNT_FAMILY, *RANGES):
+        if statistic.ranges and isinstance(schema[statistic.column], Categories | Flags):
+            raise InvalidValue(
+                "ranges", statistic.ranges[0], f"must be left out for {statistic.column!r}, which has categories",
+                "without them, any of its categories can be asked for",
+            )  # fmt: skip
         own = tuple(cut_of(name, schema[name], statistic.bins_of(name)) for name in statistic.columns)
         refuse_too_many(statistic.name, (*groups, *own))
         if statistic.kind == "cdf" and not hasattr(schema[statistic.column], "lower"):
@@ -47,6 +57,8 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
                 "must hold numbers or dates for a cdf",
                 "use histogram for categories",
             )
+        if statistic.ranges:
+            _refuse_torn(statistic, own[0])
     else:
         # A flag is 0 or 1 to a sum, so that its mean is a share; it has no quantiles to speak of.
         numbers = (Integers, Reals) if statistic.kind in QUANTILES else (Integers, Reals, Flags)
@@ -57,6 +69,16 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
                 )  # fmt: skip
         refuse_too_many(statistic.name, groups)
     return replace(statistic, where=where)
+
+
+def _refuse_torn(statistic: Statistic, axis: CellAxis) -> None:
+    """Ranges that were listed begin and end where cells do."""
+    edges = set(axis.edges or ())
+    for pair in statistic.ranges:
+        if not set(pair) <= edges:
+            raise InvalidValue(
+                "ranges", pair, "must begin and end where bins do", "leave bins out, or add these edges"
+            )
 
 
 def checked_all(statistics: Sequence[Statistic], schema: Schema) -> tuple[Statistic, ...]:

@@ -126,6 +126,11 @@ class PlannedStatistic:
         )
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What else there is to know about its error, in words."""
+        return self.output.remarks(dict(self.noises))
+
+    @property
     def sentence(self) -> str:
         """The error in plain words."""
         return sentence_of(self)

@@ -11,22 +11,40 @@ from typing import Any
 import numpy as np
 
 from farthing.inference import Answer
+from farthing.release.ranging.restoring import restored_asking
+from farthing.release.ranging.shapes import ShapedInterval
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 
 
 def stored_form(answer: Answer) -> dict[str, Any]:
     """The answer as JSON-ready data."""
+    form = {**answer.to_dict(), "labels": [_label(label) for label in answer.labels]}
+    if answer.asking is not None:
+        form["asking"] = answer.asking.stored()
+    if isinstance(answer.interval_at, ShapedInterval):
+        # Of very many cells: what the intervals are made of instead of all of their ends.
+        del form["lower"], form["upper"]
+        form["values"], form["standard_errors"] = _short(answer.values), _short(answer.standard_errors)
+        return {**form, "shaped": answer.interval_at.stored()}
     intervals = {}
     for level in LEVELS:
         lower, upper = answer.interval_at(level)
         intervals[str(level)] = [_numbers(lower), _numbers(upper)]
-    form = answer.to_dict()
-    return {**form, "labels": [_label(label) for label in answer.labels], "intervals": intervals}
+    return {**form, "intervals": intervals}
 
 
 def restored(form: Mapping[str, Any]) -> Answer:
     """The answer of `stored_form`. Its interval at another confidence is the next wider one that was stored."""
+    labels = tuple(_read_label(label) for label in form["labels"])
+    asking = restored_asking(form["asking"]) if "asking" in form else None
+    if "shaped" in form:
+        values, errors = (_read(form[key], math.nan) for key in ("values", "standard_errors"))
+        interval = ShapedInterval.restored(form["shaped"], np.atleast_1d(errors))
+        return Answer.within(
+            form["name"], values, errors, interval, labels,
+            confidence=form["confidence"], note=form["note"], asking=asking,
+        )  # fmt: skip
     intervals = {float(level): ends for level, ends in form["intervals"].items()}
 
     def interval_at(confidence: float) -> tuple[Any, Any]:
@@ -38,7 +56,6 @@ def restored(form: Mapping[str, Any]) -> Answer:
             np.broadcast_to(_read(upper, math.inf), size),
         )
 
-    labels = tuple(_read_label(label) for label in form["labels"])
     return Answer.within(
         form["name"],
         _read(form["values"], math.nan),
@@ -47,6 +64,7 @@ def restored(form: Mapping[str, Any]) -> Answer:
         labels,
         confidence=form["confidence"],
         note=form.get("note", ""),  # answers of older ledgers have none
+        asking=asking,
     )
 
 
@@ -127,6 +145,12 @@ def _read_label(label: Any) -> Any:
 
 def _numbers(values: Any) -> list[float | None]:
     return [float(value) if math.isfinite(value) else None for value in np.atleast_1d(values)]
+
+
+def _short(values: Any) -> Any:
+    """Numbers with nine digits: far more than any noise leaves, and half as long as all of them."""
+    short = [float(f"{value:.9g}") for value in np.atleast_1d(values)]
+    return short if isinstance(values, np.ndarray) else short[0]
 
 
 def _read(values: Any, missing: float) -> Any:

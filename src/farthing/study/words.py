@@ -68,17 +68,17 @@ def in_toml(assumption: str) -> str:
 
 def explained(plan: Plan) -> str:
     """What is measured, how each statistic comes out of it, and what it costs."""
-    lines = ["What is measured (each row is counted in one cell of a measurement):"]
+    lines = ["What is measured (each row is counted in one cell, or in the sums that hold its cell):"]
     design = plan.design
     for slot in design.slots:
         noise = plan.allocation.noises[slot.name]
         kind = {"laplace": "epsilon", "gaussian": "noise multiplier", "exponential": "epsilon"}[noise.kind]
-        cells = f"{slot.cells:,} cell{'s' if slot.cells > 1 else ''}"
-        lines.append(f"  {slot.name}: {cells}, {noise.kind} noise of {kind} {shown(noise.parameter)}")
+        lines.append(f"  {slot.name}: {slot.told(noise)}, {noise.kind} noise of {kind} {shown(noise.parameter)}")
     lines.append("What comes out of it:")
     for statistic in plan.statistics:
         sources = ", ".join(name for name, _ in statistic.noises) or "public facts"
         lines.append(f"  {statistic.name}: from {sources}; {statistic.sentence}")
+        lines += [f"    {text}" for text in statistic.remarks]
     price = plan.price
     lines += [
         "What it costs:",

@@ -1,0 +1,71 @@
+"""The strategy that measures a workload with the least error, for each kind of noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.release.noise import Kind
+from farthing.release.ranging.transforms import FINEST_WEIGHT, StrategyTransform
+from farthing.release.strategies.base import Norm, Strategy
+from farthing.release.strategies.trees import TreeStrategy
+from farthing.release.strategies.weighted_tree import weighted_tree
+from farthing.release.workloads.base import Workload
+
+Floats = NDArray[np.float64]
+Loss = Callable[[StrategyTransform], float]
+
+NORMS: dict[Kind, Norm] = {"laplace": "l1", "gaussian": "l2"}
+
+
+def transforms_for(
+    workloads: Sequence[Workload],
+    loss: Loss,
+    kinds: Sequence[Kind],
+    groups: int,
+    places: NDArray[np.int64] | None,
+    name: str = "auto",
+) -> dict[Kind, StrategyTransform]:
+    """For each kind of noise the transform of the least error.
+
+    Strategies are made for each of `workloads` and compared by `loss`, the mean variance of what will be answered when
+    every measured number has noise of variance 1. The transforms of the kinds are scaled so that their losses are about
+    the same: then one number says what noise does to the answers, whichever kind a planner chooses.
+    """
+    found: dict[Kind, StrategyTransform] = {}
+    for kind in kinds:
+        tried = [
+            StrategyTransform.weighted(strategy, workload, NORMS[kind])
+            for workload in workloads
+            for strategy in candidates(workload, NORMS[kind], name)
+        ]
+        best = min(tried, key=lambda each: relative_loss(each, loss, kind))
+        if found:
+            first = next(iter(found.values()))
+            finest = max(best.weights) * (loss(best) / loss(first)) ** 0.5
+            best = _rescaled(best, finest)
+        found[kind] = best
+    return {kind: replace(each, groups=groups, places=places) for kind, each in found.items()}
+
+
+def relative_loss(transform: StrategyTransform, loss: Loss, kind: Kind) -> float:
+    """The loss at a sensitivity of 1: what is compared between transforms."""
+    columns = transform.columns
+    return loss(transform) * (columns.l1**2 if kind == "laplace" else columns.l2_squared)
+
+
+@lru_cache(maxsize=512)
+def candidates(workload: Workload, norm: Norm, name: str) -> tuple[Strategy, ...]:
+    """The strategies worth trying: those that take no time, and better ones that were made before."""
+    cells = TreeStrategy("identity", workload.cells, (1,))
+    return (cells, weighted_tree(workload, norm))
+
+
+def _rescaled(transform: StrategyTransform, finest: float) -> StrategyTransform:
+    weights = np.asarray(transform.weights, dtype=float)
+    whole = np.rint(weights * (min(finest, 16.0 * FINEST_WEIGHT) / weights.max())).astype(int)
+    return replace(transform, weights=tuple(int(weight) for weight in np.maximum(whole, weights > 0)))

@@ -1,0 +1,225 @@
+"""From ranges, and from cdfs of many cells, to slots and outputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.data.sensitivity import Sensitivity
+from farthing.errors import InvalidValue
+from farthing.release.counting.cdf import CdfOutput, cdf_labels
+from farthing.release.counting.grouping import Asked, groups_of
+from farthing.release.counting.questions import labels_of, question_of
+from farthing.release.counting.shares import assumptions_of
+from farthing.release.facts import Facts
+from farthing.release.noise import Kind
+from farthing.release.outputs import Output
+from farthing.release.ranging.cdf_outputs import StrategyCdfOutput, cdf_loss
+from farthing.release.ranging.choosing import transforms_for
+from farthing.release.ranging.range_outputs import RangesOutput
+from farthing.release.ranging.strategy_slots import StrategySlot
+from farthing.release.ranging.transforms import StrategyTransform, sensitivity_through
+from farthing.release.slots import Slot
+from farthing.release.statistic import COUNT_FAMILY, Statistic, text_of
+from farthing.release.workloads.base import Workload
+from farthing.release.workloads.intervals import Identity, Intervals, SomeRanges
+from farthing.release.workloads.making import all_ranges, prefix
+
+Floats = NDArray[np.float64]
+
+FEW_CELLS = 16
+"""Up to here a cdf is best measured cell by cell, with all other counts."""
+
+_ONE_ROW = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
+_REPLACED = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A statistic with its cells: what it will answer, and what an error in it is worth."""
+
+    asked: Asked
+
+    @property
+    def statistic(self) -> Statistic:
+        """What was asked for."""
+        return self.asked.question.statistic
+
+    @property
+    def width(self) -> int:
+        """Cells of the column, in one group."""
+        return self.asked.question.shape[-1]
+
+    @property
+    def expected(self) -> Floats:
+        """Rows in each cell: groups x cells."""
+        return self.asked.expected.reshape(-1, self.width)
+
+    @property
+    def shown(self) -> Intervals:
+        """The ranges that are answered: those that were listed, else the cells."""
+        column = self.statistic.column
+        if not self.statistic.ranges:
+            return Identity(self.width, column)
+        edges = self.asked.question.axes[-1].edges
+        assert edges is not None
+        place = {edge: number for number, edge in enumerate(edges)}
+        lows, highs = (np.array([place[pair[end]] for pair in self.statistic.ranges]) for end in (0, 1))
+        return SomeRanges(self.width, column, lows, highs)
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """What strategies are made for."""
+        if self.statistic.kind == "cdf":
+            return (prefix(self.width), all_ranges(self.width))
+        return (self.shown,) if self.statistic.ranges else (all_ranges(self.width),)
+
+    def loss(self, transform: StrategyTransform) -> float:
+        """The mean squared relative error at noise of variance 1."""
+        if self.statistic.kind == "cdf":
+            return cdf_loss(transform, self.expected) / 0.25
+        # Relative to the mean size of what may be asked, ranges or cells.
+        (workload,) = self.workloads
+        mean = transform.estimator.total_variance(workload) / workload.queries
+        return mean / self.reference**2
+
+    @property
+    def reference(self) -> float:
+        """The mean expected count of what may be asked: of the ranges that were listed, else of all ranges."""
+        (workload,) = self.workloads
+        if self.statistic.ranges:
+            counts = np.concatenate([workload.answers(group) for group in self.expected])
+            return max(1.0, float(counts.mean()))
+        held = np.arange(1, self.width + 1) * np.arange(self.width, 0, -1)  # ranges that hold each cell
+        return max(1.0, float((self.expected @ held).mean()) / workload.queries)
+
+
+def cdfs_by_strategy(statistics: Sequence[Statistic], facts: Facts) -> frozenset[str]:
+    """The cdfs whose plan is better when they have a strategy of their own than when they share cells with counts."""
+    wide = [
+        Member(asked)
+        for statistic in statistics
+        if statistic.kind == "cdf"
+        for asked in [Asked.of(facts, question_of(statistic, facts.schema))]
+        if asked.question.shape[-1] > FEW_CELLS and asked.refinement.cells > 0
+    ]
+    if not wide:
+        return frozenset()
+    others = [
+        Asked.of(facts, question_of(statistic, facts.schema))
+        for statistic in statistics
+        if statistic.kind in COUNT_FAMILY and statistic.kind != "cdf"
+    ]
+    alone = sum(group.share(facts.pure) for group in groups_of(facts, others)) if others else 0.0
+    found = set()
+    for member in wide:
+        share = _share(member, facts)
+        exact = replace(member.asked, loss=_cell_loss(member))
+        together = sum(group.share(facts.pure) for group in groups_of(facts, [*others, exact]))
+        if share + alone < together or member.statistic.strategy != "auto":
+            found.add(member.statistic.name)
+    return frozenset(found)
+
+
+def outputs_of(
+    statistics: Sequence[Statistic], facts: Facts
+) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[str, ...]]:
+    """Slots and outputs of ranges and cdfs; those of the same cells share their measurements."""
+    members = [Member(Asked.of(facts, question_of(statistic, facts.schema))) for statistic in statistics]
+    together: dict[Any, list[Member]] = {}
+    for member in members:
+        question = member.asked.question
+        if member.asked.refinement.cells == 0:
+            raise InvalidValue("where", question.statistic.where, "must be true for some row")
+        where = None if question.statistic.where is None else text_of(question.statistic.where)
+        together.setdefault((question.axes, where, question.statistic.strategy), []).append(member)
+    slots: list[Slot] = []
+    outputs: dict[str, Output] = {}
+    for number, group in enumerate(together.values(), start=1):
+        slot = _slot(facts, group, number)
+        slots.append(slot)
+        outputs.update((member.statistic.name, _output(facts, member, slot)) for member in group)
+    columns = dict.fromkeys(
+        name
+        for member in members
+        for name in (
+            *(axis.column for axis in member.asked.question.axes),
+            *member.asked.question.plain_atoms,
+        )
+    )
+    ordered = tuple(outputs[statistic.name] for statistic in statistics)
+    return tuple(slots), ordered, {}, assumptions_of(facts, tuple(columns))
+
+
+def _slot(facts: Facts, members: Sequence[Member], number: int) -> StrategySlot:
+    first = members[0].asked
+    aggregate = first.refinement.aggregate()
+    cells = facts.sensitivity(aggregate)
+    transforms = _transforms(members, facts)
+    what = ", ".join(sorted(first.question.sources))
+    names = {kind: each.strategy.name for kind, each in transforms.items()}
+    return StrategySlot.of(f"ranges {number} ({what})", (aggregate,), cells, transforms, names)
+
+
+def _transforms(members: Sequence[Member], facts: Facts) -> dict[Kind, StrategyTransform]:
+    kinds: tuple[Kind, ...] = ("laplace",) if facts.pure else ("laplace", "gaussian")
+    first = members[0]
+    return transforms_for(
+        tuple(dict.fromkeys(workload for member in members for workload in member.workloads)),
+        lambda transform: math.fsum(member.loss(transform) for member in members),
+        kinds,
+        len(first.expected),
+        first.asked.refinement.members[0],
+        first.statistic.strategy,
+    )
+
+
+def _output(facts: Facts, member: Member, slot: StrategySlot) -> Output:
+    statistic, question = member.statistic, member.asked.question
+    units = facts.dataset.rows_per_unit
+    if statistic.kind == "cdf":
+        return StrategyCdfOutput(
+            statistic, cdf_labels(question), (slot,), member.asked.reference,
+            expected=member.expected, rows_per_unit=units,
+        )  # fmt: skip
+    shown = member.shown
+    counts = np.concatenate([shown.answers(group) for group in member.expected])
+    labels = question.labels
+    if statistic.ranges:
+        outer = labels_of(question.axes[:-1])
+        wrapped = len(question.axes) > 2
+        labels = statistic.ranges
+        if outer:
+            labels = tuple(
+                (*group, pair) if wrapped else (group, pair) for group in outer for pair in statistic.ranges
+            )
+    return RangesOutput(
+        statistic, labels, (slot,), np.full(len(counts), member.reference),
+        axes=question.axes, workload=shown, expected=counts, rows_per_unit=units,
+    )  # fmt: skip
+
+
+def _share(member: Member, facts: Facts) -> float:
+    """What a slot of its own would take of a plan, as `Group.share` counts it."""
+    kind: Kind = "laplace" if facts.pure else "gaussian"
+    transform = _transforms([member], facts)[kind]
+    replaced = facts.dataset.neighbours == "replace"
+    moved = sensitivity_through(_REPLACED if replaced else _ONE_ROW, transform.columns, transform.size)
+    if facts.pure:
+        return float(np.cbrt(member.loss(transform) * moved.l1**2))
+    return float(np.sqrt(member.loss(transform) * moved.l2_squared))
+
+
+def _cell_loss(member: Member) -> float:
+    """The same for a cdf that is measured cell by cell, without its sensitivity."""
+    asked = member.asked
+    output = CdfOutput(
+        member.statistic, (), (), asked.reference,
+        members=asked.refinement.members[0], expected=member.expected,
+    )  # fmt: skip
+    return float(np.mean(output.variances_at_unit) / 0.25)

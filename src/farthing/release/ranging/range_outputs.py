@@ -1,0 +1,139 @@
+"""Ranges as outputs: cells, or the ranges that were listed, by least squares from the sums of a strategy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.inference import Answer, ErrorLaw
+from farthing.release.counting.cells import CellAxis
+from farthing.release.noise import Kind, Noise
+from farthing.release.outputs import Output
+from farthing.release.ranging.asking import MOST_CELLS_SHAPED, RangeAsking
+from farthing.release.ranging.shapes import NORMAL, UNKNOWN, Shape, ShapedErrors, ShapedInterval, ShapedLaw
+from farthing.release.ranging.strategy_slots import StrategySlot
+from farthing.release.ranging.transforms import StrategyTransform
+from farthing.release.slots import Integers
+from farthing.release.workloads.intervals import Intervals
+from farthing.release.workloads.making import all_ranges
+
+Floats = NDArray[np.float64]
+
+_MOST_SHAPES = 24
+
+
+@dataclass(frozen=True, eq=False)
+class RangesOutput(Output):
+    """Sums of neighbouring cells, `workload` for each group of cells."""
+
+    axes: tuple[CellAxis, ...] = field(kw_only=True)
+    workload: Intervals = field(kw_only=True)
+    expected: Floats = field(kw_only=True)  # rows in each range of each group
+    rows_per_unit: int = field(kw_only=True, default=1)
+
+    @property
+    def slot(self) -> StrategySlot:
+        """The one it reads."""
+        (slot,) = self.slots
+        assert isinstance(slot, StrategySlot)
+        return slot
+
+    @cached_property
+    def coefficients(self) -> Mapping[str, Floats]:
+        """The variances of the ranges; for either kind of noise about the same, as transforms are scaled.
+
+        Where no ranges were listed, a plan weighs what may be asked rather than the cells that are shown: the mean
+        over all ranges.
+        """
+        if self.statistic.ranges:
+            return {self.slot.name: self._at_unit(self.slot.kinds[0]).deviations ** 2}
+        return {self.slot.name: np.full(len(self.reference), self._of_any_range(self.slot.kinds[0]))}
+
+    def _of_any_range(self, kind: Kind) -> float:
+        """The mean variance over all ranges."""
+        every = all_ranges(self.workload.cells)
+        return transform_of(self.slot, kind).estimator.total_variance(every) / every.queries
+
+    def remarks(self, noises: Mapping[str, Noise]) -> tuple[str, ...]:
+        """The error of a range, where cells are shown."""
+        noise = noises[self.slot.name]
+        transform = transform_of(self.slot, noise.kind)
+        known = f"measured by the strategy {transform.strategy.name!r}"
+        if self.statistic.ranges:
+            return (known,)
+        error = math.sqrt(self._of_any_range(noise.kind) * self.slot.variance(noise))
+        return (f"any range of its cells has a standard error of {error:.3g} on average; {known}",)
+
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """Standard errors are exact; the shape is that of a sum of many noises."""
+        noise = noises[self.slot.name]
+        deviation = float(np.sqrt(self.slot.variance(noise)))
+        unit = self._at_unit(noise.kind)
+        if self.statistic.for_population:
+            return ShapedLaw(self._blurred(unit, deviation, self.expected), 1.0)
+        return ShapedLaw(unit, deviation)
+
+    def answer(
+        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
+    ) -> Answer:
+        """The least-squares estimates, none of them below zero; whole where that was asked for."""
+        noise = noises[self.slot.name]
+        transform = transform_of(self.slot, noise.kind)
+        cells = transform.estimate(measured[self.slot.name])
+        plain = np.concatenate([self.workload.answers(group) for group in cells])
+        values = np.maximum(plain.round() if self.statistic.rounded else plain, 0.0)
+        deviation = float(np.sqrt(self.slot.variance(noise)))
+        unit = self._at_unit(noise.kind)
+        units = self.rows_per_unit if self.statistic.for_population else 0
+        errors, shape = unit.deviations * deviation, unit.shape
+        if units:
+            blurred = self._blurred(unit, deviation, plain)
+            errors, shape = blurred.deviations, blurred.shape
+        asking = RangeAsking(self.name, self.axes, cells, transform, noise.kind, deviation, units)
+        return Answer.within(
+            self.name, values, errors, ShapedInterval(plain, errors, shape), self.labels,
+            confidence=confidence, asking=asking,
+        )  # fmt: skip
+
+    def _blurred(self, unit: ShapedErrors, deviation: float, counts: Floats) -> ShapedErrors:
+        """With the variance of units that come and go by themselves, each with up to so many rows."""
+        sampling = self.rows_per_unit * np.maximum(counts.reshape(-1), 0.0)
+        return ShapedErrors(np.sqrt((unit.deviations * deviation) ** 2 + sampling), unit.shape.blurred)
+
+    def _at_unit(self, kind: Kind) -> ShapedErrors:
+        if kind not in self._known:
+            transform = transform_of(self.slot, kind)
+            variances = transform.estimator.query_variances(self.workload)
+            self._known[kind] = ShapedErrors(
+                np.tile(np.sqrt(variances), transform.groups), shape_of(transform, kind, self.workload)
+            )
+        return self._known[kind]
+
+    @cached_property
+    def _known(self) -> dict[Kind, ShapedErrors]:
+        return {}
+
+
+def transform_of(slot: StrategySlot, kind: Kind) -> StrategyTransform:
+    """What gets this kind of noise."""
+    transform = slot.transforms[kind]
+    assert isinstance(transform, StrategyTransform)
+    return transform
+
+
+def shape_of(transform: StrategyTransform, kind: Kind, workload: Intervals) -> Shape:
+    """The shapes of the laws of a workload's answers, from up to 24 of them."""
+    if kind == "gaussian":
+        return NORMAL
+    if transform.strategy.cells > MOST_CELLS_SHAPED:
+        return UNKNOWN
+    chosen = np.unique(np.linspace(0, workload.queries - 1, min(_MOST_SHAPES, workload.queries)).astype(int))
+    cells = np.arange(workload.cells)[:, None]
+    starts, stops = workload.starts[chosen], workload.stops[chosen]
+    shares = transform.kurtosis(((cells >= starts) & (cells < stops)).astype(float))
+    return Shape(float(shares.min()), float(shares.max()))

@@ -1,0 +1,64 @@
+"""Transforms as plain data, and back: a few numbers for a tree, the matrix in short for any other strategy."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from farthing.release.ranging.transforms import StrategyTransform
+from farthing.release.strategies.base import Strategy
+from farthing.release.strategies.matrix import MatrixStrategy
+from farthing.release.strategies.trees import TreeStrategy
+from farthing.release.strategies.wavelet import WaveletStrategy
+
+
+def stored_transform(transform: StrategyTransform) -> dict[str, Any]:
+    """A transform as JSON-ready data, without the places of counted cells: whoever asks has all cells.
+
+    >>> stored_transform(StrategyTransform(TreeStrategy("tree", 6, (4, 1)), (3, 5)))
+    {'tree': 'tree', 'cells': 6, 'sizes': [4, 1], 'weights': [3, 5], 'groups': 1}
+    """
+    facts = {"weights": list(transform.weights), "groups": transform.groups}
+    return {**_described(transform.strategy), **facts}
+
+
+def restored_transform(form: Mapping[str, Any]) -> StrategyTransform:
+    """The transform of `stored_transform`.
+
+    >>> kept = stored_transform(StrategyTransform(WaveletStrategy(4), (1, 1, 2)))
+    >>> restored_transform(kept).apply([1, 2, 3, 5])
+    array([11, -5, -2, -4])
+    """
+    return StrategyTransform(_strategy(form), tuple(form["weights"]), form["groups"])
+
+
+def _described(strategy: Strategy) -> dict[str, Any]:
+    if isinstance(strategy, TreeStrategy):
+        return {"tree": strategy.name, "cells": strategy.size, "sizes": list(strategy.sizes)}
+    if isinstance(strategy, WaveletStrategy):
+        return {"wavelet": strategy.name, "cells": strategy.size}
+    matrix = matrix_of(strategy)
+    packed = base64.b64encode(zlib.compress(matrix.astype("<i4").tobytes(), 9)).decode()
+    return {"matrix": strategy.name, "shape": list(matrix.shape), "entries": packed}
+
+
+def matrix_of(strategy: Strategy) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The matrix of a strategy of one level."""
+    matrix = getattr(strategy, "matrix", None)
+    if matrix is None:
+        columns = np.eye(strategy.cells, dtype=np.int64)
+        matrix = np.array([np.concatenate(strategy.exact(column)) for column in columns]).T
+    return np.asarray(matrix, dtype=np.int64)
+
+
+def _strategy(form: Mapping[str, Any]) -> Strategy:
+    if "tree" in form:
+        return TreeStrategy(form["tree"], form["cells"], tuple(form["sizes"]))
+    if "wavelet" in form:
+        return WaveletStrategy(form["cells"], form["wavelet"])
+    plain = zlib.decompress(base64.b64decode(form["entries"]))
+    return MatrixStrategy(form["matrix"], np.frombuffer(plain, dtype="<i4").reshape(form["shape"]))
