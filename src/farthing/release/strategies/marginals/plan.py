@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +28,7 @@ from farthing.release.strategies.marginals.shares import best_shares, precisions
 
 Objective = Literal["sum", "max"]
 MOST_CELLS = 2**26  # of one marginal
-_MOST_SUPERSETS = 256
+_MOST_LEVELS = 500
 _LARGEST_JOINT = 2**20  # cells of a table over all columns, where measuring that one is tried as well
 
 
@@ -198,18 +199,30 @@ def _families(
     A contrast of two values costs no more than a cell and tells twice as much; one of more values costs more than it
     tells. So columns of two values are taken in contrasts or not, all others by cells.
     """
-    largest = [subset for subset in subsets if not any(set(subset) < set(other) for other in subsets)]
     binary = {column for column, n in enumerate(sizes) if n == 2}
-    cells: list[tuple[Subset, Subset]] = [(part, ()) for part in asked]
-    mixed: list[tuple[Subset, Subset]] = [(part, tuple(c for c in part if c in binary)) for part in asked]
-    families: list[list[tuple[Subset, Subset]]] = [cells, [(part, ()) for part in largest], mixed]
+    largest = [subset for subset in subsets if not any(set(subset) < set(other) for other in subsets)]
     used = tuple(sorted({column for subset in subsets for column in subset}))
-    if math.prod(sizes[c] for c in used) <= _LARGEST_JOINT:
+    families: list[list[tuple[Subset, Subset]]] = [
+        [(subset, ()) for subset in largest],
+        [(subset, ()) for subset in asked],
+        [(subset, tuple(c for c in subset if c in binary)) for subset in asked],
+    ]
+    if _cells(sizes, used) <= _LARGEST_JOINT:
         families.append([(used, ())])
-        if 2 ** len(used) <= _MOST_SUPERSETS:
-            families.append([(part, ()) for part in closure([used])])
+    wider = [*asked]
+    for more in range(
+        len(asked[-1]) + 1, len(used) + 1
+    ):  # tables of more columns tell about many marginals at once
+        wider += [subset for subset in combinations(used, more) if _cells(sizes, subset) <= _LARGEST_JOINT]
+        if len(wider) > _MOST_LEVELS:
+            break
+        families.append([(subset, ()) for subset in wider])
     unique = {tuple(dict.fromkeys(family)): None for family in families}
     return [_levels(sizes, list(family)) for family in unique]
+
+
+def _cells(sizes: Sequence[int], subset: Subset) -> int:
+    return math.prod(sizes[column] for column in subset)
 
 
 def _tried(

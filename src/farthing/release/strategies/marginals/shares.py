@@ -64,7 +64,9 @@ def best_shares(
         slope = -power * shares**power * (weights.T @ (errors**2 / asked))
         return float(np.log(value)), (slope - shares * slope.sum()) / value
 
-    found = minimize(objective, np.zeros(len(levels)), jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    found = minimize(
+        objective, np.zeros(len(levels)), jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-8}
+    )
     shares = np.exp(found.x - found.x.max())
     kept = np.where(shares > _NEGLIGIBLE * shares.max(), shares, 0.0)
     if np.all(weights @ kept**power > 0):
