@@ -29,7 +29,7 @@ from farthing.release.strategies.marginals.shares import best_shares, precisions
 Objective = Literal["sum", "max"]
 MOST_CELLS = 2**26  # of one marginal
 _MOST_LEVELS = 500
-_LARGEST_JOINT = 2**20  # cells of a table over all columns, where measuring that one is tried as well
+LARGEST_JOINT = 2**20  # cells of a table over all columns, where measuring that one is tried as well
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,13 +128,15 @@ def plan_marginals(
     norm: Norm = "l2",
     weights: Sequence[float] | None = None,
     objective: Objective = "sum",
+    largest_table: int = LARGEST_JOINT,
 ) -> MarginalPlan:
     """What to measure so that the marginals of `subsets` have the least error.
 
     `sizes` are the numbers of values of the columns, by name or in order. norm="l2" plans for Gaussian noise and is the
     optimum; norm="l1" plans for Laplace noise, the best of several families. objective="sum" makes the sum of the
     variances of all cells least, each marginal times its weight; objective="max" makes the largest weight * variance of
-    any cell least. Nothing here is ever as large as the table over all columns.
+    any cell least. Nothing here is ever as large as the table over all columns; `largest_table` limits the tables of
+    more columns than were asked for, which Laplace noise may be better off with.
 
     >>> plan = plan_marginals([2, 2, 2], [(0, 1), (1, 2)])
     >>> plan.measure_exact({(0, 1): np.array([[3, 0], [2, 5]]), (1, 2): np.array([[1, 4], [5, 0]])})
@@ -165,7 +167,10 @@ def plan_marginals(
         shares = best_shares(levels, asked, energies, norm)
     else:
         levels, shares = min(
-            (_tried(family, lengths, asked, energies) for family in _families(lengths, live, asked)),
+            (
+                _tried(family, lengths, asked, energies)
+                for family in _families(lengths, live, asked, largest_table)
+            ),
             key=lambda trial: trial[2],
         )[:2]
     kept = [place for place, share in enumerate(shares) if share > 0]
@@ -192,7 +197,7 @@ def _levels(sizes: Sequence[int], wanted: Sequence[tuple[Subset, Subset]]) -> li
 
 
 def _families(
-    sizes: Sequence[int], subsets: Sequence[Subset], asked: Sequence[Subset]
+    sizes: Sequence[int], subsets: Sequence[Subset], asked: Sequence[Subset], largest_table: int
 ) -> list[list[MarginalLevel]]:
     """Sets of levels worth trying for Laplace noise, where no closed form is known.
 
@@ -207,13 +212,13 @@ def _families(
         [(subset, ()) for subset in asked],
         [(subset, tuple(c for c in subset if c in binary)) for subset in asked],
     ]
-    if _cells(sizes, used) <= _LARGEST_JOINT:
+    if _cells(sizes, used) <= largest_table:
         families.append([(used, ())])
     wider = [*asked]
     for more in range(
         len(asked[-1]) + 1, len(used) + 1
     ):  # tables of more columns tell about many marginals at once
-        wider += [subset for subset in combinations(used, more) if _cells(sizes, subset) <= _LARGEST_JOINT]
+        wider += [subset for subset in combinations(used, more) if _cells(sizes, subset) <= largest_table]
         if len(wider) > _MOST_LEVELS:
             break
         families.append([(subset, ()) for subset in wider])
