@@ -14,9 +14,10 @@ from farthing.release.facts import Facts
 from farthing.release.measurements import Measurements
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
+from farthing.release.ranging import marginal_outputs
 from farthing.release.ranging import outputs as ranging
 from farthing.release.slots import Slot
-from farthing.release.statistic import COUNT_FAMILY, MOMENTS, QUANTILES, RANGES, Statistic
+from farthing.release.statistic import COUNT_FAMILY, MARGINALS, MOMENTS, QUANTILES, RANGES, Statistic
 from farthing.release.validation import checked_all, nearest
 
 Family = Callable[
@@ -114,6 +115,7 @@ def _families() -> tuple[tuple[tuple[str, ...], Family], ...]:
         (MOMENTS, moments.outputs_of),
         (QUANTILES, quantile_outputs.outputs_of),
         (RANGES, ranging.outputs_of),
+        (MARGINALS, marginal_outputs.outputs_of),
         (("linear_regression",), regression_outputs.outputs_of),
     )
 

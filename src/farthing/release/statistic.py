@@ -39,6 +39,7 @@ QUANTILES: tuple[Kind, ...] = ("quantile", "quantiles")
 RANGES: tuple[Kind, ...] = ("ranges",)
 MARGINALS: tuple[Kind, ...] = ("marginals",)
 LONGEST_NAME = 200
+_COLUMNS_NAMED = 4  # of marginals, which may be of very many
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,7 +129,9 @@ class Statistic:
             what = "median" if probability == 0.5 else f"{probability:g}-quantile"
             return f"{what} of {self.column}"
         if self.kind == "marginals":
-            return f"{self.way}-way marginals of {_listed(self.columns)}"
+            more = len(self.columns) - _COLUMNS_NAMED
+            named = self.columns if more <= 1 else (*self.columns[:_COLUMNS_NAMED], f"{more} more")
+            return f"{self.way}-way marginals of {_listed(named)}"
         return f"{self.kind} of {_listed(self.columns)}"
 
     @property

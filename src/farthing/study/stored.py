@@ -19,14 +19,9 @@ LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 
 def stored_form(answer: Answer) -> dict[str, Any]:
     """The answer as JSON-ready data."""
-    form = {**answer.to_dict(), "labels": [_label(label) for label in answer.labels]}
-    if answer.asking is not None:
-        form["asking"] = answer.asking.stored()
     if isinstance(answer.interval_at, ShapedInterval):
-        # Of very many cells: what the intervals are made of instead of all of their ends.
-        del form["lower"], form["upper"]
-        form["values"], form["standard_errors"] = _short(answer.values), _short(answer.standard_errors)
-        return {**form, "shaped": answer.interval_at.stored()}
+        return _shaped_form(answer, answer.interval_at)
+    form = {**answer.to_dict(), "labels": [_label(label) for label in answer.labels]}
     intervals = {}
     for level in LEVELS:
         lower, upper = answer.interval_at(level)
@@ -34,17 +29,53 @@ def stored_form(answer: Answer) -> dict[str, Any]:
     return {**form, "intervals": intervals}
 
 
+def _shaped_form(answer: Answer, interval: ShapedInterval) -> dict[str, Any]:
+    """An answer of very many cells: what its numbers are made of, each once."""
+    asking = None if answer.asking is None else answer.asking.stored()
+    own_labels = hasattr(answer.asking, "labels")
+    around = interval.stored()
+    values = [float(f"{value:.9g}") for value in np.atleast_1d(answer.values)]
+    return {
+        "name": answer.name,
+        "labels": None if own_labels else [_label(label) for label in answer.labels],
+        "values": None if values == [max(number, 0.0) for number in around["centre"]] else values,
+        "standard_errors": _runs(np.atleast_1d(answer.standard_errors)),
+        "confidence": answer.confidence,
+        "note": answer.note,
+        "asking": asking,
+        "shaped": around,
+    }
+
+
+def _restored_shaped(form: Mapping[str, Any]) -> Answer:
+    centre = np.array(form["shaped"]["centre"], dtype=float)
+    errors = np.repeat(*map(np.array, zip(*form["standard_errors"], strict=True)))
+    asking = None if form["asking"] is None else restored_asking(form["asking"], centre)
+    labels = form["labels"]
+    return Answer.within(
+        form["name"],
+        np.maximum(centre, 0.0) if form["values"] is None else np.array(form["values"], dtype=float),
+        errors,
+        ShapedInterval.restored(form["shaped"], errors),
+        asking.labels() if labels is None else tuple(_read_label(label) for label in labels),  # type: ignore[union-attr]
+        confidence=form["confidence"],
+        note=form["note"],
+        asking=asking,
+    )
+
+
+def _runs(numbers: Any) -> list[list[float]]:
+    """[number, how often] for runs of equal numbers: all cells of a table may have one standard error."""
+    ends = np.append(np.flatnonzero(np.diff(numbers)) + 1, len(numbers))
+    starts = np.append(0, ends[:-1])
+    return [[float(numbers[start]), int(end - start)] for start, end in zip(starts, ends, strict=True)]
+
+
 def restored(form: Mapping[str, Any]) -> Answer:
     """The answer of `stored_form`. Its interval at another confidence is the next wider one that was stored."""
-    labels = tuple(_read_label(label) for label in form["labels"])
-    asking = restored_asking(form["asking"]) if "asking" in form else None
     if "shaped" in form:
-        values, errors = (_read(form[key], math.nan) for key in ("values", "standard_errors"))
-        interval = ShapedInterval.restored(form["shaped"], np.atleast_1d(errors))
-        return Answer.within(
-            form["name"], values, errors, interval, labels,
-            confidence=form["confidence"], note=form["note"], asking=asking,
-        )  # fmt: skip
+        return _restored_shaped(form)
+    labels = tuple(_read_label(label) for label in form["labels"])
     intervals = {float(level): ends for level, ends in form["intervals"].items()}
 
     def interval_at(confidence: float) -> tuple[Any, Any]:
@@ -64,7 +95,6 @@ def restored(form: Mapping[str, Any]) -> Answer:
         labels,
         confidence=form["confidence"],
         note=form.get("note", ""),  # answers of older ledgers have none
-        asking=asking,
     )
 
 
@@ -145,12 +175,6 @@ def _read_label(label: Any) -> Any:
 
 def _numbers(values: Any) -> list[float | None]:
     return [float(value) if math.isfinite(value) else None for value in np.atleast_1d(values)]
-
-
-def _short(values: Any) -> Any:
-    """Numbers with nine digits: far more than any noise leaves, and half as long as all of them."""
-    short = [float(f"{value:.9g}") for value in np.atleast_1d(values)]
-    return short if isinstance(values, np.ndarray) else short[0]
 
 
 def _read(values: Any, missing: float) -> Any:

@@ -62,14 +62,15 @@ def release_table(release: Release) -> str:
 
 
 def _answer_rows(answer: Answer) -> list[tuple[str, str, str]]:
-    columns = map(np.atleast_1d, (answer.values, answer.lower, answer.upper))
+    few = slice(_MOST_CELLS)
+    columns = (np.atleast_1d(column)[few] for column in (answer.values, answer.lower, answer.upper))
     texts = [with_interval(*map(float, cell)) for cell in zip(*columns, strict=True)]
     width = max(text.find(" ") if " " in text else len(text) for text in texts)
     texts = [" " * (width - len(text.split(" ")[0])) + text for text in texts]
     names = [answer.name, *[""] * (len(texts) - 1)]
-    rows = list(zip(names, label_texts(answer.labels) or [""], texts, strict=True))
-    if len(rows) > _MOST_CELLS:
-        return [*rows[:_MOST_CELLS], ("", f"... and {len(rows) - _MOST_CELLS:,} more", "")]
+    rows = list(zip(names, label_texts(answer.labels[few]) or [""], texts, strict=True))
+    if len(answer) > _MOST_CELLS:
+        return [*rows, ("", f"... and {len(answer) - _MOST_CELLS:,} more", "")]
     return rows
 
 

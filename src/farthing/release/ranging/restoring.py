@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from farthing.errors import InvalidData
 from farthing.inference.answers import Asking
 from farthing.release.ranging.asking import restored_ranges
+from farthing.release.ranging.marginal_asking import restored_marginals
 
-_KINDS: Mapping[str, Callable[[Mapping[str, Any]], Asking]] = {"ranges": restored_ranges}
 
-
-def restored_asking(form: Mapping[str, Any]) -> Asking:
-    """The questions that a stored answer can be asked."""
-    if form.get("kind") not in _KINDS:
-        raise InvalidData("stored answer", "is of a kind that this farthing does not know", "use a newer one")
-    return _KINDS[form["kind"]](form)
+def restored_asking(form: Mapping[str, Any], centre: Any = None) -> Asking:
+    """The questions that a stored answer can be asked; `centre` is what its intervals lie around."""
+    if form.get("kind") == "ranges":
+        return restored_ranges(form)
+    if form.get("kind") == "marginals":
+        return restored_marginals(form, centre)
+    raise InvalidData("stored answer", "is of a kind that this farthing does not know", "use a newer one")
