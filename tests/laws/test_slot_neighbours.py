@@ -19,6 +19,9 @@ import farthing as ft
 from farthing.data import Sensitivity
 from farthing.release.designs import Design, design_of
 from farthing.release.quantile_slots import QuantileSlot
+from farthing.release.ranging.strategy_slots import StrategySlot
+from farthing.release.ranging.transforms import sensitivity_through
+from farthing.release.statistics import marginals, ranges
 
 TYPES = pyarrow.schema(
     [("person", pyarrow.int64()), ("sex", pyarrow.string()), ("age", pyarrow.int64()), ("bmi", pyarrow.float64()),
@@ -60,19 +63,48 @@ def statistics(luck: random.Random) -> list[Any]:
                     lambda often=often, column=column: ft.std(column, **often),
                     lambda often=often, column=column: ft.quantiles(column, [0.25, 0.9], **often),
                     lambda often=often: ft.linear_regression("bmi", ["age"], **often),
+                    lambda often=often: ranges("age", **often),
+                    lambda often=often: ranges("bmi", ranges=[(-1.0, 1.5), (0.0, 3.5)], **often),
+                    lambda often=often: ft.cdf("age", **often),
+                    lambda often=often: marginals(
+                        ["age", "bmi", "smoker"], bins={"bmi": 3}, **_without_smoker(often)
+                    ),
                 ]
             )()
         )
     return asked
 
 
+def _without_smoker(often: dict[str, Any]) -> dict[str, Any]:
+    return {**often, "by": "sex" if often["by"] else None}
+
+
 def exact(design: Design, data: Any) -> dict[str, list[int]]:
+    """The numbers of every slot; of slots that combine cells, those for each kind of noise."""
     prepared = data.derive(**dict(design.derived)) if design.derived else data
-    found = prepared.exact({slot.name: slot.aggregate for slot in design.slots})
-    return {
-        slot.name: [int(number) for number in slot.merged(np.asarray(found[slot.name]))]
-        for slot in design.slots
-    }
+    found = prepared.exact({name: part for slot in design.slots for name, part in slot.aggregates.items()})
+    numbers: dict[str, list[int]] = {}
+    for slot in design.slots:
+        own = slot.own(found)
+        if isinstance(slot, StrategySlot):
+            numbers |= {slot.name + kind: list(map(int, t.apply(own))) for kind, t in slot.transforms.items()}
+        else:
+            numbers[slot.name] = [int(number) for number in slot.merged(np.asarray(own))]
+    return numbers
+
+
+def claims(slot: Any) -> dict[str, tuple[int, Sensitivity]]:
+    """How many numbers there are, and how far they move at most."""
+    if not isinstance(slot, StrategySlot):
+        return {slot.name: (slot.cells, slot.sensitivity)}
+    found = {}
+    for kind, transform in slot.transforms.items():
+        own = sensitivity_through(slot.cells_moved, transform.columns, transform.size)
+        # What the mechanism is made for is this norm, of this kind.
+        norm = "l1" if kind == "laplace" else "l2_squared"
+        assert getattr(own, norm) == getattr(slot.sensitivity, norm)
+        found[slot.name + kind] = transform.size, own
+    return found
 
 
 def moved(before: list[int], after: list[int]) -> Sensitivity:
@@ -106,11 +138,12 @@ def _check(seed: int) -> None:
     for other in neighbours(luck, rows, most, relation == "replace"):
         after = exact(design, data(other))
         for slot in design.slots:
-            assert within(moved(before[slot.name], after[slot.name]), slot.sensitivity), slot.name
-            if isinstance(slot, QuantileSlot):
-                assert (slot.max_rows, slot.neighbours) == (most, relation)
-            else:
-                assert len(before[slot.name]) == slot.cells
+            for name, (cells, sensitivity) in claims(slot).items():
+                assert within(moved(before[name], after[name]), sensitivity), name
+                if isinstance(slot, QuantileSlot):
+                    assert (slot.max_rows, slot.neighbours) == (most, relation)
+                else:
+                    assert len(before[name]) == cells
 
 
 def test_measurements_move_no_further_than_claimed() -> None:
