@@ -73,7 +73,9 @@ def explained(plan: Plan) -> str:
     for slot in design.slots:
         noise = plan.allocation.noises[slot.name]
         kind = {"laplace": "epsilon", "gaussian": "noise multiplier", "exponential": "epsilon"}[noise.kind]
-        lines.append(f"  {slot.name}: {slot.told(noise)}, {noise.kind} noise of {kind} {shown(noise.parameter)}")
+        lines.append(
+            f"  {slot.name}: {slot.told(noise)}, {noise.kind} noise of {kind} {shown(noise.parameter)}"
+        )
     lines.append("What comes out of it:")
     for statistic in plan.statistics:
         sources = ", ".join(name for name, _ in statistic.noises) or "public facts"
