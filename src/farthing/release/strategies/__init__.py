@@ -1,8 +1,9 @@
 """What is measured so that a workload can be answered: the strategies of the matrix mechanism.
 
-base, matrix                 a strategy, its levels and its estimator; one given by a matrix
+base, matrix, kronecker      a strategy, its levels and its estimator; one given by a matrix; products over axes
 energies, division, blocks   what the error of a tree depends on, and its best levels
-trees, hierarchical, weighted_tree, wavelet
+identity, trees, hierarchical, weighted_tree, wavelet
+pricing, registry            the noise that a budget buys; strategies by name
 """
 
 from farthing.release.strategies.base import Estimator, Level, Norm, Strategy

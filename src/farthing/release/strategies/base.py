@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
+from farthing.inference.nonnegative import nearest_nonnegative
 
 if TYPE_CHECKING:
     from farthing.release.workloads.base import Workload
@@ -79,6 +80,18 @@ class Estimator(ABC):
     @abstractmethod
     def covariance(self) -> Floats:
         """The covariance of the estimated cells as a dense matrix; refused above 8,192 cells."""
+
+    def nonnegative(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
+        """Cells >= 0 near the estimate, with its total; strategies that can weigh their measurements do better."""
+        estimate = self.estimate(measured)
+        return nearest_nonnegative(estimate, total=max(0.0, float(estimate.sum())))
+
+    def coefficients(self, query: Floats) -> list[Floats] | None:
+        """How much each measured number counts in the answer of `query`, level by level; None if nobody works it out.
+
+        The law of an answer's error follows from them; without them it is taken to be normal.
+        """
+        return None
 
 
 class Strategy(ABC):

@@ -56,11 +56,23 @@ class BlockEstimator(Estimator):
 
     def variance(self, query: Floats) -> float:
         """The same sum for one more query."""
-        flat = np.asarray(query, dtype=float).ravel()
-        padded = np.zeros(-(-self.cells // self.sizes[0]) * self.sizes[0])
-        padded[: self.cells] = flat
+        padded = self._padded(query)
         energies = [np.sum(padded.reshape(-1, size).sum(axis=1) ** 2) / size for size in self.sizes]
         return float(self._summed([np.array([value]) for value in energies])[0])
+
+    def times(self, query: Floats) -> Floats:
+        """The covariance times a query, over the cells of all blocks; what was not measured counts as nothing."""
+        padded = self._padded(query)
+        found: Floats = np.zeros(0)
+        before: Floats = np.zeros(0)
+        for level, (size, precision) in enumerate(zip(self.sizes, self.precisions, strict=True)):
+            means = padded.reshape(-1, size).sum(axis=1) / size
+            branching = 1 if level == 0 else self.sizes[level - 1] // size
+            detail = means if level == 0 else means - np.repeat(before, branching)
+            scaled = detail / precision if precision > 0 else np.zeros_like(detail)
+            found = scaled if level == 0 else np.repeat(found, branching) + scaled
+            before = means
+        return found
 
     def covariance(self) -> Floats:
         """Entry (a, b) collects the levels at which both cells lie in one block."""
@@ -74,6 +86,11 @@ class BlockEstimator(Estimator):
             owner = places // size
             found += np.where(owner[:, None] == owner, (inverse[level] - finer) / size, 0.0)
         return found
+
+    def _padded(self, query: Floats) -> Floats:
+        padded: Floats = np.zeros(-(-self.cells // self.sizes[0]) * self.sizes[0])
+        padded[: self.cells] = np.asarray(query, dtype=float).ravel()
+        return padded
 
     def _summed(self, energies: list[Floats]) -> Floats:
         """The variance from the energies at every size, coarse to fine."""

@@ -96,6 +96,23 @@ class MatrixStrategy(Strategy):
         dense = self.matrix.astype(float)
         return np.linalg.pinv(dense.T @ dense, rcond=_RANK_TOLERANCE, hermitian=True)
 
+    @cached_property
+    def projector(self) -> Floats | None:
+        """Onto what B x determines: (B'B)^+ B'B; None where that is everything."""
+        dense = self.matrix.astype(float)
+        if len(dense) >= self.cells and np.linalg.matrix_rank(dense) == self.cells:
+            return None
+        return np.asarray(self.pseudo_inverse @ (dense.T @ dense))
+
+    def check_answerable(self, workload: Workload) -> None:
+        """Refuse a workload that asks for what B x does not determine: no finite variance would be true."""
+        if self.projector is None:
+            return
+        gram = workload.gram()
+        if not same_numbers(gram @ self.projector, gram):
+            rule = "does not measure enough to answer this workload"
+            raise InvalidValue("strategy", self.name, rule, "use another one")
+
     def __getstate__(self) -> dict[str, object]:
         return {"name": self.name, "matrix": self.matrix, "shape": self.shape}
 
@@ -117,38 +134,31 @@ class MatrixEstimator(Estimator):
 
     def total_variance(self, workload: Workload) -> float:
         """tr(W C W') = tr(C W'W)."""
-        self._check_answerable(workload)
+        self._strategy.check_answerable(workload)
         return float(np.sum(self.covariance() * workload.gram()))
 
     def query_variances(self, workload: Workload) -> Floats:
         """diag(W C W')."""
-        self._check_answerable(workload)
+        self._strategy.check_answerable(workload)
         return np.asarray(workload.query_variances(self.covariance()))
 
     def variance(self, query: Floats) -> float:
         """q' C q."""
         flat = np.asarray(query, dtype=float).ravel()
-        return float(flat @ self.covariance() @ flat)
+        projector = self._strategy.projector
+        if projector is not None and not same_numbers(projector @ flat, flat):
+            return np.inf  # part of it was never measured
+        return float(flat @ self._strategy.pseudo_inverse @ flat) * self._variance
 
     def covariance(self) -> Floats:
         """(B'B)^+ times the variance of the noise."""
         covariance: Floats = self._strategy.pseudo_inverse * self._variance
         return covariance
 
-    def _check_answerable(self, workload: Workload) -> None:
-        """Refuse a workload that asks for what B x does not determine: no finite variance would be true."""
-        dense = self._strategy.matrix.astype(float)
-        if np.linalg.matrix_rank(dense) == self.cells:
-            return
-        projected = self._strategy.pseudo_inverse @ (dense.T @ dense)
-        gram = workload.gram()
-        if not np.allclose(gram @ projected, gram, rtol=1e-6, atol=1e-6 * float(np.abs(gram).max())):
-            raise InvalidValue(
-                "strategy",
-                self._strategy.name,
-                "does not measure enough to answer this workload",
-                "use another one",
-            )
+    def coefficients(self, query: Floats) -> list[Floats]:
+        """B (B'B)^+ q."""
+        flat = np.asarray(query, dtype=float).ravel()
+        return [np.asarray(self._strategy.matrix @ (self._strategy.pseudo_inverse @ flat))]
 
 
 def whole_weights(weights: Floats, bits: int) -> Integers:
@@ -158,6 +168,11 @@ def whole_weights(weights: Floats, bits: int) -> Integers:
     if not 0 < largest < np.inf:
         raise InvalidValue("weights", largest, "must be finite numbers, not all zero")
     return np.rint(array * (2.0**bits / largest)).astype(np.int64)
+
+
+def same_numbers(left: Floats, right: Floats) -> bool:
+    """Equal up to rounding, next to the largest entry."""
+    return bool(np.max(np.abs(left - right), initial=0.0) <= 1e-6 * np.max(np.abs(right), initial=0.0))
 
 
 def _largest_columns(matrix: Integers) -> list[Integers]:

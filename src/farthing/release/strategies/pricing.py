@@ -184,9 +184,9 @@ def _laplace(strategy: Strategy, shares: Floats, epsilon: float, delta: float) -
 
 
 def _pure_total(noises: Callable[[Fraction], list[LevelNoise | None]], epsilon: float) -> Fraction:
-    """The largest sum of epsilons, some last digits below `epsilon` at most, that is proven to cost no more."""
-    for digits in range(64):
-        total = Fraction(epsilon) * (1 - Fraction(digits, 2**51))
+    """The sum of epsilons, a hair below `epsilon` where need be, that is proven to cost no more."""
+    for slack in (Fraction(0), *(Fraction(1, 2**power) for power in range(51, 19, -1))):
+        total = Fraction(epsilon) * (1 - slack)
         if _cost(noises(total), 0.0).upper <= epsilon:
             return total
     raise InvalidValue("epsilon", epsilon, "cannot be divided over the levels of this strategy")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
+from farthing.inference.regular_tree import RegularTree
 from farthing.release.strategies.base import Floats, Integers, Level, Norm, Strategy, Variances
 from farthing.release.strategies.blocks import BlockEstimator
 from farthing.release.strategies.division import settled_shares
@@ -99,40 +100,48 @@ class TreeStrategy(Strategy):
 
     def fit(self, variances: Variances) -> TreeEstimator:
         """Least squares in one pass up and one down."""
-        return TreeEstimator(self, 1.0 / self.check_variances(variances))
+        return TreeEstimator(self, self.check_variances(variances))
 
 
 class TreeEstimator(BlockEstimator):
     """Least squares for a tree."""
 
-    def __init__(self, tree: TreeStrategy, weights: Floats) -> None:
-        self._tree = tree
-        self._weights = weights * np.array(tree.sizes, dtype=float)
-        super().__init__(tree.size, tree.sizes, np.cumsum(self._weights[::-1])[::-1])
+    def __init__(self, tree: TreeStrategy, variances: Floats) -> None:
+        self._variances = variances
+        weights = np.array(tree.sizes, dtype=float) / variances
+        super().__init__(tree.size, tree.sizes, np.cumsum(weights[::-1])[::-1])
 
     def estimate(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
-        """Weighted sums up the tree, then what each level adds to the means of the level above, down the tree."""
-        sizes, weights = self.sizes, self._weights
-        added: list[
-            Floats
-        ] = []  # from fine to coarse: what a level adds to its parent's mean, times its precision
-        rising: Floats = np.zeros(0)
-        for level in reversed(range(len(sizes))):
-            if level + 1 < len(sizes):
-                children = rising.reshape(-1, sizes[level] // sizes[level + 1])
-                sums = children.sum(axis=1)
-                added[-1] = (children / sizes[level + 1] - sums[:, None] / sizes[level]).ravel()
-            else:
-                sums = np.zeros(self._tree.padded)
-            # A level that was not measured has weight 0, and its numbers may be left out.
-            here = weights[level] * np.asarray(measured[level], dtype=float) if weights[level] > 0 else 0.0
-            rising = sums + here
-            added.append(rising)
-        means = _ratio(added.pop() / sizes[0], self.precisions[0])
-        for level in range(1, len(sizes)):
-            branching = sizes[level - 1] // sizes[level]
-            means = np.repeat(means, branching) + _ratio(added.pop(), self.precisions[level])
-        return means[: self.cells]
+        """One pass up the tree and one down."""
+        return self._spread(self._blocks.least_squares(measured[: len(self._blocks.sizes)]))
+
+    def nonnegative(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
+        """The cells >= 0 that fit the measured sums best, each in units of its variance."""
+        return self._spread(self._blocks.nonnegative(measured[: len(self._blocks.sizes)]))
+
+    def coefficients(self, query: Floats) -> list[Floats]:
+        """The covariance times the query, added up over each block, over the variance of its level."""
+        cells = self.times(query)
+        return [
+            np.asarray(cells.reshape(-1, size).sum(axis=1) / variance)
+            for size, variance in zip(self.sizes, self._variances, strict=True)
+        ]
+
+    @cached_property
+    def _blocks(self) -> RegularTree:
+        """The tree down to the finest level that was measured: below it, all cells of a block look alike."""
+        last = int(np.flatnonzero(np.isfinite(self._variances))[-1])
+        unit = self.sizes[last]
+        sizes = tuple(size // unit for size in self.sizes[: last + 1])
+        return RegularTree(-(-self.cells // unit), sizes, tuple(self._variances[: last + 1].tolist()))
+
+    def _spread(self, blocks: Floats) -> Floats:
+        unit = self.sizes[len(self._blocks.sizes) - 1]
+        if unit == 1:
+            return blocks
+        held = np.full(len(blocks), float(unit))
+        held[-1] = self.cells - (len(blocks) - 1) * unit  # cells that do not exist get nothing
+        return np.repeat(blocks / held, unit)[: self.cells]
 
 
 def details_of(workload: Workload, sizes: Sequence[int]) -> Floats:
@@ -140,7 +149,3 @@ def details_of(workload: Workload, sizes: Sequence[int]) -> Floats:
     energies = np.array([energy(workload, size) for size in sizes])
     details = np.diff(energies, prepend=0.0)
     return np.where(details > _ROUNDING * energies[-1], details, 0.0)
-
-
-def _ratio(numbers: Floats, precision: float) -> Floats:
-    return numbers / precision if precision > 0 else np.zeros_like(numbers)

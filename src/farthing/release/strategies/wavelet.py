@@ -93,6 +93,15 @@ class WaveletEstimator(BlockEstimator):
     def __init__(self, wavelet: WaveletStrategy, precisions: Floats) -> None:
         super().__init__(wavelet.size, wavelet.sizes, precisions)
 
+    def coefficients(self, query: Floats) -> list[Floats]:
+        """The inverse transform, transposed: half differences of the query over each block."""
+        sums, found = self._padded(query), []
+        for size in reversed(self.sizes[:-1]):
+            left, right = sums[0::2], sums[1::2]
+            found.append((left - right) / size)
+            sums = left + right
+        return [sums / self.sizes[0], *found[::-1]]
+
     def estimate(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
         """Means of blocks, halved level by level; coefficients that were not measured count as zero."""
         means: Floats = np.zeros(1)
