@@ -8,8 +8,13 @@ designs       the slots and outputs of one plan
 counting      counts, histograms, tables and shares from the fewest cells
 moments       sums, means, variances and standard deviations from shared sums
 quantile_outputs, regression_outputs
+workloads, strategies   many queries of one histogram, and what is measured to answer them
+answering, answered     answer_workload: arrays in, answers with their errors out
 """
 
+from farthing.release import workloads
+from farthing.release.answered import WorkloadAnswers
+from farthing.release.answering import answer_workload
 from farthing.release.designs import Design, design_of
 from farthing.release.noise import Noise
 from farthing.release.statistics import (
@@ -32,6 +37,8 @@ __all__ = [
     "Design",
     "Noise",
     "Statistic",
+    "WorkloadAnswers",
+    "answer_workload",
     "cdf",
     "contingency",
     "count",
@@ -45,4 +52,5 @@ __all__ = [
     "std",
     "sum",
     "variance",
+    "workloads",
 ]

@@ -1,0 +1,172 @@
+"""`answer_workload`: many queries of one histogram, answered together for the price of few."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from farthing.errors import InvalidData, InvalidValue
+from farthing.inference.noise_sums import checked_confidence
+from farthing.inference.rounding import rounded
+from farthing.mechanisms.base import checked_integers, checked_mechanism_epsilon
+from farthing.mechanisms.randomness import SYSTEM, Source
+from farthing.privacy.events import checked_delta
+from farthing.release.answered import WorkloadAnswers
+from farthing.release.candidates import Candidates, Weighed, named, table_of, weighed
+from farthing.release.error_of_query import error_law
+from farthing.release.strategies.base import Floats, Integers, Strategy
+from farthing.release.strategies.pricing import Priced, priced
+from farthing.release.strategies.registry import checked_name
+from farthing.release.workloads.base import Workload
+
+
+def answer_workload(
+    histogram: ArrayLike,
+    workload: Workload,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    strategy: str | Strategy = "auto",
+    nonnegative: bool | None = None,
+    integers: bool = False,
+    confidence: float = 0.95,
+) -> WorkloadAnswers:
+    """Private answers to all queries of `workload` on a histogram of whole numbers.
+
+    `histogram` counts rows in cells (flat, or shaped like the workload's domain); adding or removing one row changes
+    one cell by 1. `strategy` decides what is measured: `auto` takes what has the least expected error, and
+    `found.candidates` tells which others were weighed. Named strategies give unbiased answers unless `nonnegative`
+    moves the histogram to where it must lie; `auto` does so by itself. `integers` rounds it, keeping its total.
+
+    One call is one release that costs (epsilon, delta). It writes to no ledger: a `Study` does that.
+
+    >>> import numpy as np
+    >>> from farthing.release import answer_workload, workloads
+    >>> ages = np.array([3, 1, 4, 1, 5, 9, 2, 6] * 8)
+    >>> found = answer_workload(ages, workloads.all_ranges(64), epsilon=0.5)
+    >>> found.answers.shape, found.cost.upper <= 0.5
+    ((2080,), True)
+    >>> answer_workload([1.5, 2.0], workloads.prefix(2), epsilon=1.0)
+    Traceback (most recent call last):
+    farthing.errors.InvalidData: histogram: must be whole numbers, not float; count rows in cells first.
+    """
+    return _answer_workload(
+        histogram,
+        workload,
+        epsilon=epsilon,
+        delta=delta,
+        strategy=strategy,
+        nonnegative=nonnegative,
+        integers=integers,
+        confidence=confidence,
+        source=SYSTEM,
+    )
+
+
+def _answer_workload(
+    histogram: ArrayLike,
+    workload: Workload,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    strategy: str | Strategy = "auto",
+    nonnegative: bool | None = None,
+    integers: bool = False,
+    confidence: float = 0.95,
+    source: Source,
+) -> WorkloadAnswers:
+    """As `answer_workload`, with randomness from `source`; only tests hand over anything but the system's."""
+    if not isinstance(workload, Workload):
+        way_out = "make one with farthing.release.workloads, such as prefix(100)"
+        raise InvalidValue("workload", type(workload).__name__, "must be a workload", way_out)
+    budget, leak = checked_mechanism_epsilon(epsilon), checked_delta(delta)
+    level = checked_confidence(confidence)
+    chosen, candidates = _chosen(strategy, workload, budget, leak)
+    settle = strategy == "auto" if nonnegative is None else _flag("nonnegative", nonnegative)
+    whole = _flag("integers", integers)
+    cells = checked_histogram(histogram, workload)
+    measured = chosen.measure(cells, source)
+    centre = chosen.estimator.estimate(measured)
+    estimate = chosen.estimator.nonnegative(measured) if settle else centre
+    if whole:
+        estimate = _rounded(estimate)
+    return WorkloadAnswers(
+        workload=workload,
+        strategy=chosen.strategy.name,
+        event=chosen.event,
+        cost=chosen.cost,
+        delta=leak,
+        cells=estimate,
+        centre=centre,
+        estimator=chosen.estimator,
+        law=partial(error_law, chosen),
+        candidates=candidates,
+        confidence=level,
+        whole=whole,
+    )
+
+
+def checked_histogram(histogram: Any, workload: Workload) -> Integers:
+    """The private counts, flat; what is wrong with them is told without showing any."""
+    try:
+        cells = checked_integers(histogram, "histogram")
+    except InvalidData as error:
+        rule, way_out = error.rule, "count rows in cells first"
+    else:
+        fits = cells.size == workload.cells and (cells.ndim == 1 or cells.shape == workload.shape)
+        if fits and not bool(np.any(cells < 0)):
+            return cells.ravel()
+        rule = "must be counts, none of them negative" if fits else f"must have {workload.cells:,} cells"
+        shape = " x ".join(f"{size:,}" for size in workload.shape)
+        way_out = "count rows in cells first" if fits else f"the workload is over {shape} cells"
+    # Raised here, where no other error is being handled that might carry values along.
+    raise InvalidData("histogram", rule, way_out)
+
+
+def _chosen(
+    strategy: str | Strategy, workload: Workload, epsilon: float, delta: float
+) -> tuple[Priced, Candidates]:
+    """What is measured, and the table that says why; nothing private is looked at."""
+    if isinstance(strategy, Strategy):
+        if strategy.cells != workload.cells:
+            rule = f"must be over {workload.cells:,} cells, as the workload is"
+            raise InvalidValue("strategy", strategy.name, rule)
+        name, one = strategy.name, priced(strategy, workload, epsilon, delta)
+    else:
+        name = checked_name(strategy)
+        if name == "auto":
+            return _least(workload, epsilon, delta)
+        one = named(name, workload, epsilon, delta)
+    _check_answerable(one, name, workload)
+    return one, table_of(Weighed({name: one}, {}), workload, name, "asked for")
+
+
+def _least(workload: Workload, epsilon: float, delta: float) -> tuple[Priced, Candidates]:
+    """The strategy of least expected error among those that suit the workload."""
+    ones = weighed(workload, epsilon, delta)
+    if not ones.found:
+        reasons = "; ".join(f"{name} {reason}" for name, reason in ones.refused.items())
+        raise InvalidValue("workload", workload.cells, f"suits no strategy: {reasons}")
+    best = min(ones.found, key=lambda name: ones.found[name].total_variance(workload))
+    _check_answerable(ones.found[best], best, workload)
+    return ones.found[best], table_of(ones, workload, best)
+
+
+def _check_answerable(one: Priced, name: str, workload: Workload) -> None:
+    if not math.isfinite(one.total_variance(workload)):
+        raise InvalidValue("strategy", name, "does not measure enough to answer this workload")
+
+
+def _rounded(estimate: Floats) -> Floats:
+    """Whole numbers near the estimate that keep its total, to the nearest whole number."""
+    return np.asarray(rounded(estimate, total=round(float(estimate.sum()))), dtype=float)
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidValue(name, value, "must be True or False")
+    return bool(value)

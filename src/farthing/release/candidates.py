@@ -1,0 +1,122 @@
+"""Which strategies were weighed for a workload, what each would do, and why one of them won."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from farthing.errors import InvalidValue
+from farthing.release.strategies.pricing import Priced, priced
+from farthing.release.strategies.registry import find, suitable
+from farthing.release.workloads.base import Workload
+from farthing.release.workloads.products import Product
+from farthing.release.workloads.unions import Union
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One strategy: its expected root mean squared error a query (None if it was not worked out), and why.
+
+    >>> Candidate("tree", 108.6, "least expected error", chosen=True).strategy
+    'tree'
+    """
+
+    strategy: str
+    rmse: float | None
+    why: str
+    chosen: bool = False
+
+
+class Candidates(tuple[Candidate, ...]):
+    """The strategies that were weighed, best first; prints as a table.
+
+    >>> print(Candidates([Candidate("tree", 108.6, "least expected error", True), Candidate("dawa", None, "no")]))
+      strategy  expected error  why
+    * tree               108.6  least expected error
+      dawa                   -  no
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        errors = ["-" if one.rmse is None else f"{one.rmse:.4g}" for one in self]
+        name = max([len("strategy"), *(len(one.strategy) for one in self)])
+        number = max([len("expected error"), *map(len, errors)])
+        lines = [f"  {'strategy':<{name}}  {'expected error':>{number}}  why"]
+        for one, error in zip(self, errors, strict=True):
+            mark = "*" if one.chosen else " "
+            lines.append(f"{mark} {one.strategy:<{name}}  {error:>{number}}  {one.why}".rstrip())
+        return "\n".join(lines)
+
+    @property
+    def chosen(self) -> Candidate:
+        """The one that was used."""
+        return next(one for one in self if one.chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """What was found for every name: priced strategies, or the reason why there is none."""
+
+    found: dict[str, Priced]
+    refused: dict[str, str]
+
+
+def named(name: str, workload: Workload, epsilon: float, delta: float) -> Priced:
+    """The named strategy, at its best with Laplace noise or (with a delta) Gaussian noise."""
+    found = [priced(find(name, workload, "l1"), workload, epsilon, delta, "laplace")]
+    if delta > 0:
+        with suppress(InvalidValue):  # noise too narrow for a proof: there is Laplace noise
+            found.append(priced(find(name, workload, "l2"), workload, epsilon, delta, "gaussian"))
+    return min(found, key=lambda one: one.total_variance(workload))
+
+
+def weighed(workload: Workload, epsilon: float, delta: float, names: Iterable[str] = ()) -> Weighed:
+    """Every strategy that suits the workload, or those of `names`; nothing is measured, nothing is spent."""
+    found: dict[str, Priced] = {}
+    refused: dict[str, str] = {}
+    for name in names or suitable(workload):
+        try:
+            found[name] = named(name, workload, epsilon, delta)
+        except InvalidValue as error:
+            refused[name] = error.rule
+    return Weighed(found, refused)
+
+
+def table_of(weighed_ones: Weighed, workload: Workload, chosen: str, why: str = "") -> Candidates:
+    """The table of what was weighed, best first."""
+    totals = {name: one.total_variance(workload) for name, one in weighed_ones.found.items()}
+    least = min(totals, key=lambda name: totals[name])
+    rows = []
+    for name in sorted(totals, key=lambda one: totals[one]):
+        ratio = math.sqrt(totals[name] / totals[least]) if totals[least] > 0 else 1.0
+        reason = "least expected error" if name == least else f"{ratio:.3g} times the error of {least}"
+        noise = " (Gaussian noise)" if weighed_ones.found[name].kind == "gaussian" else ""
+        if name == chosen and why:
+            reason = why
+        rows.append(
+            Candidate(name, rmse_of(weighed_ones.found[name], workload), reason + noise, name == chosen)
+        )
+    rows += [Candidate(name, None, reason) for name, reason in weighed_ones.refused.items()]
+    return Candidates(rows)
+
+
+def rmse_of(one: Priced, workload: Workload) -> float:
+    """The root mean squared error a query, whatever weights the parts of the workload have for choosing."""
+    return math.sqrt(one.total_variance(unweighted(workload)) / workload.queries)
+
+
+def unweighted(workload: Workload) -> Workload:
+    """The same queries, all of the same importance: errors are told of the queries as they were asked.
+
+    >>> from farthing.release.workloads import prefix, total, union
+    >>> unweighted(union(prefix(3), total(3), weights=(1.0, 2.0))).weights
+    (1.0, 1.0)
+    """
+    if isinstance(workload, Union):
+        return Union(tuple(map(unweighted, workload.parts)), (1.0,) * len(workload.parts))
+    if isinstance(workload, Product):
+        return Product(tuple(map(unweighted, workload.factors)))
+    return workload
