@@ -1,0 +1,116 @@
+"""The error of a p-Identity strategy for Laplace noise, and its gradient: cells beside a few sums of cells.
+
+The strategy is A = [I; T] S^-1: every cell by itself and p weighted sums of cells, each column divided by its l1 norm
+s = 1 + (the column's sum of T), so that one row moves the measurements by 1 altogether.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from farthing.release.strategies.base import Floats, Integers
+
+GramTimes = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Weighted sums of neighbouring cells: row i of T holds cells starts[i] to stops[i] - 1 and no other.
+
+    >>> rows = Windows(4, np.array([0, 1]), np.array([2, 4]))
+    >>> rows.dense(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+    array([[1., 2., 0., 0.],
+           [0., 3., 4., 5.]])
+    """
+
+    cells: int
+    starts: Integers
+    stops: Integers
+
+    @property
+    def rows(self) -> int:
+        """How many sums there are."""
+        return len(self.starts)
+
+    @property
+    def offsets(self) -> Integers:
+        """Where the weights of each row begin in a flat list of all of them, and where the last ones end."""
+        return np.concatenate([[0], np.cumsum(self.stops - self.starts)])
+
+    def split(self, weights: Floats) -> list[Floats]:
+        """The flat weights, row by row."""
+        offsets = self.offsets
+        return [weights[start:stop] for start, stop in pairwise(offsets)]
+
+    def dense(self, weights: Floats) -> Floats:
+        """T, rows by cells."""
+        table = np.zeros((self.rows, self.cells))
+        for row, start, stop, own in zip(table, self.starts, self.stops, self.split(weights), strict=True):
+            row[start:stop] = own
+        return table
+
+    def picked(self, table: Floats) -> Floats:
+        """The flat weights that stand inside the windows of a dense table."""
+        return np.concatenate(
+            [row[a:b] for row, a, b in zip(table, self.starts, self.stops, strict=True)] or [np.zeros(0)]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LaplaceError:
+    """tr((A'A)^-1 W'W) of A = [I; T] S^-1 as a function of the weights inside the windows of T.
+
+    Statement:
+        A'A = S^-1 (I + T'T) S^-1, so by Woodbury's identity
+            tr((A'A)^-1 G) = sum_j s_j^2 G_jj - tr(K^-1 M G M'),    K = I + T T',  M = T S,  G = W'W.
+        With Laplace noise of scale 1 / epsilon on A x, the summed variance of the least-squares answers is
+        2 / epsilon^2 times this.
+    Source: McKenna, Miklau, Hay & Machanavajjhala, arXiv:1808.03537v1, section 5.2 (p-Identity strategies) and
+        Theorem 4 (expected error of a strategy).
+    Assumes: weights >= 0; `gram_times` is X -> G X for a positive semidefinite G and `diagonal` is G's diagonal.
+    Direction: used for choosing only. What is measured, its sensitivity and its error come from whole numbers later.
+    Checked by: tests/theorems/test_matrix_mechanism_optimum.py
+    """
+
+    gram_times: GramTimes
+    diagonal: Floats
+    windows: Windows
+
+    def value(self, weights: Floats) -> float:
+        """The error alone."""
+        return self.value_and_gradient(weights)[0]
+
+    def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
+        """The error and its derivative by every weight.
+
+        Only sums over windows are formed: what costs most is G M', a few running sums over (cells, p) numbers.
+        """
+        windows = self.windows
+        spans = list(zip(windows.starts, windows.stops, windows.split(weights), strict=True))
+        table = np.zeros((windows.cells, windows.rows))  # T', so that a window is one piece of memory
+        for row, (start, stop, own) in enumerate(spans):
+            table[start:stop, row] = own
+        norms = 1.0 + table.sum(axis=1)
+        mapped = self.gram_times(table * norms[:, None])  # G M', cells by rows
+        inner = np.eye(windows.rows)  # K
+        middle = np.empty((windows.rows, windows.rows))  # M G M'
+        for row, (start, stop, own) in enumerate(spans):
+            inner[row] += own @ table[start:stop]
+            middle[row] = (own * norms[start:stop]) @ mapped[start:stop]
+        inverse = np.linalg.inv(inner)
+        pulled = inverse @ middle
+        value = float(norms**2 @ self.diagonal - np.trace(pulled))
+        curved = pulled @ inverse
+        by_norm = 2.0 * norms * self.diagonal
+        gradients = []
+        for row, (start, stop, own) in enumerate(spans):
+            reach = mapped[start:stop] @ inverse[row]
+            by_norm[start:stop] -= 2.0 * reach * own
+            gradients.append(2.0 * (table[start:stop] @ curved[row]) - 2.0 * reach * norms[start:stop])
+        for gradient, (start, stop, _) in zip(gradients, spans, strict=True):
+            gradient += by_norm[start:stop]
+        return value, np.concatenate(gradients) if gradients else np.zeros(0)
