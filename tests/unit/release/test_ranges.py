@@ -1,0 +1,248 @@
+"""Ranges and cdfs by a strategy: the right cells, smaller errors, mistakes told, and nothing measured in vain."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+
+from farthing.data import dataset
+from farthing.errors import FarthingError
+from farthing.release.counting.cdf import CdfOutput
+from farthing.release.designs import Design, design_of
+from farthing.release.noise import Noise
+from farthing.release.ranging.asking import RangeAsking, restored_ranges
+from farthing.release.ranging.cdf_outputs import StrategyCdfOutput
+from farthing.release.ranging.conditions import mask_of
+from farthing.release.ranging.range_outputs import RangesOutput
+from farthing.release.ranging.shapes import Shape
+from farthing.release.ranging.stored_strategies import restored_transform, stored_transform
+from farthing.release.ranging.transforms import StrategyTransform
+from farthing.release.statistics import cdf, count, histogram, ranges
+from farthing.release.strategies.matrix import MatrixStrategy
+from farthing.release.strategies.trees import TreeStrategy
+from farthing.release.strategies.wavelet import WaveletStrategy
+
+ROWS = 2_000
+DRAW = np.random.default_rng(3)
+AGES = DRAW.integers(0, 111, ROWS)
+SEXES = DRAW.choice(["F", "M"], ROWS)
+BMI = DRAW.normal(26, 4, ROWS)
+DAYS = [datetime.date(2024, 1, 1) + datetime.timedelta(days=int(day)) for day in DRAW.integers(0, 60, ROWS)]
+PEOPLE = dataset(
+    pyarrow.table({"sex": SEXES.tolist(), "age": AGES, "bmi": BMI, "day": DAYS}),
+    schema={
+        "sex": ["F", "M"],
+        "age": (0, 110),
+        "bmi": (10.0, 60.0),
+        "day": (datetime.date(2024, 1, 1), datetime.date(2024, 2, 29)),
+    },
+)
+
+
+def _exact_answer(design: Design, name: str, kind: Any = "laplace") -> Any:
+    """The answer when the noise is left out: what is estimated must be what was counted."""
+    output = design.output(name)
+    (slot,) = output.slots
+    exact = slot.own(PEOPLE.exact(dict(slot.aggregates)))
+    noises = {slot.name: Noise(kind, 1.0)}
+    return output.answer({slot.name: slot.transforms[kind].apply(exact)}, noises)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("by", [None, "sex"])
+def test_without_noise_every_cell_and_every_question_is_exact(kind: str, by: str | None) -> None:
+    design = design_of([ranges("age", by=by, name="r"), cdf("age", by=by, name="c")], PEOPLE)
+    assert len(design.slots) == 1  # the same cells are measured once
+    answer = _exact_answer(design, "r", kind)
+    groups = [AGES] if by is None else [AGES[SEXES == "F"], AGES[SEXES == "M"]]
+    cells = np.concatenate([np.bincount(group, minlength=111) for group in groups])
+    np.testing.assert_allclose(answer.values, cells, atol=1e-6)
+    assert answer.query("10 <= age < 25").values == pytest.approx(((AGES >= 10) & (AGES < 25)).sum())
+    assert answer.query((10, 25)).values == pytest.approx(((AGES >= 10) & (AGES < 25)).sum())
+    assert answer.query("age < 5 or age = 99").values == pytest.approx(((AGES < 5) | (AGES == 99)).sum())
+    if by:
+        women = answer.query({"sex": "F", "age": (0, 50)})
+        assert women.values == pytest.approx(((SEXES == "F") & (AGES < 50)).sum())
+        assert answer.query("sex = 'F'").values == pytest.approx((SEXES == "F").sum())
+    shares = _exact_answer(design, "c", kind)
+    np.testing.assert_allclose(
+        shares.values,
+        np.concatenate([np.cumsum(np.bincount(g, minlength=111)) / len(g) for g in groups]),
+        atol=1e-9,
+    )
+
+
+def test_a_condition_that_leaves_cells_without_rows_is_understood() -> None:
+    design = design_of([ranges("age", where="age >= 90 and sex = 'F'", name="old")], PEOPLE)
+    answer = _exact_answer(design, "old")
+    right = np.bincount(AGES[(SEXES == "F") & (AGES >= 90)], minlength=111)
+    np.testing.assert_allclose(answer.values, right, atol=1e-6)
+
+
+def test_listed_ranges_are_the_cells_of_the_answer() -> None:
+    pairs = [(10.0, 20.0), (15.0, 60.0)]
+    design = design_of([ranges("bmi", ranges=pairs, by="sex", name="r")], PEOPLE)
+    answer = _exact_answer(design, "r")
+    assert answer.labels == (("F", pairs[0]), ("F", pairs[1]), ("M", pairs[0]), ("M", pairs[1]))
+    right = [((s == SEXES) & (a <= BMI) & (b > BMI)).sum() for s in "FM" for a, b in pairs]
+    np.testing.assert_allclose(answer.values, right, atol=1e-6)
+    days = [(datetime.date(2024, 1, 8), datetime.date(2024, 2, 1))]
+    answer = _exact_answer(design_of([ranges("day", ranges=days)], PEOPLE), "ranges of day")
+    assert answer.values[0] == sum(days[0][0] <= day < days[0][1] for day in DAYS)
+
+
+def test_a_cdf_of_many_cells_is_better_and_one_of_few_is_as_it_was() -> None:
+    few = design_of([cdf("age", bins=12)], PEOPLE, pure=True).outputs[0]
+    many = design_of([cdf("bmi", bins=400)], PEOPLE, pure=True).outputs[0]
+    assert isinstance(few, CdfOutput) and isinstance(many, StrategyCdfOutput)
+    shared = design_of([cdf("bmi", bins=400), histogram("bmi", bins=400)], PEOPLE, pure=True)
+    for output in (many, shared.output("cdf of bmi")):
+        noise = {slot.name: Noise("laplace", 0.5) for slot in output.slots}
+        error = output.predicted(noise).standard_error
+        if output is many:
+            by_strategy = error
+        else:
+            assert isinstance(output, StrategyCdfOutput) or error >= by_strategy
+    plain = CdfOutput(
+        many.statistic, many.labels, few.slots, many.reference,
+        members=np.arange(400), expected=many.expected,
+    ).predicted({few.slots[0].name: Noise("laplace", 0.5)})  # fmt: skip
+    assert by_strategy < 0.7 * plain.standard_error
+
+
+def test_a_cdf_alone_is_never_worse_than_cell_by_cell() -> None:
+    for bins in (17, 100):
+        for pure in (True, False):
+            (output,) = design_of([cdf("bmi", bins=bins)], PEOPLE, pure=pure).outputs
+            cells = CdfOutput(
+                output.statistic, output.labels, output.slots, output.reference,
+                members=np.arange(bins), expected=output.expected,
+            )  # fmt: skip
+            (slot,) = output.slots
+            squared = slot.sensitivity.l1**2 if pure else slot.sensitivity.l2_squared
+            own = float(np.mean(output.coefficients[slot.name])) * squared
+            assert own <= float(np.mean(cells.variances_at_unit)) * (1 + 1e-9)
+
+
+def test_predicted_errors_are_those_of_the_least_squares_estimate() -> None:
+    """By brute force over the measured numbers, for a tree with groups and for both kinds of noise."""
+    output = design_of([ranges("age", bins=10, by="sex")], PEOPLE).outputs[0]
+    assert isinstance(output, RangesOutput)
+    (slot,) = output.slots
+    for kind in ("laplace", "gaussian"):
+        transform = slot.transforms[kind]
+        unit = np.eye(transform.size, dtype=np.int64)
+        coefficients = np.array([transform.estimate(number).ravel() for number in unit])
+        noise = Noise(kind, 2.0)
+        law = output.predicted({slot.name: noise})
+        np.testing.assert_allclose(
+            law.standard_errors, np.sqrt((coefficients**2).sum(axis=0) * slot.variance(noise)), rtol=1e-9
+        )
+
+
+def test_a_kurtosis_is_that_of_the_coefficients() -> None:
+    transform = StrategyTransform(TreeStrategy("tree", 6, (3, 1)), (5, 3))
+    dense = np.array([transform.apply(cell) for cell in np.eye(6, dtype=np.int64)]).T.astype(float)
+    query = np.array([1.0, 1.0, 0.0, 0.0, 1.0, 0.0])
+    found = dense @ np.linalg.inv(dense.T @ dense) @ query
+    share = (found**4).sum() / (found**2).sum() ** 2
+    assert transform.kurtosis(query[:, None])[0] == pytest.approx(share, rel=1e-6)
+    assert 1.959 < Shape(0.0, 0.0).factor(0.95) < Shape(share, share).factor(0.95) < 2.13
+
+
+def test_kinds_of_noise_do_about_the_same_to_the_answers() -> None:
+    """So that the planner may choose between them by one number."""
+    for asked in (ranges("age"), cdf("bmi", bins=300), ranges("bmi", bins=50)):
+        (output,) = design_of([asked], PEOPLE).outputs
+        (slot,) = output.slots
+        losses = [output._at_unit(kind).deviations ** 2 for kind in slot.kinds]
+        if asked.kind == "ranges":
+            losses = [np.array(output._of_any_range(kind)) for kind in slot.kinds]
+        assert float(np.mean(losses[1]) / np.mean(losses[0])) == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        TreeStrategy("tree", 5, (4, 2, 1)),
+        WaveletStrategy(5),
+        MatrixStrategy("m", np.array([[2, -1, 0], [1, 1, 1]])),
+    ],
+    ids=["tree", "wavelet", "matrix"],
+)
+def test_a_stored_transform_is_the_same_transform(strategy: Any) -> None:
+    transform = StrategyTransform(strategy, tuple(range(2, 2 + len(strategy.levels))), groups=2)
+    again = restored_transform(stored_transform(transform))
+    cells = np.arange(2 * strategy.cells)
+    np.testing.assert_array_equal(again.apply(cells), transform.apply(cells))
+
+
+def test_stored_questions_are_answered_as_before() -> None:
+    answer = _exact_answer(design_of([ranges("day", name="r")], PEOPLE), "r")
+    assert isinstance(answer.asking, RangeAsking)
+    again = restored_ranges(answer.asking.stored())
+    for what in ("day < date '2024-02-01'", (datetime.date(2024, 1, 5), datetime.date(2024, 1, 9))):
+        one, other = answer.query(what), again.query(what, 0.95)
+        assert (one.values, one.lower) == pytest.approx((other.values, other.lower), rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ranges("age", ranges=[(5, 5)]), "ranges=(5, 5): must have its lower end first"),
+        (lambda: ranges("age", ranges=[(5, 9), (5, 9)]), "must not hold the same range twice"),
+        (lambda: ranges("age", ranges=[5, 9]), "ranges=5: must be pairs (lower, upper)"),
+        (lambda: ranges("age", ranges=[(1, 2), ("a", "b")]), "must have ends of one kind"),
+        (lambda: ranges("age", strategy=3), "strategy=3: must be the name of a strategy"),
+        (lambda: ranges("sex", ranges=[("F", "M")]), "must be left out for 'sex', which has categories"),
+        (lambda: ranges("age", ranges=[(5, 200)]), "must lie within the bounds of 'age', 0 to 110"),
+        (lambda: ranges("age", bins=[0, 50, 110], ranges=[(5, 50)]), "must begin and end where bins do"),
+        (lambda: ranges("bmi"), "bins=None: must be given for column 'bmi'"),
+        (lambda: ranges("age", where="age > 200"), "must be true for some row"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_planned(make: Any, message: str) -> None:
+    with pytest.raises(FarthingError) as caught:
+        design_of([make()], PEOPLE)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("bmi < 30", "there is no column 'bmi'"),
+        ("age", "must be true or false"),
+        ((200, 300), "must be cells of 'age'"),
+        ({"income": 3}, "must name a column of the statistic; there are: age"),
+        ({"age": 300}, "must be cells of 'age'"),
+        ("binned", "must not cut through a cell, here 0 to 55; cut where cells begin"),
+    ],
+)
+def test_questions_that_cannot_be_answered_are_refused(what: Any, message: str) -> None:
+    binned = what == "binned"
+    answer = _exact_answer(design_of([ranges("age", bins=2 if binned else None)], PEOPLE), "ranges of age")
+    with pytest.raises(FarthingError) as caught:
+        answer.query("age < 30" if binned else what)
+    assert message in str(caught.value)
+
+
+def test_edges_of_cells_decide_what_may_be_asked() -> None:
+    (axis,) = design_of([ranges("age", bins=[0, 18, 65, 110])], PEOPLE).outputs[0].axes
+    assert mask_of("age < 18", [axis]).tolist() == [True, False, False]
+    assert mask_of("age >= 18", [axis]).tolist() == [False, True, True]
+    assert mask_of((18, 110), [axis]).tolist() == [False, True, True]
+    assert mask_of("18 <= age < 65 or age >= 65", [axis]).tolist() == [False, True, True]
+    with pytest.raises(FarthingError, match="must begin and end where cells of 'age' do"):
+        mask_of((20, 65), [axis])
+
+
+def test_counts_and_ranges_stand_beside_each_other() -> None:
+    design = design_of([count(by="sex"), ranges("age"), histogram("age")], PEOPLE)
+    assert [output.name for output in design.outputs] == ["count by sex", "ranges of age", "histogram of age"]
+    assert {slot.name for slot in design.output("ranges of age").slots}.isdisjoint(
+        slot.name for slot in design.output("histogram of age").slots
+    )
