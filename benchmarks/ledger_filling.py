@@ -28,34 +28,41 @@ def fill(ledger: Any, charges: int, budget: tuple[float, float], epsilon: float)
 
 
 def _batch(ledger: Any, many: int, present: int) -> int:
-    from farthing.ledger.chain import canonical
+    from farthing.ledger.changes import APPEND
     from farthing.ledger.prices import Price
-    from farthing.ledger.tables import COLUMNS, ENTRIES, HEAD
+    from farthing.ledger.questions import Question
+    from farthing.ledger.tables import HEAD
+    from farthing.ledger.totals import totals_of
 
-    chain, sql = ledger._chain, ledger._store.sql
-    with ledger._writing() as tx:
-        pattern, holding = tx.charge_of("fill-0"), tx.holding("people")
-        assert pattern is not None and holding is not None
-        body = {name: value for name, value in pattern.body.items() if name != "after"}
-        price = Price.from_dict(body["price"])
-        sequence, mac = tx.last
+    chain = ledger._chain
+
+    def fill_batch(tx: Any) -> None:
+        pattern, holding = tx.charge(), tx.whole()
+        price, body = Price.from_dict(pattern.body["price"]), pattern.body_text
         rows: list[tuple[Any, ...]] = []
         for n in range(many - 1):
             holding = holding.charged(price)
-            text = canonical({**body, "after": {"": holding.written()[1]}})
-            sequence += 1
-            request = f"fill-{present + n}"
-            fields = (sequence, "charge", "people", "", "bench", "curator", time.time_ns(), request, text)
-            rows.append((*fields, mac, chain.entry(mac, fields)))
-            mac = rows[-1][-1]
+            totals = totals_of({"": (holding, holding.text())})
+            fields = (
+                tx.last[0] + 1, "charge", "people", "", "bench", "curator", time.time_ns(),
+                f"fill-{present + n}", body, totals, tx.last[1],
+            )  # fmt: skip
+            mac = chain.entry(fields)
+            rows.append((*fields, mac))
+            tx.last = (fields[0], mac)
+        store = ledger._store
+        store._writer.sqlalchemy.connection.cursor().executemany(store.sql(APPEND), rows)
+        # The last one goes the ledger's own way, which keeps the account; only the head moves further than usual.
+        tx.append(
+            "charge",
+            "people",
+            body,
+            request_id=f"fill-{present + many - 1}",
+            keep={"": holding.charged(price)},
+        )
         if rows:
-            marks = ", ".join("?" * len(COLUMNS))
-            statement = sql(f"INSERT INTO {ENTRIES} ({', '.join(COLUMNS)}) VALUES ({marks})")
-            ledger._store._writer.sqlalchemy.connection.cursor().executemany(statement, rows)
-            move = sql(f"UPDATE {HEAD} SET sequence = ?, mac = ?, seal = ? WHERE one = 1")
-            tx._run(move, (sequence, mac, chain.head(sequence, mac)))
-            tx.last = (sequence, mac)
-        # The last one goes the ledger's own way, which keeps the account.
-        request = f"fill-{present + many - 1}"
-        tx.append("charge", "people", body, request_id=request, keep={"": holding.charged(price)})
+            run = store._writer.run
+            run(store.sql(f"UPDATE {HEAD} SET sequence = ?, mac = ? WHERE one = 1"), tx.last)
+
+    ledger._changed(Question("people", request_id="fill-0"), fill_batch)
     return many

@@ -149,10 +149,30 @@ class Account:
         >>> account.admits(price), account.admits(price, withheld=(500_000_000, 0))
         (True, False)
         """
+        return self.admitted(price, withheld) is not None
+
+    def admitted(self, price: Price, withheld: Withheld = _NONE) -> Account | None:
+        """The account with this charge in it if it fits, or None.
+
+        >>> account = Account.of(1.0)
+        >>> account.admitted(account.priced(0.25)).sum_nano, account.admitted(account.priced(1.25))
+        (250000000, None)
+        """
         after = self.after(price)
         if withheld != _NONE:
-            return after.after(_withheld_price(withheld))._fits()
-        return after._fits() or after._whole_fits()
+            fits = after.after(_withheld_price(withheld))._fits()
+        else:
+            fits = after._fits() or after._whole_fits()
+        return after if fits else None
+
+    @property
+    def pricing(self) -> tuple[int, int, int, bool]:
+        """All that a price depends on besides the event: the budget, the rule, and whether it is the first charge.
+
+        >>> Account.of(0.5).pricing
+        (500000000, 0, 0, True)
+        """
+        return self.epsilon_nano, self.delta_units, self.only_sums, not self.count
 
     def after(self, price: Price) -> Account:
         """The account with this charge in it, whether it fits or not.
@@ -196,6 +216,22 @@ class Account:
         return {
             name: [*map(_written, v)] if name == "divergences" else _written(v) for name, v in data.items()
         }
+
+    def text(self) -> str:
+        """What `canonical` makes of `to_dict`, written at once: every charge writes it.
+
+        >>> Account.of(0.5).text()[:45]
+        '{"count":0,"delta_units":0,"divergences":[0,0'
+        """
+        divergences = ",".join(map(str, self.divergences))
+        if "N" in divergences:  # None, which is infinite
+            divergences = ",".join(str(_written(amount)) for amount in self.divergences)
+        return (
+            f'{{"count":{self.count},"delta_units":{self.delta_units},"divergences":[{divergences}],'
+            f'"epsilon_nano":{self.epsilon_nano},"leak_units":{self.leak_units},"only_sums":{self.only_sums},'
+            f'"sum_nano":{_written(self.sum_nano)},"sum_units":{self.sum_units},'
+            f'"whole_nano":{_written(self.whole_nano)},"whole_units":{self.whole_units}}}'
+        )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Account:

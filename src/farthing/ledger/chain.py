@@ -7,11 +7,12 @@ a word of its own and the ledger's identity, so that a mark of one kind or of an
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 GENESIS = "0" * 64  # what stands before the first entry
+_BLOCK = 64  # bytes that SHA-256 takes in at a time
 _CANONICAL = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
 ).encode
@@ -48,36 +49,67 @@ class Chain:
 
     key: bytes = field(repr=False)
     ledger: str
+    _begun: dict[str, Any] = field(init=False, repr=False, compare=False)
+    _outer: Any = field(init=False, repr=False, compare=False)
 
-    def entry(self, previous: str, fields: tuple[object, ...]) -> str:
-        """The mark of an entry with these fields after an entry with the mark `previous`."""
-        return self._mark("entry", (previous, *fields))
+    def __post_init__(self) -> None:
+        # HMAC (RFC 2104) with what is the same for every mark of a kind hashed once: the key, the kind, the ledger.
+        key = self.key if len(self.key) <= _BLOCK else hashlib.sha256(self.key).digest()
+        inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in key.ljust(_BLOCK, b"\0")))
+        outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in key.ljust(_BLOCK, b"\0")))
+        begun = {}
+        for kind in ("entry", "head", "account", "answer"):
+            begun[kind] = inner.copy()
+            begun[kind].update(_spelled((kind, self.ledger)))
+        object.__setattr__(self, "_begun", begun)
+        object.__setattr__(self, "_outer", outer)
+
+    def entry(self, fields: tuple[object, ...]) -> str:
+        """The mark of an entry with these fields, the last of which is the mark of the entry before it."""
+        return self._mark("entry", _spelled_entry(fields))
 
     def head(self, sequence: int, mac: str) -> str:
-        """The mark of the head row: which entry is the last one."""
-        return self._mark("head", (sequence, mac))
+        """The mark of the head: which entry is the last one. The witness beside the ledger carries it too."""
+        return self._mark("head", _spelled((sequence, mac)))
 
     def account(self, dataset: str, analyst: str, sequence: int, state: str) -> str:
         """The mark of a row of accounts, last changed by entry `sequence`."""
-        return self._mark("account", (dataset, analyst, sequence, state))
+        return self._mark("account", _spelled((dataset, analyst, sequence, state)))
 
     def answer(self, request_id: str, text: str) -> str:
         """The mark of a stored answer, which its entry repeats."""
-        return self._mark("answer", (request_id, text))
+        return self._mark("answer", _spelled((request_id, text)))
 
-    def witness(self, sequence: int, mac: str) -> str:
-        """The mark of the witness beside the ledger."""
-        return self._mark("witness", (sequence, mac))
+    def _mark(self, kind: str, message: bytes) -> str:
+        inner, outer = self._begun[kind].copy(), self._outer.copy()
+        inner.update(message)
+        outer.update(inner.digest())
+        mark: str = outer.hexdigest()
+        return mark
 
-    def _mark(self, kind: str, parts: tuple[object, ...]) -> str:
-        message = "".join(map(_framed, (kind, self.ledger, *parts)))
-        return hmac.digest(self.key, message.encode(), "sha256").hex()
+
+def _spelled(parts: tuple[object, ...]) -> bytes:
+    """Parts with their kinds and lengths: unlike plain concatenation, no two lists of parts have the same spelling."""
+    pieces = []
+    for part in parts:
+        if type(part) is str:
+            pieces.append(f"s{len(part)}:{part}")
+        elif type(part) is int:
+            pieces.append(f"i{part};")
+        else:
+            raise TypeError("only text and whole numbers are signed")
+    return "".join(pieces).encode()
 
 
-def _framed(part: object) -> str:
-    """A part with its kind and length: unlike plain concatenation, no two lists of parts have the same spelling."""
-    if type(part) is str:
-        return f"s{len(part)}:{part}"
-    if type(part) is int:
-        return f"i{part};"
-    raise TypeError("only text and whole numbers are signed")
+_ENTRY = (int, str, str, str, str, str, int, str, str, str, str)
+
+
+def _spelled_entry(fields: tuple[object, ...]) -> bytes:
+    """The same as `_spelled`, at once where every field is of the kind that it should be."""
+    if tuple(map(type, fields)) != _ENTRY:
+        return _spelled(fields)
+    a, b, c, d, e, f, g, h, i, j, k = cast(tuple[Any, ...], fields)
+    return (
+        f"i{a};s{len(b)}:{b}s{len(c)}:{c}s{len(d)}:{d}s{len(e)}:{e}s{len(f)}:{f}i{g};s{len(h)}:{h}"
+        f"s{len(i)}:{i}s{len(j)}:{j}s{len(k)}:{k}"
+    ).encode()

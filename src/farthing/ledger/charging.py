@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from functools import lru_cache
 from typing import Any
 
 from farthing.errors import BudgetExceeded, InvalidValue, LedgerTampered, NotAllowed
 from farthing.ledger.amounts import delta_up, epsilon_up
+from farthing.ledger.chain import canonical
 from farthing.ledger.entries import FORFEITED, RELEASED, RESERVED, Charge, Entry
 from farthing.ledger.holdings import Holding, checked_reserve
 from farthing.ledger.policy import known
 from farthing.ledger.prices import Price
+from farthing.ledger.quotes import Quote, Request, quoted, written
 from farthing.ledger.receipts import epsilon_of
-from farthing.ledger.transaction import Question, Reader, Transaction, about_charge, about_holding
+from farthing.ledger.transaction import Reader, Transaction
 from farthing.ledger.values import event_of
-from farthing.privacy.events import ApproxDP, Event
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A charge as it was asked for, every part checked."""
-
-    dataset: str
-    analyst: str
-    event: Event
-    request_id: str
-    world: str
-    delta: float | None
-    digest: str
-    reserve: str | None
-
-
-def questions(request: Request) -> Iterator[Question]:
-    """What `charge` is going to ask."""
-    yield about_charge(request.request_id)
-    yield about_holding(request.dataset)
-    if request.analyst:
-        yield about_holding(request.dataset, request.analyst)
+from farthing.privacy.events import ApproxDP
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,70 +26,96 @@ class Charged:
     """The entry of a charge; an earlier one if the request id was charged before, then with how far it came."""
 
     entry: Entry
+    price: Price | None = None
     state: str = RESERVED
-    repeated: bool = False
 
 
-def charge(tx: Transaction, request: Request) -> Charged | BudgetExceeded:
+def charge(tx: Transaction, request: Request, quote: Quote | None) -> Charged | BudgetExceeded:
     """Charge a request, or find the charge it had; a refusal is returned, so that its entry is kept."""
-    earlier = tx.charge_of(request.request_id)
+    earlier = tx.charge()
     if earlier is not None:
         return _repeated(tx, request, earlier)
-    holding = known(tx, request.dataset)
-    reserve = checked_reserve(holding, request.reserve)
-    price = holding.account.priced(request.event, request.delta)
-    own = tx.holding(request.dataset, request.analyst) if request.analyst else None
-    own_price = own.account.priced(request.event, request.delta) if own is not None else None
-    if not holding.admits(price, reserve):
-        return _refused(tx, request, holding, price, request.dataset, reserve)
-    if request.analyst and (own is None or own_price is None or not own.admits(own_price)):
-        return _refused(tx, request, own, own_price or price, f"{request.dataset}/{request.analyst}", "")
-    body: dict[str, Any] = {
-        "event": request.event.to_dict(), "world": request.world, "digest": request.digest, "reserve": reserve,
-        "price": price.to_dict(), "nano": _written(price), "units": price.delta_units,
-    }  # fmt: skip
-    keep = {"": holding.charged(price, reserve)}
-    if own is not None and own_price is not None:
-        body |= {"own_price": own_price.to_dict(), "own_nano": _written(own_price)}
-        keep[request.analyst] = own.charged(own_price)
-    return Charged(
-        tx.append(
-            "charge", request.dataset, body, analyst=request.analyst, request_id=request.request_id, keep=keep
-        )
+    whole = known(tx, request.dataset)
+    reserve = checked_reserve(whole, request.reserve)
+    own = tx.own()
+    if quote is None or not quote.holds(whole, own):
+        quote = quoted(request, whole, own)
+    after = whole.admitted(quote.price, reserve)
+    if after is None:
+        return _refused(tx, request, whole, quote.price, request.dataset, reserve)
+    keep = {"": after}
+    if request.analyst:
+        own_after = own.admitted(quote.own_price) if own is not None and quote.own_price is not None else None
+        if own_after is None:
+            budget = f"{request.dataset}/{request.analyst}"
+            return _refused(tx, request, own, quote.own_price or quote.price, budget, "")
+        keep[request.analyst] = own_after
+    entry = tx.append(
+        "charge",
+        request.dataset,
+        quote.body,
+        analyst=request.analyst,
+        request_id=request.request_id,
+        keep=keep,
     )
+    return Charged(entry, quote.price)
 
 
 def settle(
     tx: Transaction, kind: str, charge: Charge, words: dict[str, Any], answer: str | None = None
 ) -> Entry:
     """Give a waiting charge its outcome; the outcome it already has, if it has one."""
-    made = tx.charge_of(charge.request_id)
-    if made is None or made.sequence != charge.sequence or made.mac != charge.mac:
+    made = tx.charge()
+    mine = charge.sequence, charge.mac, charge.dataset, charge.analyst
+    if made is None or (made.sequence, made.mac, made.dataset, made.analyst) != mine:
         raise InvalidValue("charge", charge.request_id, "must be a charge that this ledger made")
     check_owner(made, tx.actor, tx.role)
-    earlier = tx.outcome_of(charge.request_id)
+    earlier = tx.outcome()
     if earlier is not None:
         return earlier
-    body = {"charge": made.sequence, "nano": made.body["nano"], "units": made.body["units"], **words}
+    terms = made.body
+    body = {"charge": made.sequence, "nano": terms["nano"], "units": terms["units"], **words}
     keep = {"": known(tx, made.dataset).settled(body["nano"])}
     if made.analyst:
-        own = tx.holding(made.dataset, made.analyst)
+        own = tx.own()
         if own is None:
             raise LedgerTampered(f"the account of {made.dataset!r} for {made.analyst!r} is gone")
-        body["own_nano"] = made.body["own_nano"]
+        body["own_nano"] = terms["own_nano"]
         keep[made.analyst] = own.settled(body["own_nano"])
     return tx.append(
-        kind, made.dataset, body, analyst=made.analyst, request_id=made.request_id, keep=keep, answer=answer
+        kind,
+        made.dataset,
+        canonical(body),
+        analyst=made.analyst,
+        request_id=made.request_id,
+        keep=keep,
+        answer=answer,
     )
 
 
-def charge_of(ledger: str, entry: Entry, state: str, *, repeated: bool) -> Charge:
-    """The charge that an entry records."""
+def charge_made(ledger: str, request: Request, charged: Charged) -> Charge:
+    """The charge that a request has now."""
+    entry, price = charged.entry, charged.price
+    if price is None:
+        return charge_of(ledger, entry, charged.state)
+    return Charge(
+        ledger, entry.dataset, entry.analyst, entry.request_id, entry.sequence, request.event,
+        *_point(written(price), price.delta_units), charged.state, False, entry.mac,
+    )  # fmt: skip
+
+
+def charge_of(ledger: str, entry: Entry, state: str) -> Charge:
+    """The charge that an entry of an earlier time records."""
     body = entry.body
     return Charge(
         ledger, entry.dataset, entry.analyst, entry.request_id, entry.sequence, event_of(body["event"]),
-        epsilon_of(body["nano"]), delta_up(body["units"]), state, repeated, entry.mac,
+        *_point(body["nano"], body["units"]), state, True, entry.mac,
     )  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _point(nano: int, units: int) -> tuple[float, float]:
+    return epsilon_of(nano), delta_up(units)
 
 
 def state_after(outcome: Entry | None) -> str:
@@ -126,11 +132,12 @@ def check_owner(entry: Entry, actor: str, role: str) -> None:
 
 
 def _repeated(tx: Reader, request: Request, earlier: Entry) -> Charged:
+    body = earlier.body
     same = (
         earlier.dataset == request.dataset
         and earlier.analyst == request.analyst
-        and earlier.body["digest"] == request.digest
-        and event_of(earlier.body["event"]) == request.event
+        and body["digest"] == request.digest
+        and event_of(body["event"]) == request.event
     )
     if not same:
         raise InvalidValue(
@@ -139,7 +146,7 @@ def _repeated(tx: Reader, request: Request, earlier: Entry) -> Charged:
             "was charged before for something else",
             "use a new request id for a new request",
         )
-    return Charged(earlier, state_after(tx.outcome_of(request.request_id)), repeated=True)
+    return Charged(earlier, state=state_after(tx.outcome()))
 
 
 def _refused(
@@ -153,11 +160,11 @@ def _refused(
     tx.append(
         "refused",
         request.dataset,
-        {
+        canonical({
             "event": request.event.to_dict(), "world": request.world, "digest": request.digest,
-            "nano": _written(price), "units": price.delta_units, "budget": budget_id,
+            "nano": written(price), "units": price.delta_units, "budget": budget_id,
             "remaining": {"epsilon": remaining.epsilon, "delta": remaining.delta},
-        },
+        }),
         analyst=request.analyst,
         request_id=request.request_id,
     )  # fmt: skip
@@ -195,7 +202,3 @@ def _explained(
 def _shown(amount: float, rounding: str) -> str:
     """Three significant digits, rounded so that what is said is true."""
     return f"{float(Context(prec=3, rounding=rounding).create_decimal(repr(amount))):.3g}"
-
-
-def _written(price: Price) -> int:
-    return -1 if price.epsilon_nano is None else price.epsilon_nano

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from farthing.privacy.events import Event
@@ -21,11 +23,13 @@ RESERVED, RELEASED, FORFEITED = "reserved", "released", "forfeited"
 class Entry:
     """One line of the ledger: never changed, never removed, signed together with the line before it.
 
-    Order is `sequence`. `time_ns` is what the writer's clock showed, for people; nothing depends on it.
+    Order is `sequence`. `time_ns` is what the writer's clock showed, for people; nothing depends on it. `body` says
+    what was done and at what price, `totals` how the accounts stood afterwards; both are kept as the text that is
+    signed, and read when they are asked for.
 
-    >>> entry = Entry(1, "created", "", "", "ada", "curator", 0, "", {}, "0" * 64, "ab" * 32)
-    >>> entry.when.year, entry.kind
-    (1970, 'created')
+    >>> entry = Entry(1, "created", "", "", "ada", "curator", 0, "", '{"format":2}', "", "0" * 64, "ab" * 32)
+    >>> entry.when.year, entry.kind, entry.body, entry.totals
+    (1970, 'created', {'format': 2}, {})
     """
 
     sequence: int
@@ -36,18 +40,39 @@ class Entry:
     role: str
     time_ns: int
     request_id: str
-    body: dict[str, Any]
+    body_text: str
+    totals_text: str
     previous: str
     mac: str
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What was done, as JSON-ready data of the caller's own."""
+        data: dict[str, Any] = json.loads(self.body_text)
+        return data
+
+    @property
+    def totals(self) -> dict[str, dict[str, Any]]:
+        """The plain sums of the accounts after it, by analyst ("" is the dataset's own); empty if none changed."""
+        data: dict[str, dict[str, Any]] = json.loads(self.totals_text) if self.totals_text else {}
+        return data
 
     @property
     def when(self) -> datetime:
         """The writer's clock, in UTC."""
         return datetime.fromtimestamp(self.time_ns // 10**9, UTC)
 
+    def row(self) -> tuple[Any, ...]:
+        """The fields in the order of the table's columns."""
+        return _row(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The entry as JSON-ready data."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        texts = {"body_text": ("body", self.body), "totals_text": ("totals", self.totals)}
+        return dict(texts.get(name, (name, getattr(self, name))) for name in self.__slots__)
+
+
+_row = attrgetter(*Entry.__slots__)
 
 
 @dataclass(frozen=True, slots=True)

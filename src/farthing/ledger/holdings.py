@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from farthing.errors import InvalidValue
 from farthing.ledger.account import Account
-from farthing.ledger.chain import canonical, fingerprint
+from farthing.ledger.chain import canonical
 from farthing.ledger.prices import Price
 
 
@@ -33,22 +32,20 @@ class Holding:
 
     def text(self) -> str:
         """The state in its one spelling: whole numbers, names and nothing else."""
-        return self.written()[0]
-
-    def written(self) -> tuple[str, dict[str, Any]]:
-        """The state as text, and what an entry says about it: the plain numbers, and a fingerprint of all of it."""
-        account = self.account.to_dict()
-        text = canonical(
-            {
-                "account": account,
-                "reserves": self.reserves,
-                "waiting": self.waiting,
-                "waiting_nano": self.waiting_nano,
-                "unit": self.unit,
-            }
+        reserves, unit = self.reserves, self.unit
+        return (
+            f'{{"account":{self.account.text()},"reserves":{canonical(reserves) if reserves else "{}"},'
+            f'"unit":{canonical(unit)},"waiting":{self.waiting},"waiting_nano":{self.waiting_nano}}}'
         )
-        numbers = {name: value for name, value in account.items() if isinstance(value, int)}
-        return text, {**numbers, "state": fingerprint(text)}
+
+    def sums(self) -> str:
+        """The beginning of what an entry says about the state: the plain sums; a fingerprint of all of it follows."""
+        account = self.account
+        plain = -1 if account.sum_nano is None else account.sum_nano
+        return (
+            f'{{"count":{account.count},"leak_units":{account.leak_units},"sum_nano":{plain},'
+            f'"sum_units":{account.sum_units},"whole":"'
+        )
 
     @classmethod
     def of_text(cls, text: str) -> Holding:
@@ -69,26 +66,36 @@ class Holding:
 
     def admits(self, price: Price, reserve: str = "") -> bool:
         """Whether a charge fits next to what is spent and what is set aside (a named reserve may be used)."""
-        return self.account.admits(price, withheld=self.withheld(but=reserve))
+        return self.admitted(price, reserve) is not None
+
+    def admitted(self, price: Price, reserve: str = "") -> Holding | None:
+        """The state after a charge if it fits, or None."""
+        account = self.account.admitted(price, self.withheld(but=reserve) if self.reserves else (0, 0))
+        return None if account is None else self._with_charge(account, price, reserve)
 
     def charged(self, price: Price, reserve: str = "") -> Holding:
         """The state after a charge that was admitted; it waits for its answer."""
+        return self._with_charge(self.account.after(price), price, reserve)
+
+    def _with_charge(self, account: Account, price: Price, reserve: str) -> Holding:
         reserves = self.reserves
         if reserve:
             nano, units = reserves[reserve]
             left = (max(0, nano - _known(price.epsilon_nano, nano)), max(0, units - price.delta_units))
             reserves = _with(reserves, reserve, left)
-        return replace(
-            self,
-            account=self.account.after(price),
-            reserves=reserves,
-            waiting=self.waiting + 1,
-            waiting_nano=self.waiting_nano + _known(price.epsilon_nano, 0),
+        return Holding(
+            account,
+            reserves,
+            self.waiting + 1,
+            self.waiting_nano + _known(price.epsilon_nano, 0),
+            self.unit,
         )
 
     def settled(self, nano: int) -> Holding:
         """The state after a waiting charge of so much (-1: infinite) was answered or forfeited. It stays spent."""
-        return replace(self, waiting=self.waiting - 1, waiting_nano=self.waiting_nano - max(0, nano))
+        return Holding(
+            self.account, self.reserves, self.waiting - 1, self.waiting_nano - max(0, nano), self.unit
+        )
 
     def with_budget(self, epsilon: float, delta: float) -> Holding:
         """The same history under another budget."""

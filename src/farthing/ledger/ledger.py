@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from types import TracebackType
-from typing import IO
+from collections.abc import Callable
+from typing import TypeVar
 
 from farthing.errors import BudgetExceeded, InvalidValue, NotAllowed
 from farthing.ledger import charging, policy
-from farthing.ledger.amounts import delta_down, epsilon_down, epsilon_up
-from farthing.ledger.budgets import Budget
-from farthing.ledger.chain import Chain
-from farthing.ledger.charging import Request, charge_of, check_owner, state_after
-from farthing.ledger.entries import Charge, Entry, Stored
+from farthing.ledger.changes import Change
+from farthing.ledger.entries import Charge, Entry
+from farthing.ledger.questions import Found, Question
+from farthing.ledger.quotes import Quote, Request, quoted
+from farthing.ledger.reading import OpenLedger
 from farthing.ledger.receipts import Receipt
-from farthing.ledger.store import Store
-from farthing.ledger.tables import ACCOUNTS
-from farthing.ledger.transaction import (
-    Memory,
-    Question,
-    Reader,
-    Transaction,
-    about_charge,
-    about_outcome,
-    entry_of,
-)
+from farthing.ledger.transaction import Transaction
 from farthing.ledger.values import (
     WORLDS,
     checked_answer,
@@ -37,19 +22,13 @@ from farthing.ledger.values import (
     checked_event,
     checked_name,
     checked_note,
-    event_of,
 )
-from farthing.ledger.verification import Known, Progress, Verification, rows, verify_store
-from farthing.ledger.witness import Witness
-from farthing.privacy.events import ApproxDP, Event, checked_count, checked_delta
+from farthing.privacy.events import Event, checked_delta
 
-_DATASETS = f"SELECT dataset FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
-
-_PRICES_REMEMBERED = 4096
-_LAST = 2**63 - 1  # the largest number of an entry that a database can be asked about
+_Done = TypeVar("_Done")
 
 
-class Ledger:
+class Ledger(OpenLedger):
     """Budgets, charges and answers in an append-only, signed store. Made by `farthing.open_ledger`.
 
     >>> import tempfile, os
@@ -93,32 +72,6 @@ class Ledger:
     >>> ledger.close(); folder.cleanup()
     """
 
-    def __init__(
-        self, store: Store, chain: Chain, witness: Witness, memory: Memory, actor: str, role: str
-    ) -> None:
-        self._store = store
-        self._chain = chain
-        self._witness = witness
-        self._memory = memory
-        self._priced: set[tuple[str, str, Event, float | None]] = set()
-        self._actor = actor
-        self._role = role
-
-    @property
-    def actor(self) -> str:
-        """Who acts; fixed when the ledger was opened."""
-        return self._actor
-
-    @property
-    def role(self) -> str:
-        """What they may do; fixed when the ledger was opened."""
-        return self._role
-
-    @property
-    def id(self) -> str:
-        """The identity of this ledger; receipts carry it."""
-        return self._chain.ledger
-
     # What a curator decides.
 
     def register(self, dataset: str, epsilon: float, delta: float = 0.0, *, unit: str = "") -> Entry:
@@ -126,31 +79,27 @@ class Ledger:
         self._only("register a dataset", "curator")
         name, budget = checked_name(dataset, "dataset"), checked_budget(epsilon, delta)
         words = checked_note(unit, "unit")
-        with self._writing() as tx:
-            return policy.register(tx, name, *budget, words)
+        return self._changed(Question(name), lambda tx: policy.register(tx, name, *budget, words))
 
     def set_budget(self, dataset: str, epsilon: float, delta: float = 0.0) -> Entry:
         """Give a dataset another budget. A raise is allowed, and is an entry that says so for ever."""
         self._only("set a budget", "curator")
         name, budget = checked_name(dataset, "dataset"), checked_budget(epsilon, delta)
-        with self._writing() as tx:
-            return policy.set_budget(tx, name, *budget)
+        return self._changed(Question(name), lambda tx: policy.set_budget(tx, name, *budget))
 
     def grant(self, dataset: str, analyst: str, epsilon: float, delta: float = 0.0) -> Entry:
         """Let an analyst spend at most so much in all; the dataset's own budget still rules above it."""
         self._only("grant a budget", "curator")
         name, who = checked_name(dataset, "dataset"), checked_name(analyst, "analyst")
         budget = checked_budget(epsilon, delta)
-        with self._writing() as tx:
-            return policy.grant(tx, name, who, *budget)
+        return self._changed(Question(name, who), lambda tx: policy.grant(tx, name, who, *budget))
 
     def reserve(self, dataset: str, epsilon: float, delta: float = 0.0, name: str = "reserve") -> Entry:
         """Set aside a part of a budget under a name, for charges that name it; 0 frees it."""
         self._only("set aside a reserve", "curator")
         whole, label = checked_name(dataset, "dataset"), checked_name(name, "name")
         budget = checked_budget(epsilon, delta)
-        with self._writing() as tx:
-            return policy.reserve(tx, whole, *budget, label)
+        return self._changed(Question(whole), lambda tx: policy.reserve(tx, whole, *budget, label))
 
     # What is spent.
 
@@ -185,12 +134,12 @@ class Ledger:
         )
         if request.reserve is not None:
             self._only("use a reserve", "curator")
-        self._price_ahead(request)
-        with self._writing(*charging.questions(request)) as tx:
-            outcome = charging.charge(tx, request)
+        quote = self._quoted(request)
+        question = Question(request.dataset, request.analyst, request.request_id)
+        outcome = self._changed(question, lambda tx: charging.charge(tx, request, quote))
         if isinstance(outcome, BudgetExceeded):
             raise outcome
-        return charge_of(self.id, outcome.entry, outcome.state, repeated=outcome.repeated)
+        return charging.charge_made(self.id, request, outcome)
 
     def release(self, charge: Charge, answer: str) -> Receipt:
         """Store the answer of a charge and mark it released; a charge that has an answer keeps the one it has."""
@@ -211,117 +160,13 @@ class Ledger:
         """Mark a charge that will never have an answer; it stays spent. A released charge stays released."""
         return self._receipt(self._settle("forfeited", charge, {"reason": checked_name(reason, "reason")}))
 
-    # What can be read.
-
-    def stored(self, request_id: str) -> Stored | None:
-        """What is known of a request id: its charge, state, answer and receipt; None if it was never charged."""
-        name = checked_name(request_id, "request_id")
-        with self._reading() as reader:
-            entry = reader.charge_of(name)
-            if entry is None:
-                return None
-            check_owner(entry, self.actor, self.role)
-            outcome = reader.outcome_of(name)
-            state = state_after(outcome)
-            answer = reader.answer_of(outcome) if outcome is not None and state == "released" else None
-        charge = charge_of(self.id, entry, state, repeated=True)
-        return Stored(charge, state, answer, self._receipt(outcome or entry))
-
-    def receipt(self, request_id: str) -> Receipt | None:
-        """The receipt of a request id: of its outcome, or of its charge while it waits."""
-        found = self.stored(request_id)
-        return None if found is None else found.receipt
-
-    def datasets(self) -> list[str]:
-        """The names of all datasets."""
-        with self._reading() as reader:
-            return [str(name) for name in reader.column(_DATASETS)]
-
-    def budget(self, dataset: str, analyst: str | None = None) -> Budget:
-        """How a budget stands: the dataset's own, or an analyst's grant in it."""
-        name = checked_name(dataset, "dataset")
-        who = "" if analyst is None else checked_name(analyst, "analyst")
-        if who and self.role == "analyst" and who != self.actor:
-            raise NotAllowed(self.role, "see the grant of somebody else")
-        with self._reading() as reader:
-            whole = policy.known(reader, name)
-            holding = reader.holding(name, who) if who else whole
-        if holding is None:
-            raise InvalidValue("analyst", who, f"must have a grant in {name!r}", "a curator gives one")
-        account = holding.account
-        return Budget(
-            name,
-            who,
-            account.budget,
-            account.spent_upper,
-            epsilon_up(holding.waiting_nano),
-            {
-                label: ApproxDP(epsilon_down(nano), delta_down(units))
-                for label, (nano, units) in holding.reserves.items()
-            },
-            account.remaining_beside(holding.withheld()),
-            account.count,
-            whole.unit,
-            lambda: self._events(name, who),
-        )
-
-    def entries(self, dataset: str | None = None, since: int = 0) -> Iterator[Entry]:
-        """All entries after `since` in order, or those of one dataset; an analyst sees those of their own grant."""
-        name = None if dataset is None else checked_name(dataset, "dataset")
-        first = min(checked_count(since, "since"), _LAST)
-        return (
-            entry
-            for entry in self._entries(first)
-            if name in (None, entry.dataset) and (self.role != "analyst" or entry.analyst == self.actor)
-        )
-
-    def verify(self, receipt: Receipt | None = None, progress: Progress | None = None) -> Verification:
-        """Read everything again and say whether it is what was written, and contains the receipt if one is given."""
-        memory = self._memory.copy()
-        witness = self._witness.read(self._chain)  # before the snapshot, which is then no older
-        known = Known(witness, self._witness.place, receipt, memory)
-        return verify_store(self._store, self._chain, known, progress)[0]
-
-    def export(self, target: str | os.PathLike[str] | IO[str]) -> int:
-        """Write all entries as JSON lines to a path or an open text file; the number of entries."""
-        if isinstance(target, str | os.PathLike):
-            if self._store.is_own(Path(target)):
-                raise InvalidValue("target", str(target), "must not be a file of the ledger", "name another")
-            with Path(target).open("w", encoding="utf-8") as file:
-                return _written(self.entries(), file)
-        return _written(self.entries(), target)
-
-    def close(self) -> None:
-        """Close the connections; what was charged stays charged."""
-        self._store.close()
-        self._witness.close()
-
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"Ledger({self._store.name!r}, actor={self.actor!r}, role={self.role!r})"
-
     def _settle(
         self, kind: str, charge: Charge, words: dict[str, object], answer: str | None = None
     ) -> Entry:
         self._only("settle a charge", "curator", "analyst")
         _id_of(charge)
-        with self._writing(about_charge(charge.request_id), about_outcome(charge.request_id)) as tx:
-            return charging.settle(tx, kind, charge, words, answer)
-
-    def _receipt(self, entry: Entry) -> Receipt:
-        receipt = Receipt.of(self.id, entry)
-        assert receipt is not None
-        return receipt
+        question = Question(charge.dataset, charge.analyst, charge.request_id)
+        return self._changed(question, lambda tx: charging.settle(tx, kind, charge, words, answer))
 
     def _spender(self, analyst: str | None) -> str:
         """Whose grant pays: an analyst's own; for a curator the dataset's budget alone, or a named analyst's."""
@@ -331,73 +176,44 @@ class Ledger:
             raise NotAllowed(self.role, "spend the grant of somebody else", "spend your own")
         return self.actor
 
-    def _price_ahead(self, request: Request) -> None:
-        """Price outside the transaction: a large plan may take a second, and prices are remembered."""
-        key = (request.dataset, request.analyst, request.event, request.delta)
-        if key in self._priced:
-            return
-        if len(self._priced) >= _PRICES_REMEMBERED:
-            self._priced.clear()
-        with self._reading() as reader:
-            holdings = [reader.holding(request.dataset, who) for who in {"", request.analyst}]
-        for holding in holdings:
-            if holding is not None:
-                holding.account.priced(request.event, request.delta)
-        self._priced.add(key)
-
-    def _entries(self, since: int = 0) -> Iterator[Entry]:
-        """All entries, each checked against its mark."""
-        while True:
-            # A page at a time: a reader that is left half way must not hold up the database.
-            with self._store.reading() as link:
-                page = [
-                    entry_of(self._chain, row) for row in rows(self._store, link.run, since, one_page=True)
-                ]
-            yield from page
-            if not page:
-                return
-            since = page[-1].sequence
-
-    def _events(self, dataset: str, analyst: str) -> Iterable[Event]:
-        for entry in self._entries():
-            if (entry.kind, entry.dataset) == ("charge", dataset) and analyst in ("", entry.analyst):
-                yield event_of(entry.body["event"])
+    def _quoted(self, request: Request) -> Quote | None:
+        """The price and the entry, worked out before the lock is taken from the accounts as they were seen last."""
+        dataset, analyst = request.dataset, request.analyst
+        whole, own = (
+            self._memory.holding(dataset),
+            self._memory.holding(dataset, analyst) if analyst else None,
+        )
+        if whole is None or (analyst and own is None):
+            reader = self._asked(Question(dataset, analyst))
+            whole, own = reader.whole(), reader.own()
+        return None if whole is None else quoted(request, whole, own)
 
     def _only(self, action: str, *roles: str) -> None:
         if self.role not in roles:
             raise NotAllowed(self.role, action, f"open the ledger as {' or '.join(roles)}")
 
-    @contextmanager
-    def _writing(self, *asking: Question) -> Iterator[Transaction]:
-        made: list[Transaction] = []
+    def _changed(self, question: Question, act: Callable[[Transaction], _Done]) -> _Done:
+        """What `act` returns, once the entry that it appended is durable."""
+        made: list[tuple[Transaction, _Done]] = []
 
-        def then() -> None:
-            entry = made[0].remember()
-            if entry is not None:
-                self._witness.note(self._chain, entry.sequence, entry.mac)
-
-        with self._store.writing(then) as link:
-            tx = Transaction(self._store, link, self._chain, self._memory, asking, self.actor, self.role)
+        def decide(found: Found | None) -> Change | None:
+            tx = Transaction(question, found, self._chain, self._memory, self._actor, self._role)
+            assert found is not None
             # Nobody writes or notes now: if others have noted more than is seen here, they write to another file.
-            tx.check_seen(self._witness.read(self._chain), f"the witness {self._witness.place}", *tx.last)
-            made.append(tx)
-            yield tx
+            if not self._witness.is_of(found.head[1:]):
+                tx.check_seen(self._witness.read(self._chain), f"the witness {self._witness.place}", *tx.last)
+            made.append((tx, act(tx)))
+            return tx.change
 
-    @contextmanager
-    def _reading(self) -> Iterator[Reader]:
-        with self._store.reading() as link:
-            yield Reader(self._store, link, self._chain, self._memory)
+        def then(change: Change) -> None:
+            made[0][0].remember(change)
+            self._witness.note(change.head)
+
+        self._store.change(question, decide, then)
+        return made[0][1]
 
 
 def _id_of(charge: object) -> str:
     if not isinstance(charge, Charge):
         raise InvalidValue("charge", charge, "must be a Charge that Ledger.charge returned")
     return charge.request_id
-
-
-def _written(entries: Iterable[Entry], file: IO[str]) -> int:
-    count = 0
-    for entry in entries:
-        file.write(json.dumps(entry.to_dict(), sort_keys=True, allow_nan=False) + "\n")
-        count += 1
-    return count

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable, NotAllowed
 from farthing.ledger.chain import GENESIS, Chain, canonical
+from farthing.ledger.changes import APPEND
+from farthing.ledger.entries import Entry
 from farthing.ledger.key import Key, default_key_file, given_key, made_key, needed_key, sync_directory
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.postgres_store import PostgresStore, shown
@@ -23,7 +27,7 @@ from farthing.ledger.verification import Known, verify_store
 from farthing.ledger.witness import Witness
 from farthing.privacy.events import checked_real
 
-FORMAT = 1
+FORMAT = 2
 _FORMS = 'use a path such as "study.db", or "postgresql://user@host/database"'
 
 
@@ -119,7 +123,7 @@ def _opened(store: Store, secret: bytes | Path | None, actor: str, role: str, cr
     memory.accounts.update({whose: sequence for whose, (sequence, _) in replay.accounts.items()})
     noted = witness.read(chain)
     if noted is None or noted[0] < replay.sequence:  # another process may have gone on meanwhile
-        witness.note(chain, replay.sequence, replay.mac)
+        witness.note((replay.sequence, replay.mac, chain.head(replay.sequence, replay.mac)))
     return Ledger(store, chain, witness, memory, actor, role)
 
 
@@ -195,13 +199,12 @@ def _make_file(store: SQLiteStore) -> None:
 
 def _write_first(store: Store, run: Run, chain: Chain, actor: str) -> None:
     body = canonical({"ledger": chain.ledger, "format": FORMAT, "shape": shape_of(store, run)})
-    fields = (1, "created", "", "", actor, "curator", time.time_ns(), "", body)
-    mac = chain.entry(GENESIS, fields)
-    marks = ", ".join("?" * len(COLUMNS))
-    run(store.sql(f"INSERT INTO {ENTRIES} ({', '.join(COLUMNS)}) VALUES ({marks})"), (*fields, GENESIS, mac))
+    fields = (1, "created", "", "", actor, "curator", time.time_ns(), "", body, "", GENESIS)
+    entry = Entry(*fields, chain.entry(fields))
+    run(store.sql(APPEND), entry.row())
     run(
         store.sql(f"INSERT INTO {HEAD} (one, ledger, sequence, mac, seal) VALUES (1, ?, 1, ?, ?)"),
-        (chain.ledger, mac, chain.head(1, mac)),
+        (chain.ledger, entry.mac, chain.head(1, entry.mac)),
     )
 
 
@@ -219,21 +222,30 @@ def _witness(store: Store, key_file: Path, ledger: str) -> Witness:
 
 
 def _check_key(store: Store, chain: Chain) -> None:
-    """Say so if the key is another ledger's, before everything looks like an edit."""
+    """Say so if the format is another, or the key another ledger's, before everything looks like an edit."""
     with store.reading() as link:
+        _check_format(link)
         row = link.run(f"SELECT {', '.join(COLUMNS)} FROM {ENTRIES} WHERE sequence = 1").fetchone()
     try:
-        first = None if row is None else entry_of(chain, row)
+        if row is not None:
+            entry_of(chain, row)
     except LedgerTampered:
         raise LedgerTampered(
             "entry 1 does not carry the mark it was written with: the key is not this ledger's, or it was edited",
             sequence=1,
         ) from None
-    if first is not None and first.body.get("format") != FORMAT:
-        raise LedgerUnavailable(
-            f"it has format {first.body.get('format')} and this farthing reads format {FORMAT}",
-            "use the version of farthing that made it, or a newer one",
-        )
+
+
+def _check_format(link: Link) -> None:
+    """What the first entry says of its format. Not signed yet: a lie here is found by its mark a moment later."""
+    row = link.run(f"SELECT body FROM {ENTRIES} WHERE sequence = 1").fetchone()
+    with suppress(TypeError, ValueError, RecursionError):
+        found = json.loads(row[0]).get("format") if row is not None else FORMAT
+        if type(found) is int and found != FORMAT:
+            raise LedgerUnavailable(
+                f"it has format {found} and this farthing reads format {FORMAT}",
+                "use the version of farthing that made it, or a newer one",
+            )
 
 
 def _login() -> str:

@@ -8,16 +8,17 @@ from typing import Any
 from farthing.errors import InvalidValue
 from farthing.ledger.account import Account
 from farthing.ledger.amounts import budget_in_nano, budget_in_units
+from farthing.ledger.chain import canonical
 from farthing.ledger.entries import Entry
 from farthing.ledger.holdings import Holding
-from farthing.ledger.transaction import Transaction
+from farthing.ledger.transaction import Reader, Transaction
 
 _FORMS = "use Ledger.set_budget to change a budget"
 
 
 def register(tx: Transaction, dataset: str, epsilon: float, delta: float, unit: str) -> Entry:
     """Open the account of a dataset."""
-    if tx.holding(dataset) is not None:
+    if tx.whole() is not None:
         raise InvalidValue("dataset", dataset, "must not be registered already", _FORMS)
     holding = Holding(Account.of(epsilon, delta), unit=unit)
     return _kept(tx, "dataset", dataset, "", holding, epsilon, delta, new=True, unit=unit)
@@ -33,7 +34,7 @@ def set_budget(tx: Transaction, dataset: str, epsilon: float, delta: float) -> E
 def grant(tx: Transaction, dataset: str, analyst: str, epsilon: float, delta: float) -> Entry:
     """Let an analyst spend so much of a dataset's budget in all."""
     known(tx, dataset)
-    before = tx.holding(dataset, analyst)
+    before = tx.own()
     if before is None:
         holding = Holding(Account.of(epsilon, delta))
         return _kept(tx, "grant", dataset, analyst, holding, epsilon, delta, new=True, raised=True)
@@ -48,9 +49,9 @@ def reserve(tx: Transaction, dataset: str, epsilon: float, delta: float, name: s
     return _kept(tx, "reserve", dataset, "", after, epsilon, delta, name=name)
 
 
-def known(tx: Any, dataset: str) -> Holding:
+def known(reader: Reader, dataset: str) -> Holding:
     """The account of a dataset that is registered."""
-    found: Holding | None = tx.holding(dataset)
+    found = reader.whole()
     if found is None:
         raise InvalidValue(
             "dataset",
@@ -80,4 +81,4 @@ def _kept(
 ) -> Entry:
     # The whole state is in the entry, so that a replay reads it and never works out a budget again.
     body = {"epsilon": epsilon, "delta": delta, **words, "state": json.loads(holding.text())}
-    return tx.append(kind, dataset, body, analyst=analyst, keep={analyst: holding}, new=new)
+    return tx.append(kind, dataset, canonical(body), analyst=analyst, keep={analyst: holding}, new=new)

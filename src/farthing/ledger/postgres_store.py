@@ -1,27 +1,30 @@
-"""A ledger on a PostgreSQL server, for many users and machines. Writers queue on the head row."""
+"""A ledger on a PostgreSQL server, for many users and machines. Writers queue, in the order in which they came."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from farthing.errors import LedgerUnavailable, MissingExtra
+from farthing.ledger.changes import Change
+from farthing.ledger.postgres_statements import ASK_NAME, PREPARE_ASK, WRITE_LOCK, prepare_write, write_name
+from farthing.ledger.questions import Found, Question, found_in
 from farthing.ledger.store import Link, Run, Store
 from farthing.ledger.tables import TABLES
 
 _TABLES = ", ".join(f"to_regclass('{table}')" for table in TABLES)
+_NOT_PREPARED = "26000"  # somebody between us and the server gave us another connection, or emptied this one
 _MAKING = 4_714_005  # any fixed number: the advisory lock of whoever makes the tables
 
 
 class PostgresStore(Store):
     """The ledger in a database of a server; its tables stand in the schema that the user's search path names."""
 
-    # A writer who waited for the head row must see what the one before it did: READ COMMITTED looks anew at every
-    # statement, and nothing is read before the row is held.
+    # A writer who waited for the lock must see what the one before it did: READ COMMITTED looks anew at every
+    # statement, and nothing is read before the lock is had.
     begin_writing = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    lock_head = " FOR UPDATE"
     list_tables = "SELECT tablename FROM pg_tables WHERE schemaname = ANY(current_schemas(false))"
     # Kinds and flags and no deparsed text, which another version of the server may spell in another way.
     list_shape = f"""
@@ -77,16 +80,49 @@ class PostgresStore(Store):
         )
 
     def link(self, connection: Any) -> Link:
-        """With a pipeline: statements are sent without waiting for the answers of those before them."""
+        """Statements are prepared by hand: the driver forgets all of them whenever a transaction is undone."""
         driver = connection.connection.dbapi_connection
-        return Link(driver.execute, connection, lambda: _quiet_pipeline(driver))
+        driver.prepare_threshold = None
+        return Link(driver.execute, connection, connection.dialect.loaded_dbapi.ClientCursor(driver))
 
-    def commit(self, run: Run, pipeline: Any) -> None:
+    def begin(self, link: Link, question: Question) -> Found | None:
+        """Begin, wait for the lock and ask, in one message to the server."""
+        return self._found(link, question, f"{self.begin_writing}; {WRITE_LOCK}; ")
+
+    def found(self, link: Link, question: Question) -> Found | None:
+        """The answer to a question, in whatever transaction there is."""
+        return self._found(link, question, "")
+
+    def _found(self, link: Link, question: Question, before: str) -> Found | None:
+        _prepare(link, ASK_NAME, lambda: PREPARE_ASK)
+        row = _said(link, f"{before}EXECUTE {ASK_NAME}", question.parameters).fetchone()
+        return None if row is None else found_in(row)
+
+    def finish(self, link: Link, change: Change | None) -> None:
+        """Write everything and commit, in one message: what follows a statement that fails is not done."""
+        if change is None:
+            self.commit(link.run)
+            return
+        name = write_name(change)
+        _prepare(link, name, lambda: prepare_write(change))
+        answer = () if change.answer is None else (change.answer,)
+        accounts = (value for account in change.accounts for value in account[1:])
+        values = (*change.row, change.seal, *accounts, *answer)
+        _check_committed(_said(link, f"EXECUTE {name}", values, "; COMMIT").statusmessage)
+
+    def commit(self, run: Run) -> None:
         """PostgreSQL answers COMMIT with ROLLBACK, and no error, when the transaction had failed before."""
-        answer = run("COMMIT")
-        pipeline.sync()
-        if answer.statusmessage != "COMMIT":
-            raise LedgerUnavailable("the server undid the transaction")
+        _check_committed(run("COMMIT").statusmessage)
+
+    def undo(self, link: Link, problem: BaseException) -> None:
+        """After Ctrl-C nobody knows which answers are still to come: waiting for them may take for ever."""
+        forgotten = getattr(problem, "sqlstate", None) == _NOT_PREPARED
+        if isinstance(problem, Exception) and not forgotten:
+            super().undo(link, problem)
+            return
+        with suppress(Exception):
+            link.sqlalchemy.connection.dbapi_connection.close()
+        self._discard()
 
     def prepare_long_reading(self, run: Run) -> None:
         """A verification may take as long as it takes."""
@@ -103,24 +139,22 @@ def shown(url: Any) -> str:
     return text
 
 
-@contextmanager
-def _quiet_pipeline(driver: Any) -> Iterator[Any]:
-    """A pipeline that never learns why it ends: told of an error, the driver would log the server's text."""
-    pipeline = driver.pipeline()
-    try:
-        entered = pipeline.__enter__()
-        try:
-            yield entered
-        except Exception:
-            with suppress(Exception):
-                pipeline.__exit__(None, None, None)
-            raise
-        pipeline.__exit__(None, None, None)
-    except Exception:
-        raise
-    except BaseException:
-        # After Ctrl-C in the middle nobody knows which answers are still to come: waiting for them may take for ever.
-        with suppress(Exception):
-            driver.close()
-            pipeline.__exit__(None, None, None)
-        raise
+def _prepare(link: Link, name: str, statement: Callable[[], str]) -> None:
+    if name not in link.prepared:
+        link.run(statement())
+        link.prepared.add(name)
+
+
+def _said(link: Link, statement: str, values: tuple[Any, ...], end: str = "") -> Any:
+    """The last result of a message of statements, one with values: such a message is text, and the driver quotes it."""
+    cursor = link.messages
+    places = ", ".join(["%s"] * len(values))
+    cursor.execute(f"{statement}({places}){end}".encode(), values)
+    while cursor.nextset():
+        pass
+    return cursor
+
+
+def _check_committed(answer: str | None) -> None:
+    if answer != "COMMIT":
+        raise LedgerUnavailable("the server undid the transaction")

@@ -238,4 +238,6 @@ def divergences_read(values: Any) -> Divergences:
     """One amount for each order, from stored data."""
     if not isinstance(values, list) or len(values) != len(ORDERS):
         raise InvalidValue("divergences", values, f"must be {len(ORDERS)} whole numbers")
+    if set(map(type, values)) == {int} and min(values) >= 0:  # nearly always; -1 is infinite
+        return tuple(values)
     return tuple(amount_read(value, "divergences", infinite=True) for value in values)

@@ -49,7 +49,7 @@ class Receipt:
         """The receipt of a charge or of its outcome; other entries have none."""
         if entry.kind not in ("charge", "released", "forfeited"):
             return None
-        body, after = entry.body, entry.body["after"][""]
+        body, after = entry.body, entry.totals[""]
         return cls(
             ledger, entry.dataset, entry.analyst, entry.request_id,
             "reserved" if entry.kind == "charge" else entry.kind, entry.sequence, entry.mac,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import NamedTuple, NoReturn
 
 from farthing.errors import FarthingError, LedgerTampered
 from farthing.ledger.account import Account
-from farthing.ledger.chain import GENESIS, canonical, fingerprint
+from farthing.ledger.chain import GENESIS, canonical
 from farthing.ledger.entries import Entry
 from farthing.ledger.holdings import Holding
 from farthing.ledger.prices import Price
+from farthing.ledger.totals import totals_agree
 
 _EVERY = 64  # how often the whole state of an account is compared with what an entry says
 _POLICY = {"dataset", "budget", "grant", "reserve"}
@@ -28,40 +30,41 @@ class Replay:
 
     def follow(self, entry: Entry) -> None:
         """Take the next entry; raises LedgerTampered if it cannot come next or its totals are not the sum."""
-        if entry.sequence != self.sequence + 1 or entry.previous != self.mac:
+        sequence = entry.sequence
+        if sequence != self.sequence + 1 or entry.previous != self.mac:
             raise LedgerTampered(f"entry {self.sequence + 1} is missing", sequence=self.sequence + 1)
-        if (entry.kind == "created") != (entry.sequence == 1):
-            raise LedgerTampered("the ledger does not begin with its creation", sequence=entry.sequence)
+        if (entry.kind == "created") != (sequence == 1):
+            raise LedgerTampered("the ledger does not begin with its creation", sequence=sequence)
         try:
             changed = self._changed(entry)
         except LedgerTampered:
             raise
-        except (FarthingError, KeyError, TypeError, ValueError, AttributeError):
-            raise LedgerTampered(f"entry {entry.sequence} cannot be read", sequence=entry.sequence) from None
+        except (FarthingError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            raise LedgerTampered(f"entry {sequence} cannot be read", sequence=sequence) from None
+        # The sums always, the whole state now and then: what is in between cannot differ for long, because sums only
+        # grow, and the last state is compared with the accounts.
+        if not totals_agree(entry.totals_text, changed, whole=sequence % _EVERY == 0):
+            _wrong(entry)
         for who, holding in changed.items():
-            if not _agrees(holding, entry.body["after"][who], whole=entry.sequence % _EVERY == 0):
-                _wrong(entry)
-            self.accounts[entry.dataset, who] = (entry.sequence, holding)
+            self.accounts[entry.dataset, who] = (sequence, holding)
         self.released += entry.kind == "released"
-        self.sequence, self.mac = entry.sequence, entry.mac
+        self.sequence, self.mac = sequence, entry.mac
 
     def _changed(self, entry: Entry) -> dict[str, Holding]:
         """The accounts that an entry changes, as they are after it."""
-        body = entry.body
-        if entry.kind in _POLICY:
-            return self._after_policy(entry)
         if entry.kind == "charge":
-            changed = {"": self._of(entry, "").charged(_price(body["price"]), body["reserve"])}
+            terms = _charge_terms(entry.body_text)
+            changed = {"": self._of(entry, "").charged(terms.price, terms.reserve)}
             if entry.analyst:
-                price = _price(body["own_price"])
-                changed[entry.analyst] = self._of(entry, entry.analyst).charged(price)
+                changed[entry.analyst] = self._of(entry, entry.analyst).charged(_present(terms.own_price))
             return changed
         if entry.kind in ("released", "forfeited"):
+            body = entry.body
             changed = {"": self._of(entry, "").settled(body["nano"])}
             if entry.analyst:
                 changed[entry.analyst] = self._of(entry, entry.analyst).settled(body["own_nano"])
             return changed
-        return {}
+        return self._after_policy(entry) if entry.kind in _POLICY else {}
 
     def _after_policy(self, entry: Entry) -> dict[str, Holding]:
         """The state that the entry holds in full: as before but for what a curator may change."""
@@ -95,27 +98,21 @@ def _with_budget_of(account: Account, other: Holding) -> Account:
     return replace(account, epsilon_nano=budget.epsilon_nano, delta_units=budget.delta_units)
 
 
-def _agrees(holding: Holding, claimed: dict[str, Any], *, whole: bool) -> bool:
-    """Whether an entry's totals are those of the replay: the sums always, the whole state now and then.
-
-    What is in between cannot differ for long: sums only grow, and the last state is compared with the accounts.
-    """
-    account = holding.account
-    plain = -1 if account.sum_nano is None else account.sum_nano
-    sums = (account.count, plain, account.sum_units, account.leak_units)
-    if sums != tuple(claimed[name] for name in ("count", "sum_nano", "sum_units", "leak_units")):
-        return False
-    return not whole or claimed["state"] == fingerprint(holding.text())
-
-
-def _price(data: dict[str, Any]) -> Price:
-    """The price of a stored charge. Most charges cost what another did, so they are read once."""
-    return _price_read(
-        *(tuple(part) if isinstance(part, list) else part for part in data.values()), tuple(data)
-    )
+class _ChargeTerms(NamedTuple):
+    price: Price
+    own_price: Price | None
+    reserve: str
 
 
 @lru_cache(maxsize=1024)
-def _price_read(*parts: Any) -> Price:
-    values = (list(part) if isinstance(part, tuple) else part for part in parts[:-1])
-    return Price.from_dict(dict(zip(parts[-1], values, strict=True)))
+def _charge_terms(body: str) -> _ChargeTerms:
+    """What a charge's body says about accounts. Most charges say what another did, so they are read once."""
+    data = json.loads(body)
+    own = Price.from_dict(data["own_price"]) if "own_price" in data else None
+    return _ChargeTerms(Price.from_dict(data["price"]), own, data["reserve"])
+
+
+def _present(price: Price | None) -> Price:
+    if price is None:
+        raise ValueError("no price")
+    return price

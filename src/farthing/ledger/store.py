@@ -10,13 +10,15 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from farthing.errors import LedgerUnavailable
+from farthing.errors import LedgerTampered, LedgerUnavailable
+from farthing.ledger.changes import APPEND, KEEP_ACCOUNT, MOVE_HEAD, OPEN_ACCOUNT, STORE_ANSWER, Change
 from farthing.ledger.faults import translated
+from farthing.ledger.questions import ASK, Found, Question, found_in
 
 Run = Callable[..., Any]
 """The driver's own `execute`: a statement, then a tuple of parameters; it returns a cursor."""
@@ -28,7 +30,8 @@ class Link:
 
     run: Run
     sqlalchemy: Any
-    pipeline: Callable[[], AbstractContextManager[Any]] = nullcontext
+    messages: Any = None  # a cursor that sends several statements at once, where that saves journeys
+    prepared: set[str] = field(default_factory=set)  # what this connection need not be told again
 
 
 class Store(ABC):
@@ -36,7 +39,6 @@ class Store(ABC):
 
     begin_writing: str
     begin_reading: str
-    lock_head = ""  # what a SELECT of the head row needs to keep other writers out
     list_tables: str
     list_shape: str  # (kind, name, definition) of all that stands on the ledger's tables
     placeholder: str
@@ -102,9 +104,41 @@ class Store(ABC):
         """What is wrong with the database's own structures, such as its indexes; None if nothing is known."""
         return None
 
-    def commit(self, run: Run, pipeline: Any) -> None:
+    def begin(self, link: Link, question: Question) -> Found | None:
+        """Begin a transaction in which nobody else writes, and answer a question in it; None without a head."""
+        link.run(self.begin_writing)
+        self.check_place()
+        return self.found(link, question)
+
+    def found(self, link: Link, question: Question) -> Found | None:
+        """The answer to a question, in whatever transaction there is."""
+        row = link.run(self.sql(ASK), question.parameters).fetchone()
+        return None if row is None else found_in(row)
+
+    def finish(self, link: Link, change: Change | None) -> None:
+        """Write a change, or nothing, and make the transaction durable; or raise."""
+        if change is not None:
+            run, sql = link.run, self.sql
+            run(sql(APPEND), change.row)
+            statement = sql(OPEN_ACCOUNT if change.new else KEEP_ACCOUNT)
+            done = [run(statement, account) for account in change.accounts]
+            if change.answer is not None:
+                run(sql(STORE_ANSWER), (change.entry.sequence, change.answer))
+            done.append(run(sql(MOVE_HEAD), change.head_move))
+            if any(cursor.rowcount != 1 for cursor in done):
+                raise LedgerTampered("a row that was just read is gone")
+        self.commit(link.run)
+
+    def commit(self, run: Run) -> None:
         """Make the transaction durable, or raise."""
         run("COMMIT")
+
+    def undo(self, link: Link, problem: BaseException) -> None:
+        """End a transaction that went wrong, so that the next one does not find it half done."""
+        try:
+            link.run("ROLLBACK")
+        except BaseException:
+            self._discard()
 
     def sql(self, statement: str) -> str:
         """A statement with `?` for parameters, in the driver's spelling."""
@@ -113,24 +147,50 @@ class Store(ABC):
             spoken = self._spoken[statement] = statement.replace("?", self.placeholder)
         return spoken
 
-    @contextmanager
-    def writing(self, then: Callable[[], None] | None = None) -> Iterator[Link]:
-        """A connection inside a transaction that is durable when the block has ended, or never happened.
+    def change(
+        self,
+        question: Question,
+        decide: Callable[[Found | None], Change | None],
+        then: Callable[[Change], None],
+    ) -> None:
+        """One transaction: ask, decide, write what was decided. It is durable on return, or never happened.
 
         `then` is called once it is durable, before the next writer is let in.
         """
         with self._alone():
             try:
                 self.acquire()
-                with self._transaction(self.begin_writing) as link:
-                    yield link
-                if self.is_cut_off():
-                    self._discard()
-                    raise LedgerUnavailable("what was written may be lost, because its log was removed")
-                if then is not None:
-                    then()
+                link = self._linked()
+                try:
+                    change = decide(self.begin(link, question))
+                    self.finish(link, change)
+                except BaseException as problem:
+                    self.undo(link, problem)
+                    raise
+                if change is not None:
+                    self._check_log()
+                    then(change)
             finally:
                 self.release()
+
+    @contextmanager
+    def writing(self) -> Iterator[Link]:
+        """A connection inside a transaction that is durable when the block has ended, or never happened."""
+        with self._alone():
+            try:
+                self.acquire()
+                with self._transaction(self.begin_writing) as link:
+                    yield link
+                self._check_log()
+            finally:
+                self.release()
+
+    def ask(self, question: Question) -> Found | None:
+        """The answer to a question: one statement, so one state of everything."""
+        with self._alone():
+            link = self._linked()
+            self.check_place()
+            return self.found(link, question)
 
     @contextmanager
     def reading(self) -> Iterator[Link]:
@@ -169,6 +229,7 @@ class Store(ABC):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
+        """One thread at a time; errors of the database come out as errors of ours, without their text."""
         self._check_process()
         threads, me = self._threads, threading.get_ident()
         if self._inside == me:
@@ -179,6 +240,8 @@ class Store(ABC):
                 raise LedgerUnavailable(f"another thread has held the ledger for {self.timeout:g} s")
             self._inside = me
             yield
+        except self._driver_errors() as error:
+            raise translated(error) from None
         finally:
             if self._inside == me:
                 self._inside = None
@@ -187,25 +250,31 @@ class Store(ABC):
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Link]:
+        link = self._linked()
+        try:
+            link.run(begin)
+            self.check_place()
+            yield link
+            self.commit(link.run)
+        except BaseException as problem:
+            self.undo(link, problem)
+            raise
+
+    def _linked(self) -> Link:
+        """The connection for writing and short reading, made anew if there is none or it is cut off."""
         if self.is_cut_off():
             self._discard()
         link = self._writer
         if link is None:
             link = self._writer = self._connect()
             self.connected()
-        try:
-            with self._translating(), link.pipeline() as pipeline:
-                link.run(begin)
-                self.check_place()
-                yield link
-                self.commit(link.run, pipeline)
-        except BaseException:
-            # Whatever happened, the next transaction must not find this one half done.
-            try:
-                link.run("ROLLBACK")
-            except BaseException:
-                self._discard()
-            raise
+        return link
+
+    def _check_log(self) -> None:
+        """What was committed just now must be where others look."""
+        if self.is_cut_off():
+            self._discard()
+            raise LedgerUnavailable("what was written may be lost, because its log was removed")
 
     def _connect(self) -> Link:
         if self._engine is None:
@@ -230,6 +299,8 @@ class Store(ABC):
             raise translated(error) from None
 
     def _driver_errors(self) -> tuple[type[Exception], ...]:
+        if self._engine is None:
+            return ()
         from sqlalchemy.exc import SQLAlchemyError
 
         # SQLite quotes a damaged schema in its message, and Python fails to read that as text.

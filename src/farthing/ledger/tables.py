@@ -12,7 +12,8 @@ ENTRIES, HEAD, ACCOUNTS, ANSWERS = (
 )
 TABLES = (ENTRIES, HEAD, ACCOUNTS, ANSWERS)
 COLUMNS = (
-    "sequence", "kind", "dataset", "analyst", "actor", "role", "time_ns", "request_id", "body", "previous", "mac",
+    "sequence", "kind", "dataset", "analyst", "actor", "role", "time_ns", "request_id", "body",
+    "totals", "previous", "mac",
 )  # fmt: skip
 
 _SQLITE = """
@@ -40,12 +41,9 @@ def create_tables(connection: Any) -> None:
         ENTRIES,
         metadata,
         sa.Column("sequence", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
-        *(
-            sa.Column(name, sa.Text, nullable=False)
-            for name in ("kind", "dataset", "analyst", "actor", "role")
-        ),
+        *(sa.Column(name, sa.Text, nullable=False) for name in COLUMNS[1:6]),
         sa.Column("time_ns", sa.BigInteger, nullable=False),
-        *(sa.Column(name, sa.Text, nullable=False) for name in ("request_id", "body", "previous", "mac")),
+        *(sa.Column(name, sa.Text, nullable=False) for name in COLUMNS[7:]),
         # A request id has one charge and one outcome; other entries may repeat it.
         *(
             sa.Index(

@@ -1,33 +1,19 @@
-"""One change of the ledger: read the head, read the accounts it concerns, append one entry, move the head."""
+"""One change of the ledger: what is known of it now, each part checked, and the one entry that may follow."""
 
 from __future__ import annotations
 
 import hmac
-import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from farthing.errors import FarthingError, LedgerTampered
-from farthing.ledger.chain import Chain, canonical
+from farthing.ledger.chain import Chain
+from farthing.ledger.changes import AccountRow, Change
 from farthing.ledger.entries import Entry
 from farthing.ledger.holdings import Holding
-from farthing.ledger.store import Link, Store
-from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
-
-_FIELDS = ", ".join(COLUMNS)
-_HEAD = f"SELECT ledger, sequence, mac, seal FROM {HEAD} WHERE one = 1"
-_ACCOUNT = f"SELECT sequence, state, mac FROM {ACCOUNTS} WHERE dataset = ? AND analyst = ?"
-_CHARGE = f"SELECT {_FIELDS} FROM {ENTRIES} WHERE request_id = ? AND kind = 'charge'"
-_OUTCOME = f"SELECT {_FIELDS} FROM {ENTRIES} WHERE request_id = ? AND kind IN ('released', 'forfeited')"
-_APPEND = f"INSERT INTO {ENTRIES} ({_FIELDS}) VALUES ({', '.join('?' * len(COLUMNS))})"
-_OPEN_ACCOUNT = f"INSERT INTO {ACCOUNTS} (sequence, state, mac, dataset, analyst) VALUES (?, ?, ?, ?, ?)"
-_KEEP_ACCOUNT = f"UPDATE {ACCOUNTS} SET sequence = ?, state = ?, mac = ? WHERE dataset = ? AND analyst = ?"
-_MOVE_HEAD = (
-    f"UPDATE {HEAD} SET sequence = ?, mac = ?, seal = ? WHERE one = 1 AND sequence = ? RETURNING sequence"
-)
-_ANSWER = f"SELECT body FROM {ANSWERS} WHERE sequence = ?"
-_STORE_ANSWER = f"INSERT INTO {ANSWERS} (sequence, body) VALUES (?, ?)"
+from farthing.ledger.questions import Found, Question
+from farthing.ledger.totals import totals_of
 
 
 class Memory:
@@ -43,6 +29,11 @@ class Memory:
         """The number of the last entry seen."""
         return self.last[0]
 
+    def holding(self, dataset: str, analyst: str = "") -> Holding | None:
+        """The account as it was seen last; it may be another by now."""
+        found = self.holdings.get((dataset, analyst))
+        return None if found is None else found[1]
+
     def copy(self) -> Memory:
         """What is known now, for a check that goes on while others write."""
         known = Memory(*self.last)
@@ -50,54 +41,20 @@ class Memory:
         return known
 
 
-Question = tuple[str, tuple[str, ...]]
-"""A statement and its parameters, asked before it is known whether the answer will be needed."""
-
-
-def about_charge(request_id: str) -> Question:
-    """What `Reader.charge_of` will ask."""
-    return _CHARGE, (request_id,)
-
-
-def about_outcome(request_id: str) -> Question:
-    """What `Reader.outcome_of` will ask."""
-    return _OUTCOME, (request_id,)
-
-
-def about_holding(dataset: str, analyst: str = "") -> Question:
-    """What `Reader.holding` will ask."""
-    return _ACCOUNT, (dataset, analyst)
-
-
 class Reader:
-    """Rows of one transaction, each checked against its mark before it is believed.
+    """The answer to a question, each part checked against its mark before it is believed."""
 
-    The head row is read first (and held, by a writer), so that every other row is seen as the last writer left it.
-    `asking` is sent along with it: one journey to a server instead of several.
-    """
-
-    locking = False
-
-    def __init__(
-        self, store: Store, link: Link, chain: Chain, memory: Memory, asking: Iterable[Question] = ()
-    ) -> None:
-        self._run = link.run
-        self._sql = store.sql
+    def __init__(self, question: Question, found: Found | None, chain: Chain, memory: Memory) -> None:
+        if found is None:
+            raise LedgerTampered("the head row is missing")
+        self._question = question
+        self._found = found
         self._chain = chain
         self._memory = memory
-        head = self._run(_HEAD + (store.lock_head if self.locking else ""))
-        sent = {question: self._run(self._sql(question[0]), question[1]) for question in asking}
-        row = head.fetchone()
-        # Read to the end, needed or not: a cursor left half-read, and kept alive by the traceback of an error, would
-        # hold SQLite to this state of the ledger long after the transaction.
-        self._asked = {question: cursor.fetchone() for question, cursor in sent.items()}
-        self.last = self._checked_head(row)
+        self.last = self._checked_head(*found.head)
 
-    def _checked_head(self, row: tuple[Any, ...] | None) -> tuple[int, str]:
+    def _checked_head(self, ledger: Any, sequence: Any, mac: Any, seal: Any) -> tuple[int, str]:
         """The last entry's sequence and mark."""
-        if row is None:
-            raise LedgerTampered("the head row is missing")
-        ledger, sequence, mac, seal = row
         try:
             genuine = ledger == self._chain.ledger and _same(seal, self._chain.head(sequence, mac))
         except (TypeError, ValueError):
@@ -117,79 +74,60 @@ class Reader:
                 sequence=sequence + 1,
             )
 
-    def holding(self, dataset: str, analyst: str = "") -> Holding | None:
-        """The account of a dataset, or of an analyst in it."""
-        row = self._row(about_holding(dataset, analyst))
+    def whole(self) -> Holding | None:
+        """The account of the dataset."""
+        return self._holding("", self._found.whole)
+
+    def own(self) -> Holding | None:
+        """The account of the analyst in it, if the question names one."""
+        return self._holding(self._question.analyst, self._found.own) if self._question.analyst else None
+
+    def charge(self) -> Entry | None:
+        """The charge that was made under the request id."""
+        return None if self._found.charge is None else entry_of(self._chain, self._found.charge)
+
+    def outcome(self) -> Entry | None:
+        """How that charge ended: released or forfeited."""
+        return None if self._found.outcome is None else entry_of(self._chain, self._found.outcome)
+
+    def answer(self, outcome: Entry) -> str:
+        """The stored answer of a released request."""
+        return checked_answer_of(self._chain, outcome, self._found.answer)
+
+    def _holding(self, analyst: str, row: tuple[Any, ...] | None) -> Holding | None:
+        whose = (self._question.dataset, analyst)
+        known = self._memory.accounts.get(whose, 0)
         if row is None:
-            if (dataset, analyst) in self._memory.accounts:
-                raise LedgerTampered(f"the account of {dataset!r} is gone")
+            if known:
+                raise LedgerTampered(f"the account of {whose[0]!r} is gone")
             return None
-        remembered = self._memory.holdings.get((dataset, analyst))
-        known = self._memory.accounts.get((dataset, analyst), 0)
+        remembered = self._memory.holdings.get(whose)
         # The very row that was checked before, unless a newer one was written since and this one was put back.
         if remembered is not None and remembered[0] == row and row[0] >= known:
             return remembered[1]
-        holding = checked_account(self._chain, self._memory, dataset, analyst, *row)
-        self._memory.holdings[dataset, analyst] = (row, holding)
-        self._memory.accounts[dataset, analyst] = row[0]
+        holding = checked_account(self._chain, self._memory, *whose, *row)
+        self._memory.holdings[whose] = (row, holding)
+        self._memory.accounts[whose] = row[0]
         return holding
-
-    def charge_of(self, request_id: str) -> Entry | None:
-        """The charge that was made under a request id."""
-        return self._entry(about_charge(request_id))
-
-    def outcome_of(self, request_id: str) -> Entry | None:
-        """How the charge of a request id ended: released or forfeited."""
-        return self._entry(about_outcome(request_id))
-
-    def answer_of(self, outcome: Entry) -> str:
-        """The stored answer of a released request."""
-        row = self._run(self._sql(_ANSWER), (outcome.sequence,)).fetchone()
-        return checked_answer_of(self._chain, outcome, None if row is None else row[0])
-
-    def column(self, statement: str) -> list[Any]:
-        """The first column of what a statement without parameters selects."""
-        return [row[0] for row in self._run(statement)]
-
-    def _entry(self, question: Question) -> Entry | None:
-        row = self._row(question)
-        return None if row is None else entry_of(self._chain, row)
-
-    def _row(self, question: Question) -> tuple[Any, ...] | None:
-        row: tuple[Any, ...] | None
-        if question in self._asked:
-            row = self._asked[question]
-        else:
-            row = self._run(self._sql(question[0]), question[1]).fetchone()
-        return row
 
 
 class Transaction(Reader):
-    """A reader that may append one entry."""
-
-    locking = True
+    """A reader, while nobody else writes, that may append one entry."""
 
     def __init__(
-        self,
-        store: Store,
-        link: Link,
-        chain: Chain,
-        memory: Memory,
-        asking: Iterable[Question],
-        actor: str,
-        role: str,
+        self, question: Question, found: Found | None, chain: Chain, memory: Memory, actor: str, role: str
     ) -> None:
-        super().__init__(store, link, chain, memory, asking)
+        super().__init__(question, found, chain, memory)
         self.actor = actor
         self.role = role
-        self.appended: Entry | None = None
-        self._changed: dict[tuple[str, str], tuple[tuple[Any, ...], Holding]] = {}
+        self.change: Change | None = None
+        self._holdings: list[Holding] = []
 
     def append(
         self,
         kind: str,
         dataset: str,
-        body: dict[str, Any],
+        body: str,
         *,
         analyst: str = "",
         request_id: str = "",
@@ -198,56 +136,43 @@ class Transaction(Reader):
         answer: str | None = None,
     ) -> Entry:
         """Append an entry that leaves the accounts in `keep` (by analyst, "" for the dataset itself) as given."""
-        assert self.appended is None, "one transaction appends one entry"
-        sequence, previous = self.last[0] + 1, self.last[1]
-        states = {who: (holding, *holding.written()) for who, holding in (keep or {}).items()}
-        if states:
-            body = {**body, "after": {who: totals for who, (_, _, totals) in states.items()}}
-        text = canonical(body)
+        assert self.change is None, "one transaction appends one entry"
+        chain, sequence, previous = self._chain, self.last[0] + 1, self.last[1]
+        states = {who: (holding, holding.text()) for who, holding in keep.items()} if keep else {}
         fields = (
-            sequence, kind, dataset, analyst, self.actor, self.role, time.time_ns(), request_id, text,
+            sequence, kind, dataset, analyst, self.actor, self.role, time.time_ns(), request_id, body,
+            totals_of(states), previous,
         )  # fmt: skip
-        mac = self._chain.entry(previous, fields)
-        self._run(self._sql(_APPEND), (*fields, previous, mac))
-        changes = []
-        for who, (holding, state, _) in states.items():
-            row = (sequence, state, self._chain.account(dataset, who, sequence, state))
-            statement = _OPEN_ACCOUNT if new else _KEEP_ACCOUNT
-            changes.append(self._run(self._sql(statement), (*row, dataset, who)))
-            self._changed[dataset, who] = (row, holding)
-        if answer is not None:
-            self._run(self._sql(_STORE_ANSWER), (sequence, answer))
-        seal = self._chain.head(sequence, mac)
-        moved = self._run(self._sql(_MOVE_HEAD), (sequence, mac, seal, sequence - 1)).fetchall()
-        # The rows of the last statement are here, so the counts of those before it are known as well.
-        if len(moved) != 1 or any(change.rowcount != 1 for change in changes):
-            raise LedgerTampered("a row that was just read is gone")
-        self.appended = Entry(*fields[:-1], body, previous, mac)
-        return self.appended
-
-    def remember(self) -> Entry | None:
-        """Take note of what is durable now; the entry that was appended, if any."""
-        entry = self.appended
-        if entry is not None:
-            self._memory.last = (entry.sequence, entry.mac)
-            self._memory.holdings.update(self._changed)
-            self._memory.accounts.update({whose: row[0] for whose, (row, _) in self._changed.items()})
+        entry = Entry(*fields, chain.entry(fields))
+        accounts = tuple(
+            AccountRow(sequence, text, chain.account(dataset, who, sequence, text), dataset, who)
+            for who, (_, text) in states.items()
+        )
+        self._holdings = [holding for holding, _ in states.values()]
+        self.change = Change(entry, chain.head(sequence, entry.mac), accounts, new, answer)
         return entry
+
+    def remember(self, change: Change) -> None:
+        """Take note of what is durable now."""
+        self._memory.last = (change.entry.sequence, change.entry.mac)
+        for account, holding in zip(change.accounts, self._holdings, strict=True):
+            whose = account.dataset, account.analyst
+            self._memory.holdings[whose] = (account[:3], holding)
+            self._memory.accounts[whose] = account.sequence
 
 
 def entry_of(chain: Chain, row: tuple[Any, ...]) -> Entry:
     """A row of entries, if it carries the mark it was written with."""
-    fields, previous, mac = row[:-2], row[-2], row[-1]
-    sequence = fields[0] if isinstance(fields[0], int) else None
-    problem = f"entry {sequence} does not carry the mark it was written with"
     try:
-        genuine = _same(mac, chain.entry(previous, fields))
+        genuine = _same(row[-1], chain.entry(row[:-1]))
     except (TypeError, ValueError):  # a column holds something that cannot even be spelled
         genuine = False
     if not genuine:
-        raise LedgerTampered(problem, sequence=sequence)
-    values = (*fields[:-1], json.loads(fields[-1]), previous, mac)
-    return Entry(*values)
+        sequence = row[0] if isinstance(row[0], int) else None
+        raise LedgerTampered(
+            f"entry {sequence} does not carry the mark it was written with", sequence=sequence
+        )
+    return Entry(*row)
 
 
 def checked_answer_of(chain: Chain, entry: Entry, text: object) -> str:

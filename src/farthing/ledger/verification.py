@@ -8,6 +8,7 @@ from typing import Any
 
 from farthing.errors import LedgerTampered
 from farthing.ledger.chain import GENESIS, Chain
+from farthing.ledger.questions import Question
 from farthing.ledger.receipts import Receipt
 from farthing.ledger.replay import Replay
 from farthing.ledger.shape import check_shape
@@ -73,7 +74,8 @@ def _check(
     replay: Replay,
     progress: Progress | None,
 ) -> None:
-    last, mac = Reader(store, link, chain, known.memory or Memory(0, GENESIS)).last
+    question = Question()
+    last, mac = Reader(question, store.found(link, question), chain, known.memory or Memory(0, GENESIS)).last
     damage = store.integrity(link.run)
     if damage:
         raise LedgerTampered(damage)

@@ -23,47 +23,53 @@ class Witness:
     """The note in `path`; always one line of the same length, so that a write replaces it whole."""
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
+        self._path = None if path is None else os.fspath(path)
         self._handle: int | None = None
         self._process = os.getpid()
 
     def read(self, chain: Chain) -> tuple[int, str] | None:
         """The (sequence, mark) that was seen last, or None if there is no note that can be believed."""
+        found = self._content()
+        line = None if found is None else _LINE.fullmatch(found)
+        if line is None:
+            return None
+        sequence, mac, seal = int(line[1]), line[2].decode(), line[3].decode()
+        return (sequence, mac) if hmac.compare_digest(seal, chain.head(sequence, mac)) else None
+
+    def is_of(self, head: tuple[int, str, str]) -> bool:
+        """Whether the note is the very one of this head; if not, `read` says what it is."""
+        return self._content() == _line(head)
+
+    def _content(self) -> bytes | None:
         if self._path is None:
             return None
         try:
-            handle = os.open(
-                self._path, os.O_RDONLY | os.O_CLOEXEC
-            )  # by its name: others write what stands there now
+            # By its name: others write what stands there now.
+            handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 # Whatever follows the line is not ours, and must not make it unreadable for ever.
-                line = _LINE.fullmatch(os.read(handle, _LENGTH))
+                return os.read(handle, _LENGTH)
             finally:
                 os.close(handle)
         except OSError:
             return None
-        if line is None:
-            return None
-        sequence, mac, seal = int(line[1]), line[2].decode(), line[3].decode()
-        return (sequence, mac) if hmac.compare_digest(seal, chain.witness(sequence, mac)) else None
 
     @property
     def exists(self) -> bool:
         """Whether there is a note at all, readable or not."""
-        return self._path is not None and self._path.exists()
+        return self._path is not None and os.path.exists(self._path)
 
     @property
     def place(self) -> str:
         """Where the note is, for messages."""
         return str(self._path)
 
-    def note(self, chain: Chain, sequence: int, mac: str) -> None:
-        """Note an entry that is durable. Best effort: the charge stands whether or not the note can be written."""
+    def note(self, head: tuple[int, str, str]) -> None:
+        """Note a head that is durable. Best effort: the charge stands whether or not the note can be written."""
         if self._path is None:
             return
-        line = f"{sequence:020d} {mac} {chain.witness(sequence, mac)}\n".encode()
         with suppress(OSError):
-            os.pwrite(self._open(), line, 0)
+            os.pwrite(self._open(), _line(head), 0)
 
     def close(self) -> None:
         """Close the file."""
@@ -77,3 +83,8 @@ class Witness:
             self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._process = os.getpid()
         return self._handle
+
+
+def _line(head: tuple[int, str, str]) -> bytes:
+    """A head (sequence, mark, seal) as a line; the seal is the one that the head row carries."""
+    return b"%020d %s %s\n" % (head[0], head[1].encode(), head[2].encode())

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -79,8 +78,8 @@ def test_a_charge_written_to_a_log_that_was_removed_meanwhile_is_not_confirmed(
 ) -> None:
     commit = ledger._store.commit
 
-    def removed(run: Run, pipeline: Any) -> None:
-        commit(run, pipeline)
+    def removed(run: Run) -> None:
+        commit(run)
         (tmp_path / "study.db-wal").unlink()
 
     with monkeypatch.context() as patch, pytest.raises(LedgerUnavailable, match="may be lost"):
@@ -109,7 +108,7 @@ def test_two_processes_that_do_not_see_each_other_do_not_spend_the_same_budget(
 
 
 def test_a_ledger_that_ends_before_what_the_witness_has_seen_is_charged_nothing(ledger: Ledger) -> None:
-    ledger._witness.note(ledger._chain, 4, "ab" * 32)
+    ledger._witness.note((4, "ab" * 32, ledger._chain.head(4, "ab" * 32)))
     with pytest.raises(LedgerTampered, match=r"witness .* has seen entry 4"):
         ledger.charge("people", 0.1, request_id="r-2")
     assert ledger.budget("people").count == 1

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from farthing.errors import LedgerTampered
 from farthing.ledger import Entry, open_ledger
+from farthing.ledger.account import Account
+from farthing.ledger.chain import canonical, fingerprint
+from farthing.ledger.holdings import Holding
 from farthing.ledger.replay import Replay
+from farthing.ledger.totals import totals_agree, totals_of
 from farthing.privacy import GaussianNoise
 
 
@@ -51,8 +56,8 @@ def test_a_genuine_history_adds_up(history: list[Entry]) -> None:
 def test_wrong_sums_are_found_where_they_stand(history: list[Entry], field: str) -> None:
     place = next(i for i, entry in enumerate(history) if entry.request_id == "b-3")
     wrong = history[place]
-    after = {"": {**wrong.body["after"][""], field: wrong.body["after"][""][field] + 1}}
-    altered = [*history[:place], replace(wrong, body={**wrong.body, "after": after}), *history[place + 1 :]]
+    totals = {"": {**wrong.totals[""], field: wrong.totals[""][field] + 1}}
+    altered = [*history[:place], replace(wrong, totals_text=canonical(totals)), *history[place + 1 :]]
     with pytest.raises(LedgerTampered, match="are not the sum") as found:
         _follow(altered)
     assert found.value.sequence == wrong.sequence
@@ -63,9 +68,8 @@ def test_a_wrong_price_is_found_at_once_or_with_the_next_whole_state(history: li
     wrong = history[place]
     for name, value in (("epsilon_nano", 1), ("divergences", [0] * len(wrong.body["price"]["divergences"]))):
         price = {**wrong.body["price"], name: value}
-        altered = [
-            *history[:place], replace(wrong, body={**wrong.body, "price": price}), *history[place + 1 :],
-        ]  # fmt: skip
+        body = canonical({**wrong.body, "price": price})
+        altered = [*history[:place], replace(wrong, body_text=body), *history[place + 1 :]]
         with pytest.raises(LedgerTampered, match="are not the sum"):
             _follow(altered)
 
@@ -79,10 +83,10 @@ def test_a_change_of_policy_changes_nothing_else(history: list[Entry]) -> None:
         for name in ("count", "sum_nano", "sum_units", "leak_units"):
             state = {**wrong.body["state"], "account": {**account, name: account[name] + 1}}
             who = wrong.analyst if wrong.kind == "grant" else ""
-            after = {who: {**wrong.body["after"][who], name: account[name] + 1}}
-            body = {**wrong.body, "state": state, "after": after}
+            totals = canonical({who: {**wrong.totals[who], name: account[name] + 1}})
+            body = canonical({**wrong.body, "state": state})
             with pytest.raises(LedgerTampered, match="are not the sum"):
-                _follow([*history[:place], replace(wrong, body=body)])
+                _follow([*history[:place], replace(wrong, body_text=body, totals_text=totals)])
 
 
 def test_gaps_swaps_and_repeats_are_found(history: list[Entry]) -> None:
@@ -96,12 +100,63 @@ def test_gaps_swaps_and_repeats_are_found(history: list[Entry]) -> None:
             _follow(altered)
 
 
-@pytest.mark.parametrize("body", [{}, {"after": {}}, {"price": {}, "reserve": "", "after": {"": {}}}])
-def test_a_body_that_cannot_be_read_is_found(history: list[Entry], body: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("body_text", "{}"),
+        ("body_text", '{"price":{},"reserve":""}'),
+        ("body_text", "[1, 2"),
+        ("body_text", "[" * 100_000),
+        ("totals_text", ""),
+        ("totals_text", "{}"),
+        ("totals_text", '{"":{}}'),
+    ],
+)
+def test_an_entry_that_cannot_be_read_is_found(history: list[Entry], field: str, text: str) -> None:
     place = next(i for i, entry in enumerate(history) if entry.request_id == "b-3")
-    altered = [*history[:place], replace(history[place], body=body)]
+    altered = [*history[:place], replace(history[place], **{field: text})]
     with pytest.raises(LedgerTampered, match=r"cannot be read|are not the sum"):
         _follow(altered)
+
+
+def test_totals_are_the_json_of_the_sums_and_the_fingerprints(history: list[Entry]) -> None:
+    """They are written and compared as text; this is the twin that reads them."""
+    replay = Replay()
+    for entry in history:
+        replay.follow(entry)
+        who = [""] if entry.kind != "grant" else []
+        if entry.analyst and entry.kind in ("grant", "charge", "released", "forfeited"):
+            who.append(entry.analyst)
+        states = {w: replay.accounts[entry.dataset, w][1] for w in who} if entry.sequence > 1 else {}
+        expected = {
+            w: {
+                "count": held.account.count, "leak_units": held.account.leak_units,
+                "sum_nano": held.account.sum_nano, "sum_units": held.account.sum_units,
+                "whole": fingerprint(held.text()),
+            }
+            for w, held in states.items()
+        }  # fmt: skip
+        assert entry.totals == expected
+        assert entry.totals_text == (canonical(expected) if expected else "")
+        for state in states.values():
+            assert (
+                state.text() == canonical(json.loads(state.text())) and Holding.of_text(state.text()) == state
+            )
+
+
+def test_totals_of_other_accounts_are_not_those_of_these() -> None:
+    bob, one = Holding(Account.of(1.0)), Holding(Account.of(2.0)).charged(Account.of(2.0).priced(0.5))
+    claimed = totals_of({"": (one, one.text()), "bob": (bob, bob.text())})
+    assert totals_agree(claimed, {"": one, "bob": bob}, whole=True)
+    for other in ({"": one}, {"": one, "bib": bob}, {"": bob, "bob": bob}, {}, {"bob": bob}):
+        assert not totals_agree(claimed, other, whole=False)
+    assert totals_agree(
+        claimed.replace(fingerprint(bob.text()), "0" * 32), {"": one, "bob": bob}, whole=False
+    )
+    assert not totals_agree(
+        claimed.replace(fingerprint(bob.text()), "0" * 32), {"": one, "bob": bob}, whole=True
+    )
+    assert not totals_agree(claimed + " ", {"": one, "bob": bob}, whole=False)
 
 
 def test_an_entry_of_another_branch_is_found(history: list[Entry]) -> None:

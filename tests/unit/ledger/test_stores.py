@@ -6,16 +6,18 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
 from farthing.errors import BudgetExceeded, FarthingError, InvalidValue, LedgerTampered, LedgerUnavailable
 from farthing.ledger import Ledger, open_ledger
 from farthing.ledger.faults import translated
-from farthing.ledger.postgres_store import PostgresStore, _quiet_pipeline
+from farthing.ledger.postgres_store import PostgresStore
+from farthing.ledger.store import Link
 
 
 @pytest.fixture
@@ -237,32 +239,20 @@ def test_a_commit_that_the_server_undid_is_no_commit() -> None:
     class _Answer:
         statusmessage = "ROLLBACK"
 
-    class _Pipeline:
-        def sync(self) -> None:
-            return
-
     with pytest.raises(LedgerUnavailable, match="undid"):
-        PostgresStore.commit(object.__new__(PostgresStore), lambda _: _Answer(), _Pipeline())
+        PostgresStore.commit(object.__new__(PostgresStore), lambda _: _Answer())
 
 
 @pytest.mark.parametrize(
-    ("problem", "told"), [(KeyboardInterrupt, ["close", "exit"]), (ValueError, ["exit"])]
+    ("problem", "told"), [(KeyboardInterrupt(), ["close"]), (ValueError(), ["ROLLBACK"])]
 )
 def test_a_conversation_broken_off_by_ctrl_c_is_not_waited_for(
-    problem: type[BaseException], told: list[str]
+    problem: BaseException, told: list[str]
 ) -> None:
     """Which answers of the server are still to come is not known then, and asking could take for ever."""
     heard: list[str] = []
-
-    class Driver:
-        def close(self) -> None:
-            heard.append("close")
-
-        @contextmanager
-        def pipeline(self) -> Iterator[None]:
-            yield
-            heard.append("exit")
-
-    with pytest.raises(problem), _quiet_pipeline(Driver()):
-        raise problem
+    driver = SimpleNamespace(close=lambda: heard.append("close"))
+    connection = SimpleNamespace(connection=SimpleNamespace(dbapi_connection=driver))
+    store = PostgresStore(make_url("postgresql://db/x"), 1.0)
+    store.undo(Link(heard.append, connection), problem)
     assert heard == told

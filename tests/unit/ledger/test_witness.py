@@ -15,12 +15,17 @@ from farthing.ledger.witness import Witness
 CHAIN = Chain(bytes(32), "l")
 
 
+def _head(sequence: int, mac: str) -> tuple[int, str, str]:
+    return sequence, mac, CHAIN.head(sequence, mac)
+
+
 def test_what_was_noted_last_is_read(tmp_path: Path) -> None:
     witness = Witness(tmp_path / "w")
     assert witness.read(CHAIN) is None and not witness.exists
-    witness.note(CHAIN, 12345, "ab" * 32)
-    witness.note(CHAIN, 7, "cd" * 32)
+    witness.note(_head(12345, "ab" * 32))
+    witness.note(_head(7, "cd" * 32))
     assert witness.read(CHAIN) == (7, "cd" * 32) and witness.exists
+    assert witness.is_of(_head(7, "cd" * 32)) and not witness.is_of(_head(7, "ab" * 32))
     assert Witness(tmp_path / "w").read(Chain(bytes(32), "m")) is None
     witness.close()
     witness.close()
@@ -38,14 +43,14 @@ def test_a_note_stays_readable_whatever_follows_it(tmp_path: Path) -> None:
     """A line break from an editor must not switch the note off for ever."""
     (tmp_path / "w").write_bytes(b"x" * 500)
     witness = Witness(tmp_path / "w")
-    witness.note(CHAIN, 7, "cd" * 32)
+    witness.note(_head(7, "cd" * 32))
     assert witness.read(CHAIN) == (7, "cd" * 32)
     witness.close()
 
 
 def test_a_note_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
-    Witness(tmp_path / "nowhere" / "w").note(CHAIN, 1, "ab" * 32)
-    Witness(None).note(CHAIN, 1, "ab" * 32)
+    Witness(tmp_path / "nowhere" / "w").note(_head(1, "ab" * 32))
+    Witness(None).note(_head(1, "ab" * 32))
     assert Witness(None).read(CHAIN) is None
 
 

@@ -1,0 +1,74 @@
+"""The one question that every change of the ledger asks: the head, the accounts and the request, in one row."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
+
+
+class Question(NamedTuple):
+    """Which accounts and which request a change is about; empty where it is about none.
+
+    >>> Question("census", request_id="r-1").parameters
+    ('census', 'census', '', 'r-1', 'r-1')
+    """
+
+    dataset: str = ""
+    analyst: str = ""
+    request_id: str = ""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The values for the question marks of `ASK`, in order."""
+        return (self.dataset, self.dataset, self.analyst, self.request_id, self.request_id)
+
+
+class Found(NamedTuple):
+    """The row that answers a question, in parts; None where there is nothing.
+
+    head              ledger, sequence, mac, seal
+    whole, own        sequence, state, mac of the dataset's account and of the analyst's
+    charge, outcome   the columns of the two entries of the request
+    answer            the stored answer
+    """
+
+    head: tuple[Any, ...]
+    whole: tuple[Any, ...] | None
+    own: tuple[Any, ...] | None
+    charge: tuple[Any, ...] | None
+    outcome: tuple[Any, ...] | None
+    answer: Any
+
+
+def _columns(table: str, names: tuple[str, ...]) -> str:
+    return ", ".join(f"{table}.{name}" for name in names)
+
+
+_STATE = ("sequence", "state", "mac")
+ASK = f"""
+SELECT {_columns("h", ("ledger", "sequence", "mac", "seal"))}, {_columns("w", _STATE)}, {_columns("o", _STATE)},
+    {_columns("c", COLUMNS)}, {_columns("s", COLUMNS)}, n.body
+FROM {HEAD} h
+LEFT JOIN {ACCOUNTS} w ON w.dataset = ? AND w.analyst = ''
+LEFT JOIN {ACCOUNTS} o ON o.dataset = ? AND o.analyst = ? AND o.analyst <> ''
+LEFT JOIN {ENTRIES} c ON c.request_id = ? AND c.kind = 'charge'
+LEFT JOIN {ENTRIES} s ON s.request_id = ? AND s.kind IN ('released', 'forfeited')
+LEFT JOIN {ANSWERS} n ON n.sequence = s.sequence
+WHERE h.one = 1
+"""
+_WHOLE, _OWN, _CHARGE = 4, 7, 10
+_OUTCOME = _CHARGE + len(COLUMNS)
+_ANSWER = _OUTCOME + len(COLUMNS)
+
+
+def found_in(row: tuple[Any, ...]) -> Found:
+    """A row of `ASK` in parts. No column of a table may be empty, so an empty sequence means: no such row."""
+    return Found(
+        row[:_WHOLE],
+        None if row[_WHOLE] is None else row[_WHOLE:_OWN],
+        None if row[_OWN] is None else row[_OWN:_CHARGE],
+        None if row[_CHARGE] is None else row[_CHARGE:_OUTCOME],
+        None if row[_OUTCOME] is None else row[_OUTCOME:_ANSWER],
+        row[_ANSWER],
+    )
