@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from farthing.errors import InvalidValue
-from farthing.inference.marginals import Tables, closure, consistent_marginals
+from farthing.inference.joint_cells import nearest_joint
+from farthing.inference.marginals import Tables, all_spread, all_sums, closure, consistent_marginals
 from farthing.inference.nonnegative_marginals import nonnegative_marginals
 from farthing.inference.whole_marginals import rounded_marginals
 
@@ -40,6 +41,19 @@ def noisy(truth: Tables, seed: int, scale: float) -> Tables:
 def dense() -> Floats:
     units = np.eye(math.prod(SIZES)).reshape(-1, *SIZES)
     return np.array([stacked(tables_of(unit)) for unit in units]).T
+
+
+def test_all_sums_are_plain_sums_and_all_spread_is_their_transpose() -> None:
+    block = np.random.default_rng(1).integers(-9, 9, (2, 3, 4, 2))
+    for subsets in ([(0, 1, 2, 3)], [()], [(1,), (3,)], closure([(0, 1), (1, 2, 3)]), [(0, 3), (2,), (1, 2)]):
+        found = all_sums(block, subsets)
+        assert list(found) == list(subsets)
+        for subset, table in found.items():
+            expected = block.sum(axis=tuple(axis for axis in range(4) if axis not in subset))
+            assert np.array_equal(table, expected)
+        weights = {own: np.arange(float(table.size)).reshape(table.shape) for own, table in found.items()}
+        back = sum(float(np.sum(weights[own] * table)) for own, table in found.items())
+        assert float(np.sum(all_spread(block.shape, weights) * block)) == pytest.approx(back)
 
 
 def test_consistent_tables_are_the_dense_projection() -> None:
@@ -124,3 +138,27 @@ def test_tables_that_cannot_be_are_refused() -> None:
     with pytest.raises(InvalidValue, match="same number of values"):
         consistent_marginals({(0,): [1.0, 2.0], (0, 1): [[1.0], [2.0], [3.0]]})
     assert closure([]) == ((),)
+
+
+def test_joint_cells_have_the_nearest_marginals() -> None:
+    """A general solver with a heavy row for the total finds the same marginals."""
+    truth = np.random.default_rng(2).integers(0, 3, SIZES).astype(float)
+    start = noisy(tables_of(truth), 4, 6.0)
+    total = float(truth.sum())
+    heavy = 1e4
+    matrix = np.vstack([dense(), heavy * np.ones(math.prod(SIZES))])
+    cells, _ = nnls(matrix, np.append(stacked(start), heavy * total))
+    found = nearest_joint(SIZES, start, total)
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(total)
+    ours, best = (np.linalg.norm(dense() @ x.ravel() - stacked(start)) for x in (found, cells))
+    assert ours <= best * (1 + 1e-4)
+    error = np.linalg.norm(stacked(tables_of(found)) - stacked(tables_of(truth)))
+    assert error <= np.linalg.norm(stacked(start) - stacked(tables_of(truth)))
+
+
+def test_joint_cells_of_true_marginals_have_them() -> None:
+    truth = np.random.default_rng(3).integers(0, 30, SIZES).astype(float)
+    found = nearest_joint(SIZES, tables_of(truth), float(truth.sum()))
+    assert stacked(tables_of(found)) == pytest.approx(stacked(tables_of(truth)), rel=1e-2, abs=0.5)
+    assert np.array_equal(nearest_joint((2, 3), {(0,): [-1.0, -2.0]}, 0.0), np.zeros((2, 3)))

@@ -46,6 +46,59 @@ def summed(table: NDArray[Any], subset: Subset, onto: Subset) -> NDArray[Any]:
     return np.asarray(table.sum(axis=away)) if away else table
 
 
+def all_sums(block: NDArray[Any], subsets: Iterable[Subset]) -> dict[Subset, NDArray[Any]]:
+    """The tables of all `subsets` of an array over all columns, in a few passes whatever their number.
+
+    >>> all_sums(np.array([[1, 2], [3, 4]]), [(0,), (1,), ()])
+    {(0,): array([3, 7]), (1,): array([4, 6]), (): array(10)}
+    """
+    asked = list(subsets)
+    found: dict[Subset, NDArray[Any]] = {}
+
+    def visit(part: NDArray[Any], kept: int, column: int, wanted: list[Subset]) -> None:
+        """`part` is summed over all columns before `column` but `kept`; those from `column` on are still there."""
+        if len(wanted) == 1:
+            rest = range(kept, part.ndim)
+            away = tuple(axis for axis in rest if column + axis - kept not in wanted[0])
+            found[wanted[0]] = np.asarray(part.sum(axis=away)) if away else part
+            return
+        having = [subset for subset in wanted if column in subset]
+        lacking = [subset for subset in wanted if column not in subset]
+        if having:
+            visit(part, kept + 1, column + 1, having)
+        if lacking:
+            visit(np.asarray(part.sum(axis=kept)), kept, column + 1, lacking)
+
+    if asked:
+        visit(block, 0, 0, asked)
+    return {subset: found[subset] for subset in asked}
+
+
+def all_spread(sizes: Sequence[int], tables: Mapping[Subset, Floats]) -> Floats:
+    """The sum of all tables, each repeated along the columns that it lacks: the transpose of `all_sums`.
+
+    >>> all_spread([2, 2], {(0,): np.array([10.0, 20.0]), (1,): np.array([1.0, 2.0])})
+    array([[11., 12.], [21., 22.]])
+    """
+    shape = tuple(sizes)
+
+    def visit(kept: int, column: int, wanted: list[Subset]) -> Floats:
+        if len(wanted) == 1:
+            table = tables[wanted[0]]
+            left = [n if c in wanted[0] else 1 for c, n in enumerate(shape) if c >= column]
+            return table.reshape((*table.shape[:kept], *left))
+        having = [subset for subset in wanted if column in subset]
+        lacking = [subset for subset in wanted if column not in subset]
+        if not having:
+            return np.expand_dims(visit(kept, column + 1, lacking), kept)
+        own = visit(kept + 1, column + 1, having)
+        return own + np.expand_dims(visit(kept, column + 1, lacking), kept) if lacking else own
+
+    if not tables:
+        return np.zeros(shape)
+    return np.broadcast_to(visit(0, 0, list(tables)), shape).copy()
+
+
 def spread(table: Floats, subset: Subset, over: Subset) -> Floats:
     """The table of `subset` with an axis of length one for each column that only `over` has: ready to be added.
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
-from farthing.inference.marginals import Subset, closure
+from farthing.inference.joint_cells import nearest_joint
+from farthing.inference.marginals import Subset, all_sums, closure
 from farthing.inference.terms import Floats
 from farthing.release.strategies.base import (
     Estimator,
@@ -166,6 +167,19 @@ class FourierEstimator(Estimator):
                 "ask about columns of one marginal at a time",
             )  # fmt: skip
         return sum(square * variance for square, variance in squares if square)
+
+    def nonnegative(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
+        """Cells >= 0 whose marginals are near the estimated ones; cell by cell nothing would be left of those."""
+        estimate = self.estimate(measured)
+        shape, parts = self._strategy.shape, self._strategy.parts
+        largest = [own for own in parts if not any(set(own) < set(other) for other in parts)]
+        tables = all_sums(estimate.reshape(shape), largest)
+        return nearest_joint(shape, tables, max(0.0, float(estimate.sum()))).ravel()
+
+    def coefficients(self, query: Floats) -> list[Floats]:
+        """The query's own coefficients."""
+        found = np.asarray(transformed(np.asarray(query, dtype=float)), dtype=float) / self.cells
+        return [found[group] for group in self._strategy.groups]
 
     def covariance(self) -> Floats:
         """H V H / cells^2 as a dense matrix."""

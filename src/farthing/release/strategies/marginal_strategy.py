@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
-from farthing.inference.marginals import Subset, from_residuals, residual, summed
+from farthing.inference.joint_cells import nearest_joint
+from farthing.inference.marginals import Subset, all_sums, from_residuals, residual, summed
 from farthing.inference.terms import Floats
 from farthing.release.strategies.base import (
     Estimator,
@@ -104,10 +105,8 @@ class MarginalStrategy(Strategy):
 
     def exact(self, cells: Integers) -> list[Integers]:
         """The tables that the levels need, then the levels."""
-        everything = tuple(range(len(self.shape)))
         block = np.asarray(cells, dtype=np.int64).reshape(self.shape)
-        needed = {own: summed(block, everything, own) for own in self.plan.tables_needed}
-        return self.plan.measure_exact(needed)
+        return self.plan.measure_exact(all_sums(block, self.plan.tables_needed))
 
     def shares(self, workload: Workload, norm: Norm) -> Floats:
         """The best division over these levels."""
@@ -173,6 +172,31 @@ class MarginalEstimator(Estimator):
                 "ask about columns of one marginal at a time",
             )  # fmt: skip
         return total
+
+    def nonnegative(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
+        """Cells >= 0 whose marginals are near the estimated ones; cell by cell nothing would be left of those."""
+        tables = self.tables.estimate(measured)
+        total = max(0.0, float(next(iter(tables.values())).sum()))
+        return nearest_joint(self.sizes, tables, total).ravel()
+
+    def coefficients(self, query: Floats) -> list[Floats]:
+        """How much each measured number counts in the answer, level by level."""
+        plan, everything = self.tables.plan, tuple(range(len(self.sizes)))
+        block = np.asarray(query, dtype=float).reshape(self.sizes)
+        gains = {
+            part: residual(summed(block, everything, part)) * (variance * self._size(part) / self.cells)
+            for part, variance in self.tables.residual_variances.items()
+            if variance < math.inf
+        }
+        found = []
+        for level, variance in zip(plan.levels, self.tables.variances.tolist(), strict=True):
+            own: Floats = np.zeros(level.plain.size)
+            if variance < math.inf:
+                for part in plan.parts_of(level):
+                    share = level.precision(part) / variance
+                    own += level.residual_transposed(gains[part] * share, part)
+            found.append(own)
+        return found
 
     def covariance(self) -> Floats:
         """Residual by residual, as a dense matrix."""

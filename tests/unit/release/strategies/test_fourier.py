@@ -57,6 +57,11 @@ def test_estimator_is_dense_least_squares(norm: Literal["l1", "l2"]) -> None:
     cuts = np.cumsum([level.size for level in strategy.levels])[:-1]
     found = estimator.estimate(np.split(measured, cuts))
     assert found == pytest.approx(covariance @ (matrix.T / each) @ measured, abs=1e-9)
+    terms = zip(estimator.coefficients(dense[0]), np.split(measured, cuts), strict=True)
+    assert sum(float(own @ numbers) for own, numbers in terms) == pytest.approx(dense[0] @ found, abs=1e-9)
+    cells = estimator.nonnegative(np.split(measured, cuts))
+    assert cells.min() >= 0
+    assert cells.sum() == pytest.approx(max(0.0, measured[0]))
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

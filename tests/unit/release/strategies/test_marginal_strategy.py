@@ -50,6 +50,9 @@ def test_estimator_is_dense_least_squares(workload: Workload, norm: Literal["l1"
     scaled = [numbers / math.sqrt(v) for numbers, v in zip(measured, variances, strict=True)]
     expected = covariance @ design.T @ np.concatenate(scaled)
     assert estimator.estimate(measured) == pytest.approx(expected, abs=1e-9)
+    query = dense[-1]
+    terms = zip(estimator.coefficients(query), measured, strict=True)
+    assert sum(float(own @ numbers) for own, numbers in terms) == pytest.approx(query @ expected, abs=1e-9)
 
 
 @pytest.mark.slow
@@ -100,6 +103,25 @@ def test_other_queries_over_one_marginal_are_answered() -> None:
     asked = product(prefix(4), total(3))
     assert estimator.query_variances(asked) == pytest.approx([3.0, 6.0, 9.0, 12.0])
     assert estimator.total_variance(asked) == pytest.approx(30.0)
+
+
+def test_cells_without_negative_ones_keep_the_marginals_near() -> None:
+    """Few rows in many cells: clipping cell by cell would be far from every marginal."""
+    workload = marginals((2, 3, 4, 5, 6), way=2)
+    noise = priced(marginal_strategy(workload, "l2"), workload, 1.0, 1e-9, "gaussian")
+    values = np.minimum(
+        np.random.default_rng(4).geometric(0.6, (5, 2000)).T - 1, np.array(workload.shape) - 1
+    )
+    cells = np.bincount(np.ravel_multi_index(tuple(values.T), workload.shape), minlength=workload.cells)
+    measured = noise.measure(cells, TestSource(3))
+    truth = workload.answers(cells)
+    found = noise.estimator.nonnegative(measured)
+    errors = [
+        float(np.linalg.norm(workload.answers(x) - truth))
+        for x in (noise.estimator.estimate(measured), found)
+    ]
+    assert found.min() >= 0
+    assert errors[1] <= errors[0] * 1.001
 
 
 def test_a_million_cells_are_a_matter_of_a_second() -> None:

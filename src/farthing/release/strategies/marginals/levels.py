@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference.marginals import Subset
+from farthing.inference.marginals import Subset, spread
 from farthing.inference.terms import Floats
 from farthing.release.strategies.base import Integers, Level
 
@@ -114,6 +114,15 @@ class MarginalLevel:
             elif column not in part:
                 away.append(axis)
         return numbers.sum(axis=tuple(away)) if away else numbers
+
+    def residual_transposed(self, values: Floats, part: Subset) -> Floats:
+        """The transpose of `residual`: by how much each measured number enters a sum with these weights; flat."""
+        numbers = spread(values, part, self.subset)
+        for axis, (column, n) in enumerate(zip(self.subset, self.sizes, strict=True)):
+            if column in self.contrasts:
+                first, *others = np.split(numbers, 2, axis=axis) if n == 2 else (numbers / n,)
+                numbers = (first - others[0]) / 2 if others else first
+        return np.broadcast_to(numbers, self.rows).ravel()
 
     @property
     def _contrasted(self) -> list[int]:
