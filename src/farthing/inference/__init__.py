@@ -5,17 +5,23 @@ error_laws           standard errors, and errors at a confidence, cell by cell
 answers              values with their intervals
 ratios, moments      means, variances and standard deviations, with intervals that hold for any count
 least_squares        cells that were measured more than once, totals equal to their parts
+implicit, regular_tree             the same for a design known by its products, and for blocks of cells
 nonnegative, isotonic, rounding    numbers moved to where the truth must lie
+nonnegative_norms, intersections   the same in the norm of the measurements, and for several sets at once
 """
 
 from farthing.inference.answers import Answer
 from farthing.inference.error_laws import ErrorLaw, StatedLaw, errors_of_laws
+from farthing.inference.implicit import implicit_least_squares
+from farthing.inference.intersections import nearest_in_all
 from farthing.inference.isotonic import nearest_increasing
 from farthing.inference.least_squares import LeastSquares, tree_least_squares
 from farthing.inference.moments import StandardDeviation, Variance
 from farthing.inference.noise_sums import deviation_of_sum, error_of_sum, tail_of_sum
 from farthing.inference.nonnegative import nearest_nonnegative, nonnegative_cells
+from farthing.inference.nonnegative_norms import nonnegative_in_norm
 from farthing.inference.ratios import Measured, Ratio
+from farthing.inference.regular_tree import RegularTree
 from farthing.inference.rounding import rounded, rounded_tree
 from farthing.inference.terms import Term
 
@@ -25,6 +31,7 @@ __all__ = [
     "LeastSquares",
     "Measured",
     "Ratio",
+    "RegularTree",
     "StandardDeviation",
     "StatedLaw",
     "Term",
@@ -32,9 +39,12 @@ __all__ = [
     "deviation_of_sum",
     "error_of_sum",
     "errors_of_laws",
+    "implicit_least_squares",
+    "nearest_in_all",
     "nearest_increasing",
     "nearest_nonnegative",
     "nonnegative_cells",
+    "nonnegative_in_norm",
     "rounded",
     "rounded_tree",
     "tail_of_sum",
