@@ -11,6 +11,6 @@ axes        products over several axes, one factor at a time
 making      all of it: found once, kept on disk
 """
 
-from farthing.release.strategies.optimising.making import optimised
+from farthing.release.strategies.optimising.making import kept, optimised
 
-__all__ = ["optimised"]
+__all__ = ["kept", "optimised"]

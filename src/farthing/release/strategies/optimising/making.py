@@ -60,6 +60,20 @@ def optimised(
     return _kept(workload, norm, progress, seconds)
 
 
+def kept(workload: Workload, norm: Norm) -> Strategy | None:
+    """The optimised strategy if it was found before, in this process or on disk; nothing is searched for.
+
+    >>> from farthing.release.workloads import prefix
+    >>> _ = optimised(prefix(16), "l1")
+    >>> kept(prefix(16), "l1").cells
+    16
+    """
+    if len(workload.shape) > 1 or not workload.cells <= MOST_CELLS:
+        return None
+    key = cache.key_of("optimised", VERSION, norm, workload.digest)
+    return _MEMORY.get(key) or _restored(cache.load(key), workload, norm)
+
+
 def _kept(workload: Workload, norm: Norm, progress: Progress, seconds: float) -> Strategy:
     key = cache.key_of("optimised", VERSION, norm, workload.digest)
     held = _MEMORY.get(key)
