@@ -23,8 +23,10 @@ from farthing.release.ranging.stored_strategies import restored_transform, store
 from farthing.release.ranging.transforms import StrategyTransform
 from farthing.release.statistics import cdf, count, histogram, ranges
 from farthing.release.strategies.matrix import MatrixStrategy
+from farthing.release.strategies.optimising import optimised
 from farthing.release.strategies.trees import TreeStrategy
 from farthing.release.strategies.wavelet import WaveletStrategy
+from farthing.release.workloads import prefix
 
 ROWS = 2_000
 DRAW = np.random.default_rng(3)
@@ -166,15 +168,18 @@ def test_kinds_of_noise_do_about_the_same_to_the_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    "strategy",
+    "make",
     [
-        TreeStrategy("tree", 5, (4, 2, 1)),
-        WaveletStrategy(5),
-        MatrixStrategy("m", np.array([[2, -1, 0], [1, 1, 1]])),
+        lambda: TreeStrategy("tree", 5, (4, 2, 1)),
+        lambda: WaveletStrategy(5),
+        lambda: MatrixStrategy("m", np.array([[2, -1, 0], [1, 1, 1]])),
+        lambda: optimised(prefix(12), "l1"),
+        lambda: optimised(prefix(12), "l2"),
     ],
-    ids=["tree", "wavelet", "matrix"],
+    ids=["tree", "wavelet", "matrix", "optimised l1", "optimised l2"],
 )
-def test_a_stored_transform_is_the_same_transform(strategy: Any) -> None:
+def test_a_stored_transform_is_the_same_transform(make: Any) -> None:
+    strategy = make()
     transform = StrategyTransform(strategy, tuple(range(2, 2 + len(strategy.levels))), groups=2)
     again = restored_transform(stored_transform(transform))
     cells = np.arange(2 * strategy.cells)
@@ -246,3 +251,21 @@ def test_counts_and_ranges_stand_beside_each_other() -> None:
     assert {slot.name for slot in design.output("ranges of age").slots}.isdisjoint(
         slot.name for slot in design.output("histogram of age").slots
     )
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_a_named_strategy_is_what_is_measured(kind: Any) -> None:
+    errors = {}
+    for name in ("identity", "hierarchical-4", "wavelet", "tree", "optimised"):
+        (output,) = design_of([ranges("bmi", bins=32, strategy=name, name="r")], PEOPLE).outputs
+        (slot,) = output.slots
+        assert slot.transforms[kind].strategy.name in (name, name.split("-")[0])
+        own = output._of_any_range(kind)
+        errors[name] = own * (slot.sensitivity.l1**2 if kind == "laplace" else slot.sensitivity.l2_squared)
+        answer = _exact_answer(
+            design_of([ranges("bmi", bins=32, strategy=name, name="r")], PEOPLE), "r", kind
+        )
+        np.testing.assert_allclose(answer.values, np.histogram(BMI, 32, (10, 60))[0], atol=1e-5)
+    assert min(errors, key=lambda name: errors[name]) == "optimised"
+    with pytest.raises(FarthingError, match="strategy='haar': must be one of auto, identity, hierarchical"):
+        design_of([ranges("age", strategy="haar")], PEOPLE)

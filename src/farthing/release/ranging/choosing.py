@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -9,15 +10,19 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.errors import InvalidValue
 from farthing.release.noise import Kind
 from farthing.release.ranging.transforms import FINEST_WEIGHT, StrategyTransform
 from farthing.release.strategies.base import Norm, Strategy
-from farthing.release.strategies.trees import TreeStrategy
-from farthing.release.strategies.weighted_tree import weighted_tree
+from farthing.release.strategies.optimising import kept, optimised
+from farthing.release.strategies.registry import find
 from farthing.release.workloads.base import Workload
 
 Floats = NDArray[np.float64]
 Loss = Callable[[StrategyTransform], float]
+
+NAMES = ("auto", "identity", "hierarchical", "wavelet", "tree", "optimised")
+"""What may be measured for ranges; `auto` takes the best that needs no time."""
 
 NORMS: dict[Kind, Norm] = {"laplace": "l1", "gaussian": "l2"}
 
@@ -58,11 +63,30 @@ def relative_loss(transform: StrategyTransform, loss: Loss, kind: Kind) -> float
     return loss(transform) * (columns.l1**2 if kind == "laplace" else columns.l2_squared)
 
 
-@lru_cache(maxsize=512)
 def candidates(workload: Workload, norm: Norm, name: str) -> tuple[Strategy, ...]:
-    """The strategies worth trying: those that take no time, and better ones that were made before."""
-    cells = TreeStrategy("identity", workload.cells, (1,))
-    return (cells, weighted_tree(workload, norm))
+    """The strategies worth trying: the one that was named, else those that take no time, or were found before."""
+    known = checked_name(name)
+    if known == "optimised":
+        return (optimised(workload, norm),)
+    if known != "auto":
+        return (find(known, workload, norm),)
+    found = (*_quick(workload, norm), kept(workload, norm))
+    return tuple(strategy for strategy in found if strategy is not None)
+
+
+@lru_cache(maxsize=512)
+def _quick(workload: Workload, norm: Norm) -> tuple[Strategy, ...]:
+    return (find("identity", workload, norm), find("tree", workload, norm))
+
+
+def checked_name(name: str) -> str:
+    """The name of a strategy for ranges, as it is spelt here."""
+    known = name.strip().lower().replace("optimized", "optimised")
+    if known in NAMES or re.fullmatch(r"hierarchical-[1-9][0-9]{0,5}", known):
+        return known
+    raise InvalidValue(
+        "strategy", name, f"must be one of {', '.join(NAMES)}", "hierarchical-16 fixes the branching"
+    )
 
 
 def _rescaled(transform: StrategyTransform, finest: float) -> StrategyTransform:

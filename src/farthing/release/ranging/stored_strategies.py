@@ -12,6 +12,8 @@ import numpy as np
 from farthing.release.ranging.transforms import StrategyTransform
 from farthing.release.strategies.base import Strategy
 from farthing.release.strategies.matrix import MatrixStrategy
+from farthing.release.strategies.optimising.objective import Windows
+from farthing.release.strategies.optimising.strategy import CellsAndSums
 from farthing.release.strategies.trees import TreeStrategy
 from farthing.release.strategies.wavelet import WaveletStrategy
 
@@ -41,18 +43,21 @@ def _described(strategy: Strategy) -> dict[str, Any]:
         return {"tree": strategy.name, "cells": strategy.size, "sizes": list(strategy.sizes)}
     if isinstance(strategy, WaveletStrategy):
         return {"wavelet": strategy.name, "cells": strategy.size}
-    matrix = matrix_of(strategy)
-    packed = base64.b64encode(zlib.compress(matrix.astype("<i4").tobytes(), 9)).decode()
-    return {"matrix": strategy.name, "shape": list(matrix.shape), "entries": packed}
-
-
-def matrix_of(strategy: Strategy) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The matrix of a strategy of one level."""
-    matrix = getattr(strategy, "matrix", None)
-    if matrix is None:
-        columns = np.eye(strategy.cells, dtype=np.int64)
-        matrix = np.array([np.concatenate(strategy.exact(column)) for column in columns]).T
-    return np.asarray(matrix, dtype=np.int64)
+    if isinstance(strategy, CellsAndSums):
+        windows = strategy.windows
+        parts = {
+            "own": strategy.own,
+            "starts": windows.starts,
+            "stops": windows.stops,
+            "sums": strategy.weights,
+        }
+        return {
+            "cells_and_sums": strategy.name,
+            "cells": strategy.cells,
+            **{key: _packed(part) for key, part in parts.items()},
+        }
+    matrix = np.asarray(strategy.matrix)  # type: ignore[attr-defined]
+    return {"matrix": strategy.name, "shape": list(matrix.shape), "entries": _packed(matrix)}
 
 
 def _strategy(form: Mapping[str, Any]) -> Strategy:
@@ -60,5 +65,16 @@ def _strategy(form: Mapping[str, Any]) -> Strategy:
         return TreeStrategy(form["tree"], form["cells"], tuple(form["sizes"]))
     if "wavelet" in form:
         return WaveletStrategy(form["cells"], form["wavelet"])
-    plain = zlib.decompress(base64.b64decode(form["entries"]))
-    return MatrixStrategy(form["matrix"], np.frombuffer(plain, dtype="<i4").reshape(form["shape"]))
+    if "cells_and_sums" in form:
+        own, starts, stops, sums = (_unpacked(form[key]) for key in ("own", "starts", "stops", "sums"))
+        return CellsAndSums(form["cells_and_sums"], own, Windows(form["cells"], starts, stops), sums)
+    return MatrixStrategy(form["matrix"], _unpacked(form["entries"]).reshape(form["shape"]))
+
+
+def _packed(numbers: Any) -> str:
+    """Whole numbers of up to 32 bits as text."""
+    return base64.b64encode(zlib.compress(np.asarray(numbers).astype("<i4").tobytes(), 9)).decode()
+
+
+def _unpacked(text: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<i4").astype(np.int64)

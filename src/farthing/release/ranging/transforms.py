@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from farthing.data.aggregates.shape import MOST_ROWS
 from farthing.data.sensitivity import Sensitivity
 from farthing.release.strategies.base import Estimator, Norm, Strategy
+from farthing.release.strategies.trees import TreeStrategy
 from farthing.release.workloads.base import Workload
 
 Floats = NDArray[np.float64]
@@ -148,11 +149,12 @@ class StrategyTransform:
     @cached_property
     def digest(self) -> str:
         """Of everything that decides the numbers."""
+        entries = entries_of(self.strategy)
         probe = np.arange(1, self.strategy.cells + 1, dtype=np.int64) ** 2
         found = hashlib.sha256(
             repr((self.strategy.name, self.strategy.shape, self.weights, self.groups)).encode()
         )
-        for level in [*self.strategy.exact(probe), getattr(self.strategy, "matrix", ())]:
+        for level in [*self.strategy.exact(probe), () if entries is None else entries]:
             found.update(np.asarray(level, dtype="<i8").tobytes())
         return found.hexdigest()
 
@@ -208,17 +210,26 @@ class StrategyTransform:
         return np.asarray((coefficients**4).sum(axis=1) / squares**2)
 
 
+def entries_of(strategy: Strategy) -> Integers | None:
+    """All entries of a strategy of one level that are not zero by its shape; None where they are not at hand."""
+    own, weights = getattr(strategy, "own", None), getattr(strategy, "weights", None)
+    if own is not None and weights is not None:  # cells beside sums: the whole matrix is mostly zeros
+        return np.concatenate([own, weights])
+    matrix = getattr(strategy, "matrix", None)
+    return None if matrix is None else np.asarray(matrix).reshape(-1)
+
+
 def largest_entry(strategy: Strategy) -> int:
     """No coefficient is larger."""
-    matrix = getattr(strategy, "matrix", None)
-    if matrix is not None:
-        return int(np.abs(matrix).max())
+    entries = entries_of(strategy)
+    if entries is not None:
+        return int(np.abs(entries).max())
     return max(math.isqrt(level.l2_squared) for level in strategy.levels)
 
 
 def has_no_negative_entry(strategy: Strategy) -> bool:
     """Whether all coefficients of a strategy are known to be zero or more."""
-    matrix = getattr(strategy, "matrix", None)
-    if matrix is not None:
-        return bool(np.all(np.asarray(matrix) >= 0))
-    return strategy.name.split("-")[0] in {"identity", "tree", "hierarchical"}
+    entries = entries_of(strategy)
+    if entries is not None:
+        return bool(np.all(entries >= 0))
+    return isinstance(strategy, TreeStrategy) or strategy.name == "identity"
