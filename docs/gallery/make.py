@@ -9,12 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from range_strategies import rows
+
 from farthing import compose
 from farthing.accounting.theorems import table
 from farthing.plots import (
     compare_regions,
     epsilon_against_delta,
     epsilon_against_k,
+    error_growth,
     heterogeneous_gap,
     privacy_regions,
     save,
@@ -35,6 +38,7 @@ PICTURES: dict[str, Callable[[], Any]] = {
         table([0.1, 0.05], [0.0, 1e-9], [100, 20], 1e-6),
         compose([0.1, 0.05], [0.0, 1e-9], [100, 20]).epsilon_at(1e-6),
     ),
+    "range-strategies": lambda: error_growth(rows()),
     "tradeoff-curve": lambda: tradeoff_curve(compose([GaussianNoise(4.0)], counts=[10])),
 }
 

@@ -46,18 +46,19 @@ def growth_exponent(ks: Sequence[int], totals: Sequence[float], logs: float = 0.
 def error_growth(rows: Sequence[Row]) -> Any:
     """Total squared error against the number of cells k, on logarithmic axes: one line for each strategy.
 
-    A row holds "strategy", "k", "predicted", and "measured" where somebody measured it. The legend tells the slope
-    that a straight line through the measured points (the predicted ones, if there are fewer than two) has.
+    A row holds "strategy", "k", "predicted", and "measured" where somebody measured it. The legend tells the power of
+    k that fits the measured points best (the predicted ones, if fewer than two were measured), times log(k) to the
+    power "logs" if the rows have one.
 
     >>> rows = [{"strategy": "identity", "k": k, "predicted": k**3, "measured": 1.01 * k**3} for k in (16, 64)]
     >>> error_growth(rows).to_dict()["layer"][0]["encoding"]["color"]["scale"]["domain"]
-    ['identity: slope 3.00']
+    ['identity: k^3.00']
     """
     alt = altair()
     lines = list(dict.fromkeys(str(row["strategy"]) for row in rows))
     if not lines or len(lines) > len(_COLOURS):
         raise InvalidValue("rows", len(lines), f"must hold 1 to {len(_COLOURS)} strategies")
-    names = {line: f"{line}: slope {_slope(rows, line):.2f}" for line in lines}
+    names = {line: f"{line}: {_law(rows, line)}" for line in lines}
     named = [{**row, "strategy": names[str(row["strategy"])]} for row in rows]
     order = list(names.values())
     legend = alt.Legend(title=None, orient="top-left", fillColor="white", padding=6, strokeColor="#ddd")
@@ -101,7 +102,7 @@ def error_growth(rows: Sequence[Row]) -> Any:
     return finished(
         alt.layer(predicted, *([measured] if seen else [])).properties(width=520, height=380),
         "A better strategy changes how the error grows, not only how large it is",
-        "Lines: predicted before anything is drawn. Points: measured. Slopes: straight lines through the points.",
+        "Lines: predicted before anything is drawn. Points: measured. Powers: fitted to the points.",
     )
 
 
@@ -110,9 +111,11 @@ def _is_measured(row: Row) -> bool:
     return value is not None and math.isfinite(value) and value > 0
 
 
-def _slope(rows: Sequence[Row], line: str) -> float:
+def _law(rows: Sequence[Row], line: str) -> str:
     own = [row for row in rows if str(row["strategy"]) == line]
     points = [(int(row["k"]), float(row["measured"])) for row in own if _is_measured(row)]
     if len({k for k, _ in points}) < 2:
         points = [(int(row["k"]), float(row["predicted"])) for row in own]
-    return growth_exponent([k for k, _ in points], [total for _, total in points])
+    logs = float(own[0].get("logs", 0))
+    power = growth_exponent([k for k, _ in points], [total for _, total in points], logs)
+    return f"k^{power:.2f}" + (f" log^{logs:g} k" if logs else "")

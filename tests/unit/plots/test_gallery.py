@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 TOP = Path(__file__).parents[3]
 PAGE = TOP / "docs" / "gallery.md"
 FOLDER = TOP / "docs" / "gallery"
@@ -20,7 +22,8 @@ def _script() -> ModuleType:
     return module
 
 
-def test_page_script_and_files_name_the_same_pictures() -> None:
+def test_page_script_and_files_name_the_same_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))  # as when the script is run
     shown = re.findall(r"!\[[^\]]+\]\(gallery/([\w-]+)\.svg\)", PAGE.read_text(encoding="utf-8"))
     committed = {path.stem for path in FOLDER.glob("*.svg")}
     assert sorted(shown) == sorted(set(shown))

@@ -8,12 +8,12 @@ from farthing.errors import InvalidValue
 from farthing.plots import error_growth, growth_exponent
 
 
-def test_the_slope_is_that_of_the_measured_points_and_not_of_the_line() -> None:
+def test_the_power_is_that_of_the_measured_points_and_not_of_the_line() -> None:
     rows = [
         {"strategy": "one", "k": k, "predicted": float(k**2), "measured": float(k**3)} for k in (4, 8, 16)
     ]
     legend = error_growth(rows).to_dict()["layer"][0]["encoding"]["color"]["scale"]["domain"]
-    assert legend == ["one: slope 3.00"]
+    assert legend == ["one: k^3.00"]
 
 
 def test_rows_that_nobody_measured_have_a_line_and_no_points() -> None:
