@@ -69,9 +69,9 @@ def test_optimum_lies_inside(epsilons: list[float], shares: list[float], delta: 
 
 
 @pytest.mark.slow
-@settings(max_examples=2500, deadline=None)
+@settings(max_examples=1000, deadline=None)  # a fault in one case of 200 is missed by one run in 150
 @given(lists, leak_shares, small_deltas)
-def test_optimum_lies_inside_in_thousands_of_cases(
+def test_optimum_lies_inside_in_a_thousand_cases(
     epsilons: list[float], shares: list[float], delta: float
 ) -> None:
     check(epsilons, shares, delta)
@@ -89,13 +89,13 @@ def test_equal_values_are_counted_and_not_listed() -> None:
     transform = Transform(np.array([0.3, 1.1]), np.array([40.0, 25.0]), NONE, NONE)
     assert half_sizes(transform) == (41, 26)
     atoms = Atoms.of(transform)
+    p, q = 1 / (1 + mpmath.exp(-0.3)), 1 / (1 + mpmath.exp(-1.1))
     for x in (0.0, 5.0, 20.0, 38.0):
         low, high = atoms.log_delta(x)
         assert low <= high and high - low < 1e-6
         exact = mpmath.mpf(0)
         for i in range(41):
             for j in range(26):
-                p, q = 1 / (1 + mpmath.exp(-0.3)), 1 / (1 + mpmath.exp(-1.1))
                 mass = mpmath.binomial(40, i) * p ** (40 - i) * (1 - p) ** i
                 mass *= mpmath.binomial(25, j) * q ** (25 - j) * (1 - q) ** j
                 exact += mass * max(0, 1 - mpmath.exp(x - (0.3 * (40 - 2 * i) + 1.1 * (25 - 2 * j))))

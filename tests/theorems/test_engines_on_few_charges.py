@@ -92,7 +92,7 @@ def test_the_sandwich_holds_the_curve_of_few_charges(counts: Counts, place: floa
 
 
 @pytest.mark.slow
-@settings(max_examples=800)
+@settings(max_examples=400)  # a fault in one case of 80 is missed by one run in 150
 @given(small_counts, places, st.sampled_from([1e-2, 1e-4]))
 def test_the_sandwich_holds_the_curve_of_hundreds_of_few_charges(
     counts: Counts, place: float, goal: float
@@ -134,9 +134,9 @@ def test_the_lattice_kernel_holds_the_curve_of_few_charges(counts: Counts, place
 
 
 @pytest.mark.slow
-@settings(max_examples=1500)
+@settings(max_examples=600)  # a fault in one case of 120 is missed by one run in 150
 @given(lattices(), between)
-def test_the_lattice_kernel_holds_the_curve_of_a_thousand_few_charges(counts: Counts, place: float) -> None:
+def test_the_lattice_kernel_holds_the_curve_of_hundreds_of_few_charges(counts: Counts, place: float) -> None:
     check_lattice(counts, place)
 
 

@@ -52,7 +52,7 @@ def test_no_row_is_below_the_optimum(epsilons: list[float], delta_g: float, log_
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@settings(max_examples=250)  # a row that is wrong in one case of 50 is missed by one run in 150
 @given(
     st.lists(st.tuples(st.floats(-8, 2).map(lambda x: 10.0**x), st.floats(-20, -1).map(lambda x: 10.0**x)), max_size=7),
     st.booleans(),

@@ -6,10 +6,10 @@ judge any claim by itself: it needs no theorem, only the definition of different
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import flint
@@ -26,17 +26,28 @@ def many_digits(bits: int = BITS) -> Iterator[None]:
         flint.ctx.prec = before
 
 
+@lru_cache(maxsize=4)
+def laws_of_transcripts(epsilons: tuple[float, ...], bits: int) -> list[tuple[Any, Any]]:
+    """The probabilities of every transcript if the bit is one and if it is zero: every answer told or lied about."""
+    with many_digits(bits):
+        laws = [(flint.arb(1), flint.arb(1))]
+        for e in epsilons:
+            told = flint.arb(e).exp() / (1 + flint.arb(e).exp())
+            lied = 1 - told
+            laws = [(p * told, q * lied) for p, q in laws] + [(p * lied, q * told) for p, q in laws]
+        return laws
+
+
 def delta_of_transcripts(epsilons: Sequence[float], deltas: Sequence[float], epsilon_g: float) -> Any:
     """The least delta at `epsilon_g`, as a ball: sum over transcripts of max(0, P - exp(epsilon_g) Q)."""
-    with many_digits(BITS + int(2 * sum(epsilons))):
+    bits = BITS + int(2 * sum(epsilons))
+    laws = laws_of_transcripts(
+        tuple(map(float, epsilons)), bits
+    )  # a table asks of the same charges ten times
+    with many_digits(bits):
         threshold = flint.arb(epsilon_g).exp()
-        told = [flint.arb(e).exp() / (1 + flint.arb(e).exp()) for e in epsilons]
         tail = flint.arb(0)
-        for transcript in itertools.product((True, False), repeat=len(told)):
-            p = q = flint.arb(1)
-            for truthful, chance in zip(transcript, told, strict=True):
-                p *= chance if truthful else 1 - chance
-                q *= 1 - chance if truthful else chance
+        for p, q in laws:
             tail += (p - threshold * q).max(flint.arb(0))
         kept = 1 - tail
         for delta in deltas:
