@@ -2,7 +2,8 @@
 
 dataset       a table that stays in its engine, with its unit and its public facts
 Study         a dataset with a budget: plan, then release
-count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, contingency, linear_regression
+count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, ranges, contingency, marginals,
+linear_regression
               the statistics a study may ask for
 open_ledger   the account that nobody can overdraw
 compose       what several mechanisms cost together, as a proven interval
@@ -32,10 +33,12 @@ from farthing.release import (
     count,
     histogram,
     linear_regression,
+    marginals,
     mean,
     median,
     quantile,
     quantiles,
+    ranges,
     std,
     sum,
     variance,
@@ -63,6 +66,7 @@ __all__ = [
     "histogram",
     "ledger",
     "linear_regression",
+    "marginals",
     "mean",
     "mechanisms",
     "median",
@@ -70,6 +74,7 @@ __all__ = [
     "privacy",
     "quantile",
     "quantiles",
+    "ranges",
     "release",
     "std",
     "study",

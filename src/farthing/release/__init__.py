@@ -7,6 +7,7 @@ outputs       a statistic as a function of what was measured, with its error bef
 designs       the slots and outputs of one plan
 counting      counts, histograms, tables and shares from the fewest cells
 moments       sums, means, variances and standard deviations from shared sums
+ranging       ranges, cdfs of many cells and marginals, by a strategy
 quantile_outputs, regression_outputs
 workloads, strategies   many queries of one histogram, and what is measured to answer them
 answering, answered     answer_workload: arrays in, answers with their errors out
@@ -24,10 +25,12 @@ from farthing.release.statistics import (
     count,
     histogram,
     linear_regression,
+    marginals,
     mean,
     median,
     quantile,
     quantiles,
+    ranges,
     std,
     sum,
     variance,
@@ -45,10 +48,12 @@ __all__ = [
     "design_of",
     "histogram",
     "linear_regression",
+    "marginals",
     "mean",
     "median",
     "quantile",
     "quantiles",
+    "ranges",
     "std",
     "sum",
     "variance",
