@@ -38,6 +38,9 @@ Withheld = tuple[int, int]
 """What is set aside: billionths of epsilon and units of delta."""
 
 _NONE: Withheld = (0, 0)
+_PLAIN = (
+    "epsilon_nano", "delta_units", "count", "sum_nano", "sum_units", "leak_units", "whole_units", "only_sums",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +246,13 @@ class Account:
         """
         if set(data) != set(cls.__slots__):
             raise InvalidValue("account", sorted(data), f"must have the keys {', '.join(cls.__slots__)}")
+        plain, whole = [data[name] for name in _PLAIN], data["whole_nano"]
+        if (
+            set(map(type, plain)) == {int} and min(plain) >= 0 and type(whole) is int and whole == -1
+        ):  # nearly always
+            epsilon, budget, count, nano, units, leak, whole_units, only_sums = plain
+            sums = divergences_read(data["divergences"])
+            return cls(epsilon, budget, count, nano, units, leak, sums, None, whole_units, only_sums)
         return cls(
             finite_read(data["epsilon_nano"], "epsilon_nano"),
             finite_read(data["delta_units"], "delta_units"),

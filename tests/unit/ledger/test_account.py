@@ -15,7 +15,8 @@ from farthing import compose
 from farthing.errors import InvalidValue
 from farthing.ledger.account import Account
 from farthing.ledger.amounts import DELTA_UNITS, NANO
-from farthing.ledger.orders import ORDERS
+from farthing.ledger.chain import canonical
+from farthing.ledger.orders import NOTHING, ORDERS
 from farthing.ledger.prices import Price
 from farthing.privacy import (
     ApproxDP,
@@ -334,6 +335,14 @@ class TestStoring:
             assert Price.from_dict(json.loads(json.dumps(price.to_dict()))) == price
             account = account.after(price)
         assert Account.from_dict(json.loads(json.dumps(account.to_dict()))) == account
+        assert account.text() == canonical(account.to_dict())
+
+    @pytest.mark.parametrize("name", ["sum_nano", "whole_nano"])
+    def test_what_is_infinite_survives_json(self, name: str) -> None:
+        for amount in (None, 7):
+            account = replace(Account.of(1.0), **{name: amount}, divergences=(None, *NOTHING[1:]))
+            assert account.text() == canonical(account.to_dict())
+            assert Account.from_dict(json.loads(account.text())) == account
 
     def test_state_is_whole_numbers(self) -> None:
         account = _charged(Account.of(1.0, 1e-9), 0.1, GaussianNoise(50.0))
@@ -349,7 +358,10 @@ class TestStoring:
             ("count", True),
             ("sum_nano", 0.5),
             ("sum_units", -1),
+            ("whole_nano", -1.0),
             ("divergences", [0]),
+            ("divergences", [-2] * len(ORDERS)),
+            ("divergences", [True] * len(ORDERS)),
             ("more", 1),
         ],
     )
