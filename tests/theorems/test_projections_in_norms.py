@@ -111,6 +111,10 @@ def test_no_projection_moves_away_from_a_truth_in_its_set(name: str, seed: int) 
     found = nearest_in_all(asked, [sets[part] for part in name.split(" and ")])
     before, after = np.linalg.norm(asked - truth), np.linalg.norm(found - truth)
     assert after <= before + 1e-9 * (1 + before)
+    # The nearest point of a convex set: from there, no point of the set lies towards what was asked for.
+    assert (asked - found) @ (truth - found) <= 1e-6 * (1 + before**2)
+    if "simplex" not in name:  # cones: towards zero and away from it are both in the set
+        assert abs((asked - found) @ found) <= 1e-6 * (1 + before**2)
     for part in name.split(" and "):  # it lies in every set, up to the tolerance of the rounds
         assert np.linalg.norm(sets[part](found) - found) <= 1e-6 * (1 + before)
 
