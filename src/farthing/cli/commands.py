@@ -18,6 +18,7 @@ from farthing.cli.init_command import init_command
 from farthing.cli.ledger_command import ledger_command
 from farthing.cli.plan_command import plan_command
 from farthing.cli.release_command import release_command
+from farthing.cli.strategies_command import strategies_command
 from farthing.errors import FarthingError
 
 
@@ -58,3 +59,4 @@ main.add_command(init_command)
 main.add_command(ledger_command)
 main.add_command(plan_command)
 main.add_command(release_command)
+main.add_command(strategies_command)
