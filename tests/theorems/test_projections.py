@@ -16,6 +16,7 @@ from farthing.inference import (
     nearest_nonnegative,
     nonnegative_cells,
 )
+from farthing.inference.isotonic import _pooled, _pooled_at_once
 
 Floats = NDArray[np.float64]
 pairs = st.lists(
@@ -119,10 +120,16 @@ def test_what_is_in_the_set_stays_where_it_is() -> None:
     assert nearest_nonnegative([], 0.0).tolist() == nearest_increasing([]).tolist() == []
 
 
-def test_a_hundred_thousand_numbers_are_no_trouble() -> None:
-    values = np.random.default_rng(0).normal(0, 1, 100_000)
+def test_a_million_numbers_are_no_trouble() -> None:
+    values = np.random.default_rng(0).normal(0, 1, 2**20)
     assert nearest_nonnegative(values, 1000.0).sum() == pytest.approx(1000)
     assert np.all(np.diff(nearest_increasing(values)) >= 0)
+
+
+def test_long_sequences_are_pooled_like_short_ones() -> None:
+    draw = np.random.default_rng(1)
+    values, weights = np.cumsum(draw.normal(0.1, 5, 20_000)), draw.uniform(0.1, 9, 20_000)
+    assert _pooled_at_once(values, weights) == pytest.approx(_pooled(values, weights), abs=1e-9)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

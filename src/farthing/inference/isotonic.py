@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from farthing.errors import InvalidValue
 from farthing.inference.terms import Floats
 
+_MANY = 10_000
+
 
 def nearest_increasing(
     values: ArrayLike, variances: ArrayLike = 1.0, least: float = -math.inf, most: float = math.inf
@@ -37,7 +39,7 @@ def nearest_increasing(
         raise InvalidValue("variances", variances, "must be finite numbers > 0")
     if not least <= most:
         raise InvalidValue("least", least, f"must be at most most={most}")
-    return np.clip(_pooled(raw, 1.0 / spread), least, most)
+    return np.clip((_pooled if len(raw) < _MANY else _pooled_at_once)(raw, 1.0 / spread), least, most)
 
 
 def _pooled(values: Floats, weights: Floats) -> Floats:
@@ -55,3 +57,10 @@ def _pooled(values: Floats, weights: Floats) -> Floats:
         totals.append(total)
         lengths.append(length)
     return np.repeat(means, lengths)
+
+
+def _pooled_at_once(values: Floats, weights: Floats) -> Floats:
+    """The same by a compiled routine, which takes longer to be loaded than a short sequence does to be pooled."""
+    from scipy.optimize import isotonic_regression
+
+    return np.asarray(isotonic_regression(values, weights=weights).x)

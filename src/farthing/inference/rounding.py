@@ -28,13 +28,21 @@ def rounded(values: ArrayLike, total: int | None = None) -> Whole:
     if not (np.all(np.isfinite(raw)) and np.all(np.abs(raw) < 2**53)):
         raise InvalidValue("values", "an array", "must be finite and below 2^53")
     floor: Whole = np.floor(raw + _NEARLY).astype(np.int64)
-    asked = math.floor(math.fsum(raw) + 0.5) if total is None else int(total)
+    asked = math.floor(math.fsum(raw.tolist()) + 0.5) if total is None else int(total)
     missing = asked - int(floor.sum())
     if not 0 <= missing <= len(raw):
         raise InvalidValue("total", total, "must be within one for each number of their sum")
-    order = np.argsort(-(raw - floor), kind="stable")
-    floor[order[:missing]] += 1
+    floor[_largest(raw - floor, missing)] += 1
     return floor
+
+
+def _largest(remainders: NDArray[np.float64], count: int) -> Whole:
+    """The places of the `count` largest remainders, the first among equals first, without sorting them all."""
+    if not 0 < count < len(remainders):
+        return np.arange(min(count, len(remainders)))
+    least = np.partition(remainders, len(remainders) - count)[len(remainders) - count]
+    above = np.flatnonzero(remainders > least)
+    return np.concatenate([above, np.flatnonzero(remainders == least)[: count - len(above)]])
 
 
 def rounded_tree(parents: ArrayLike, values: ArrayLike) -> Whole:

@@ -33,6 +33,17 @@ def test_a_tree_adds_up_after_rounding(nodes: list[tuple[int, float]]) -> None:
     assert np.all(whole >= 0)
 
 
+@given(st.lists(st.integers(0, 40).map(lambda quarters: quarters / 4), min_size=1, max_size=30), st.data())
+def test_the_largest_remainders_go_up_and_the_first_among_equals_first(
+    values: list[float], data: st.DataObject
+) -> None:
+    floors = [int(value) for value in values]
+    missing = data.draw(st.integers(0, len(values)))
+    order = sorted(range(len(values)), key=lambda place: floors[place] - values[place])  # stable
+    twin = [floor + (place in order[:missing]) for place, floor in enumerate(floors)]
+    assert rounded(values, total=sum(floors) + missing).tolist() == twin
+
+
 def test_whole_numbers_stay_and_given_totals_are_met() -> None:
     assert rounded([3.0, 0.0, 5.0]).tolist() == [3, 0, 5]
     assert rounded([0.5, 0.5], total=0).tolist() == [0, 0]
