@@ -1,0 +1,167 @@
+"""`auto` and `dawa`: which strategy the data deserve, found out for a small part of the budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from farthing.errors import InvalidValue
+from farthing.inference.error_laws import ErrorLaw
+from farthing.inference.terms import Term
+from farthing.mechanisms.randomness import Source
+from farthing.release.candidates import Candidate, Candidates, Weighed, rmse_of, table_of, unweighted
+from farthing.release.data_dependent.buckets import BucketEstimator, counted, level_of
+from farthing.release.data_dependent.dawa import PARTITION_PART, dawa
+from farthing.release.data_dependent.refinement import refined
+from farthing.release.data_dependent.settling import settled
+from farthing.release.data_dependent.spending import Spending
+from farthing.release.error_of_query import error_law
+from farthing.release.strategies.base import Estimator, Floats, Integers
+from farthing.release.strategies.optimising import optimised
+from farthing.release.strategies.pricing import Priced
+from farthing.release.strategies.registry import find
+from farthing.release.workloads.base import Workload
+from farthing.release.workloads.intervals import Intervals
+
+PILOT_PART = Fraction(1, 50)
+"""Of the budget, for the number of rows."""
+MOST_CELLS = 4096
+_FEW_ROWS = 65.0  # times the error of the best fixed strategy: up to so many rows, refinement does better
+_LONG = 1.5  # how much worse single cells must be than a tree: otherwise queries are too short for buckets
+_QUICK = ("identity", "hierarchical", "wavelet", "tree")
+_BIASED = (
+    "Neighbouring cells were measured together where that pays: answers lean towards even spread within a bucket. "
+    "Standard errors hold the noise and a guess at that."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a release with several steps ends in: cells, how well they are known, what was paid, and why."""
+
+    strategy: str
+    spending: Spending
+    estimate: Floats
+    centre: Floats
+    estimator: Estimator
+    law: Callable[[Floats], ErrorLaw]
+    candidates: Candidates
+    note: str = ""
+
+
+def suits_choice(workload: Workload) -> bool:
+    """Whether the number of rows may change what is best: intervals of many cells, on a domain of moderate size.
+
+    >>> from farthing.release.workloads import identity, prefix
+    >>> suits_choice(prefix(1024)), suits_choice(identity(1024)), suits_choice(prefix(2**20))
+    (True, False, False)
+    """
+    if not isinstance(workload, Intervals) or not workload.cells <= MOST_CELLS:
+        return False
+    single = find("identity", workload, "l1").unit_error(workload, "l1")
+    return find("tree", workload, "l1").unit_error(workload, "l1") * _LONG**2 <= single
+
+
+def automatic(
+    cells: Integers, workload: Workload, epsilon: float, delta: float, source: Source, *, nonnegative: bool
+) -> Outcome:
+    """A noisy number of rows decides: few rows are measured by refinement, many by the best fixed strategy.
+
+    The look at the rows takes `PILOT_PART` of the budget, the rest is the same whichever way it goes: the cost is
+    known before, and it is that of `Spending`.
+    """
+    spending = best_spending(workload, epsilon, delta)
+    rest = 1 - PILOT_PART
+    everything = np.array([0, workload.cells], dtype=np.int64)
+    noise = spending.noise(level_of(everything, "rows"), PILOT_PART)
+    pilot = counted(cells, everything, noise, source)
+    found = {name: spending.priced(find(name, workload, spending.norm), workload, rest) for name in _QUICK}
+    least = min(rmse_of(one, workload) for one in found.values())
+    rows = float(pilot.values[0])
+    about = f"about {max(rows, 0.0):,.0f} rows (± {math.sqrt(pilot.variance):,.0f}), found for {float(PILOT_PART):.0%}"
+    if rows <= _FEW_ROWS * least:
+        estimator = refined(cells, workload, spending, rest, [pilot], source)
+        table = _with_buckets("refined", estimator, workload, f"best for {about}", found)
+        return _of_buckets("refined", estimator, spending, workload, table, nonnegative)
+    best = spending.priced(optimised(workload, spending.norm), workload, rest)
+    found["optimised"] = best
+    name = min(found, key=lambda one: found[one].total_variance(workload))
+    chosen = found[name]
+    spending.check([noise, *(one for one in chosen.noises if one is not None)])
+    centre = chosen.estimator.estimate(chosen.measure(cells, source))
+    table = table_of(Weighed(found, {}), workload, name, f"least expected error for {about}")
+    return Outcome(
+        strategy=name,
+        spending=spending,
+        estimate=settled(workload, centre) if nonnegative else centre,
+        centre=centre,
+        estimator=chosen.estimator,
+        law=partial(error_law, chosen),
+        candidates=table,
+    )
+
+
+def partitioned(
+    cells: Integers, workload: Workload, epsilon: float, delta: float, source: Source, *, nonnegative: bool
+) -> Outcome:
+    """DAWA: a private partition, then counts of its buckets."""
+    if len(workload.shape) != 1 or not workload.cells <= MOST_CELLS:
+        rule = f"must be for one axis of at most {MOST_CELLS:,} cells"
+        raise InvalidValue("strategy", "dawa", rule, 'use "auto"')
+    spending = best_spending(workload, epsilon, delta, PARTITION_PART)
+    estimator = dawa(cells, workload, spending, source)
+    table = _with_buckets("dawa", estimator, workload, "asked for", {})
+    return _of_buckets("dawa", estimator, spending, workload, table, nonnegative)
+
+
+def best_spending(
+    workload: Workload, epsilon: float, delta: float, chosen: Fraction = Fraction(0)
+) -> Spending:
+    """Laplace noise, or with a delta Gaussian noise where a tree of it is expected to do better."""
+    found = [Spending(epsilon, delta, "laplace", chosen)]
+    try:
+        found.append(Spending(epsilon, delta, "gaussian", chosen))
+    except InvalidValue:  # no delta to speak of
+        return found[0]
+    errors = []
+    for one in found:
+        rest = 1 - (chosen if one.kind == "laplace" else Fraction(0))
+        errors.append(one.priced(find("tree", workload, one.norm), workload, rest).total_variance(workload))
+    return found[int(np.argmin(errors))]
+
+
+def _of_buckets(
+    name: str,
+    estimator: BucketEstimator,
+    spending: Spending,
+    workload: Workload,
+    table: Candidates,
+    nonnegative: bool,
+) -> Outcome:
+    spending.check([one.noise for one in estimator.measured])
+    return Outcome(
+        strategy=name,
+        spending=spending,
+        estimate=settled(workload, estimator.centre) if nonnegative else estimator.centre,
+        centre=estimator.centre,
+        estimator=estimator,
+        law=lambda query: ErrorLaw([Term("normal", math.sqrt(estimator.variance(query)))]),
+        candidates=table,
+        note=_BIASED,
+    )
+
+
+def _with_buckets(
+    name: str, estimator: BucketEstimator, workload: Workload, why: str, others: dict[str, Priced]
+) -> Candidates:
+    total = estimator.total_variance(unweighted(workload))
+    reason = f"{why}; {len(estimator.edges) - 1:,} buckets"
+    own = Candidate(name, math.sqrt(total / workload.queries), reason, chosen=True)
+    rest = [Candidate(other, rmse_of(one, workload), "without looking") for other, one in others.items()]
+    rest.sort(key=lambda one: one.rmse or 0.0)
+    return Candidates([own, *rest])

@@ -1,0 +1,84 @@
+"""DAWA: a private partition into buckets of about equal cells, then counts of the buckets made for the workload."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from farthing.mechanisms import DiscreteLaplace
+from farthing.mechanisms.base import rounded_down
+from farthing.mechanisms.randomness import Source
+from farthing.release.data_dependent.bucket_tree import best_plan, measured
+from farthing.release.data_dependent.buckets import BucketEstimator
+from farthing.release.data_dependent.costs import IntervalFamily, unevenness
+from farthing.release.data_dependent.spending import Spending
+from farthing.release.strategies.base import Integers
+from farthing.release.workloads.base import Workload
+
+PARTITION_PART = Fraction(1, 4)
+"""Of epsilon, for the partition."""
+_SPREAD = 2.0  # scales of noise that one more bucket must be worth
+_MOST = 2**40  # cells are clamped here, which moves no two neighbours further apart
+
+
+def dawa(cells: Integers, workload: Workload, spending: Spending, source: Source) -> BucketEstimator:
+    """Estimated cells: the partition for `spending.chosen`, the counts for the rest."""
+    rest = 1 - (spending.chosen if spending.kind == "laplace" else Fraction(0))
+    edges = partition(cells, spending.choosing, spending.deviation(rest), source)
+    plan = best_plan(workload, edges, [], spending, rest)
+    return BucketEstimator(workload.cells, measured(cells, plan, spending, source))
+
+
+def partition(cells: Integers, epsilon: float, deviation: float, source: Source) -> Integers:
+    """The edges of buckets whose cells are about equal. `deviation` is the noise each bucket will be counted with.
+
+    Statement:
+        Let a public family of intervals have whole-number costs c(I), and let one row change by at most 1 the costs
+        of the intervals that hold its cell, and no others. Add to every cost an independent whole number N(I) with
+        P(N = n) proportional to exp(-epsilon |n| / 2). The partition with the least sum of noisy costs and of a public
+        price for each interval (ties by a fixed order) is epsilon-DP. The noisy costs are not.
+    Source: Li, Hay, Miklau & Wang, arXiv:1410.0265, Theorem 2, for costs moved by up to 2. Proof. Let the row's cell
+        lie in interval b of partition B, and fix the noise of all intervals but b. Partitions that hold b share the
+        term of b and have no other term that the row moves: which of them is best depends on neither. So B wins
+        exactly when c(b) + N(b) is at most, or below, some m - r, with m the least sum of partitions without b and r
+        that of B's other intervals. The row moves c(b) by at most 1, m by at most 1, and r not at all. P(N <= t)
+        changes by at most exp(epsilon / 2) for each step of t, hence by exp(epsilon) in all.
+    Assumes: every interval gets noise, single cells too: their cost is always 0, but the others' is not.
+    Direction: exact noise; epsilon / 2 rounded down.
+    Checked by: tests/theorems/test_dawa_partition.py
+
+    >>> from farthing.mechanisms.randomness import SYSTEM
+    >>> partition(np.array([900] * 8 + [10] * 8), 50.0, 1.0, SYSTEM)
+    array([ 0,  8, 16])
+    """
+    family = IntervalFamily(len(cells))
+    exact = unevenness(np.clip(cells, -_MOST, _MOST), family)
+    noise = DiscreteLaplace(rounded_down(Fraction(epsilon) / 2), cells=len(exact))
+    costs = np.asarray(noise._answer(exact, source), dtype=np.int64).reshape(-1)
+    # Noise below zero makes intervals look better than they are, and there are many: a bucket must be worth that.
+    price = round(deviation + _SPREAD * 2 / epsilon)
+    starts, stops = family.edges
+    return cheapest_partition(len(cells), starts, stops, costs + price)
+
+
+def cheapest_partition(cells: int, starts: Integers, stops: Integers, costs: Integers) -> Integers:
+    """The edges of the partition into given intervals with the least sum of costs; among equals, the first found.
+
+    >>> cheapest_partition(2, np.array([0, 1, 0]), np.array([1, 2, 2]), np.array([3, 3, 7]))
+    array([0, 1, 2])
+    """
+    order = np.argsort(stops, kind="stable")
+    best: list[int | None] = [0] + [None] * cells
+    last = [0] * (cells + 1)
+    for start, stop, cost in zip(
+        starts[order].tolist(), stops[order].tolist(), costs[order].tolist(), strict=True
+    ):
+        before = best[start]
+        here = best[stop]
+        if before is not None and (here is None or before + cost < here):
+            best[stop], last[stop] = before + cost, start
+    edges = [cells]
+    while edges[-1] > 0:
+        edges.append(last[edges[-1]])
+    return np.array(edges[::-1], dtype=np.int64)
