@@ -11,7 +11,8 @@ from farthing.release.strategies.base import Floats
 from farthing.release.workloads.base import Workload
 from farthing.release.workloads.intervals import Intervals, Prefix
 
-_MOST_CELLS = 2**17
+MOST_IN_ORDER = 2**17
+"""Cells up to which cumulative sums are put in order."""
 _FAINT = 1e-6
 
 
@@ -40,7 +41,7 @@ def settled(workload: Workload, cells: Floats, others: Sequence[Floats] = ()) ->
     (array([0., 0., 0.]), array([2., 0., 1.]))
     """
     tried = [np.maximum(cells, 0.0), *others]
-    if isinstance(workload, Intervals) and workload.cells <= _MOST_CELLS:
+    if isinstance(workload, Intervals) and workload.cells <= MOST_IN_ORDER:
         tried.append(_in_order(workload, cells))
     moved = np.stack(tried, axis=1) - cells[:, None]
     distances = np.sum(moved * workload.gram_times(moved), axis=0)
