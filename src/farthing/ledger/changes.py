@@ -38,11 +38,6 @@ class Change(NamedTuple):
     answer: str | None = None
 
     @property
-    def row(self) -> tuple[Any, ...]:
-        """The entry as a row, in the order of the columns."""
-        return self.entry.row()
-
-    @property
     def head(self) -> tuple[int, str, str]:
         """The head after the change."""
         return self.entry.sequence, self.entry.mac, self.seal

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from farthing.privacy.events import Event
 
@@ -19,13 +18,12 @@ KINDS = (
 RESERVED, RELEASED, FORFEITED = "reserved", "released", "forfeited"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One line of the ledger: never changed, never removed, signed together with the line before it.
 
     Order is `sequence`. `time_ns` is what the writer's clock showed, for people; nothing depends on it. `body` says
     what was done and at what price, `totals` how the accounts stood afterwards; both are kept as the text that is
-    signed, and read when they are asked for.
+    signed, and read when they are asked for. The fields are those of the table's columns, in their order.
 
     >>> entry = Entry(1, "created", "", "", "ada", "curator", 0, "", '{"format":2}', "", "0" * 64, "ab" * 32)
     >>> entry.when.year, entry.kind, entry.body, entry.totals
@@ -62,17 +60,10 @@ class Entry:
         """The writer's clock, in UTC."""
         return datetime.fromtimestamp(self.time_ns // 10**9, UTC)
 
-    def row(self) -> tuple[Any, ...]:
-        """The fields in the order of the table's columns."""
-        return _row(self)
-
     def to_dict(self) -> dict[str, Any]:
         """The entry as JSON-ready data."""
         texts = {"body_text": ("body", self.body), "totals_text": ("totals", self.totals)}
-        return dict(texts.get(name, (name, getattr(self, name))) for name in self.__slots__)
-
-
-_row = attrgetter(*Entry.__slots__)
+        return dict(texts.get(name, (name, value)) for name, value in zip(self._fields, self, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

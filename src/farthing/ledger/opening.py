@@ -201,7 +201,7 @@ def _write_first(store: Store, run: Run, chain: Chain, actor: str) -> None:
     body = canonical({"ledger": chain.ledger, "format": FORMAT, "shape": shape_of(store, run)})
     fields = (1, "created", "", "", actor, "curator", time.time_ns(), "", body, "", GENESIS)
     entry = Entry(*fields, chain.entry(fields))
-    run(store.sql(APPEND), entry.row())
+    run(store.sql(APPEND), entry)
     run(
         store.sql(f"INSERT INTO {HEAD} (one, ledger, sequence, mac, seal) VALUES (1, ?, 1, ?, ?)"),
         (chain.ledger, entry.mac, chain.head(1, entry.mac)),

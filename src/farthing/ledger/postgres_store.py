@@ -107,7 +107,7 @@ class PostgresStore(Store):
         _prepare(link, name, lambda: prepare_write(change))
         answer = () if change.answer is None else (change.answer,)
         accounts = (value for account in change.accounts for value in account[1:])
-        values = (*change.row, change.seal, *accounts, *answer)
+        values = (*change.entry, change.seal, *accounts, *answer)
         _check_committed(_said(link, f"EXECUTE {name}", values, "; COMMIT").statusmessage)
 
     def commit(self, run: Run) -> None:

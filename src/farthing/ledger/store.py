@@ -119,7 +119,7 @@ class Store(ABC):
         """Write a change, or nothing, and make the transaction durable; or raise."""
         if change is not None:
             run, sql = link.run, self.sql
-            run(sql(APPEND), change.row)
+            run(sql(APPEND), change.entry)
             statement = sql(OPEN_ACCOUNT if change.new else KEEP_ACCOUNT)
             done = [run(statement, account) for account in change.accounts]
             if change.answer is not None:

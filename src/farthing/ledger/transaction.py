@@ -172,7 +172,7 @@ def entry_of(chain: Chain, row: tuple[Any, ...]) -> Entry:
         raise LedgerTampered(
             f"entry {sequence} does not carry the mark it was written with", sequence=sequence
         )
-    return Entry(*row)
+    return Entry._make(row)
 
 
 def checked_answer_of(chain: Chain, entry: Entry, text: object) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from farthing.errors import LedgerTampered
 from farthing.ledger.chain import GENESIS, Chain
+from farthing.ledger.entries import Entry
 from farthing.ledger.questions import Question
 from farthing.ledger.receipts import Receipt
 from farthing.ledger.replay import Replay
@@ -51,6 +52,28 @@ class Known:
     receipt: Receipt | None = None
     memory: Memory | None = None
 
+    def marks(self) -> set[int]:
+        """The numbers of the entries that are known."""
+        return {
+            *([] if self.witness is None else [self.witness[0]]),
+            *([] if self.receipt is None else [self.receipt.sequence]),
+            *([] if self.memory is None else [self.memory.sequence]),
+        }
+
+    def check(self, ledger: str, entry: Entry) -> None:
+        """Refuse an entry that is not the one that is known by its number."""
+        sequence = entry.sequence
+        if self.witness is not None and self.witness[0] == sequence and self.witness[1] != entry.mac:
+            raise LedgerTampered(
+                f"entry {sequence} is not the one that the witness {self.witness_place} saw",
+                sequence=sequence,
+            )
+        if self.memory is not None and self.memory.sequence == sequence:
+            Reader.check_seen(self.memory.last, "this process", sequence, entry.mac)
+        receipt = self.receipt
+        if receipt and sequence == receipt.sequence and Receipt.of(ledger, entry) != receipt:
+            raise LedgerTampered(f"entry {sequence} is not the one of the receipt", sequence=sequence)
+
 
 def verify_store(
     store: Store, chain: Chain, known: Known, progress: Progress | None = None
@@ -79,30 +102,21 @@ def _check(
     damage = store.integrity(link.run)
     if damage:
         raise LedgerTampered(damage)
+    expected = known.marks()
     for row in rows(store, link.run):
-        entry = entry_of(chain, row[:-1])
-        if entry.sequence == 1 and entry.body.get("ledger") != chain.ledger:
-            raise LedgerTampered("the first entry belongs to another ledger", sequence=1)
-        if entry.sequence == 1:
-            check_shape(store, link.run, entry.body.get("shape"))
+        entry, answer = entry_of(chain, row[:-1]), row[-1]
+        sequence = entry.sequence
+        if sequence == 1:
+            _check_first(store, link.run, chain, entry)
         replay.follow(entry)
-        answer = row[-1]
         if entry.kind == "released":
             checked_answer_of(chain, entry, answer)
         elif answer is not None:
-            raise LedgerTampered(
-                f"entry {entry.sequence} has an answer it never got", sequence=entry.sequence
-            )
-        _check_witness(known, entry.sequence, entry.mac)
-        if known.memory is not None and known.memory.last[0] == entry.sequence:
-            Reader.check_seen(known.memory.last, "this process", entry.sequence, entry.mac)
-        receipt = known.receipt
-        if receipt and entry.sequence == receipt.sequence and Receipt.of(chain.ledger, entry) != receipt:
-            raise LedgerTampered(
-                f"entry {entry.sequence} is not the one of the receipt", sequence=entry.sequence
-            )
-        if progress is not None and entry.sequence % _PAGE == 0:
-            progress(entry.sequence, last)
+            raise LedgerTampered(f"entry {sequence} has an answer it never got", sequence=sequence)
+        if sequence in expected:
+            known.check(chain.ledger, entry)
+        if progress is not None and sequence % _PAGE == 0:
+            progress(sequence, last)
     _check_end(known, replay, chain.ledger)
     if (replay.sequence, replay.mac) != (last, mac):
         raise LedgerTampered(
@@ -128,11 +142,11 @@ def rows(store: Store, run: Run, since: int = 0, *, one_page: bool = False) -> I
         since = page[-1][0]
 
 
-def _check_witness(known: Known, sequence: int, mac: str) -> None:
-    if known.witness is not None and known.witness[0] == sequence and known.witness[1] != mac:
-        raise LedgerTampered(
-            f"entry {sequence} is not the one that the witness {known.witness_place} saw", sequence=sequence
-        )
+def _check_first(store: Store, run: Run, chain: Chain, entry: Entry) -> None:
+    body = entry.body
+    if body.get("ledger") != chain.ledger:
+        raise LedgerTampered("the first entry belongs to another ledger", sequence=1)
+    check_shape(store, run, body.get("shape"))
 
 
 def _check_end(known: Known, replay: Replay, ledger: str) -> None:

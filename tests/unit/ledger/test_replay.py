@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -57,7 +56,7 @@ def test_wrong_sums_are_found_where_they_stand(history: list[Entry], field: str)
     place = next(i for i, entry in enumerate(history) if entry.request_id == "b-3")
     wrong = history[place]
     totals = {"": {**wrong.totals[""], field: wrong.totals[""][field] + 1}}
-    altered = [*history[:place], replace(wrong, totals_text=canonical(totals)), *history[place + 1 :]]
+    altered = [*history[:place], wrong._replace(totals_text=canonical(totals)), *history[place + 1 :]]
     with pytest.raises(LedgerTampered, match="are not the sum") as found:
         _follow(altered)
     assert found.value.sequence == wrong.sequence
@@ -69,7 +68,7 @@ def test_a_wrong_price_is_found_at_once_or_with_the_next_whole_state(history: li
     for name, value in (("epsilon_nano", 1), ("divergences", [0] * len(wrong.body["price"]["divergences"]))):
         price = {**wrong.body["price"], name: value}
         body = canonical({**wrong.body, "price": price})
-        altered = [*history[:place], replace(wrong, body_text=body), *history[place + 1 :]]
+        altered = [*history[:place], wrong._replace(body_text=body), *history[place + 1 :]]
         with pytest.raises(LedgerTampered, match="are not the sum"):
             _follow(altered)
 
@@ -86,7 +85,7 @@ def test_a_change_of_policy_changes_nothing_else(history: list[Entry]) -> None:
             totals = canonical({who: {**wrong.totals[who], name: account[name] + 1}})
             body = canonical({**wrong.body, "state": state})
             with pytest.raises(LedgerTampered, match="are not the sum"):
-                _follow([*history[:place], replace(wrong, body_text=body, totals_text=totals)])
+                _follow([*history[:place], wrong._replace(body_text=body, totals_text=totals)])
 
 
 def test_gaps_swaps_and_repeats_are_found(history: list[Entry]) -> None:
@@ -114,7 +113,7 @@ def test_gaps_swaps_and_repeats_are_found(history: list[Entry]) -> None:
 )
 def test_an_entry_that_cannot_be_read_is_found(history: list[Entry], field: str, text: str) -> None:
     place = next(i for i, entry in enumerate(history) if entry.request_id == "b-3")
-    altered = [*history[:place], replace(history[place], **{field: text})]
+    altered = [*history[:place], history[place]._replace(**{field: text})]
     with pytest.raises(LedgerTampered, match=r"cannot be read|are not the sum"):
         _follow(altered)
 
@@ -162,4 +161,4 @@ def test_totals_of_other_accounts_are_not_those_of_these() -> None:
 def test_an_entry_of_another_branch_is_found(history: list[Entry]) -> None:
     """Its number fits and its mark is genuine, but it was written after another entry."""
     with pytest.raises(LedgerTampered, match="is missing"):
-        _follow([*history[:5], replace(history[5], previous="ab" * 32)])
+        _follow([*history[:5], history[5]._replace(previous="ab" * 32)])
