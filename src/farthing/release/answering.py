@@ -16,12 +16,15 @@ from farthing.mechanisms.base import checked_integers, checked_mechanism_epsilon
 from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.privacy.events import checked_delta
 from farthing.release.answered import WorkloadAnswers
-from farthing.release.candidates import Candidates, Weighed, named, table_of, weighed
+from farthing.release.candidates import Candidates, Weighed, named, table_of, weighed_at_best
+from farthing.release.data_dependent.choice import automatic, partitioned, suits_choice
+from farthing.release.data_dependent.settling import MOST_IN_ORDER, settled
 from farthing.release.error_of_query import error_law
 from farthing.release.strategies.base import Floats, Integers, Strategy
 from farthing.release.strategies.pricing import Priced, priced
-from farthing.release.strategies.registry import checked_name
+from farthing.release.strategies.registry import CHOOSING, checked_name
 from farthing.release.workloads.base import Workload
+from farthing.release.workloads.intervals import Intervals
 
 
 def answer_workload(
@@ -85,13 +88,34 @@ def _answer_workload(
         raise InvalidValue("workload", type(workload).__name__, "must be a workload", way_out)
     budget, leak = checked_mechanism_epsilon(epsilon), checked_delta(delta)
     level = checked_confidence(confidence)
-    chosen, candidates = _chosen(strategy, workload, budget, leak)
-    settle = strategy == "auto" if nonnegative is None else _flag("nonnegative", nonnegative)
+    name = strategy.name if isinstance(strategy, Strategy) else checked_name(strategy)
+    settle = name in CHOOSING if nonnegative is None else _flag("nonnegative", nonnegative)
     whole = _flag("integers", integers)
+    if name == "dawa" or (name == "auto" and suits_choice(workload)):
+        steps = partitioned if name == "dawa" else automatic
+        outcome = steps(
+            checked_histogram(histogram, workload), workload, budget, leak, source, nonnegative=settle
+        )
+        return WorkloadAnswers(
+            workload=workload,
+            strategy=outcome.strategy,
+            event=outcome.spending.event,
+            cost=outcome.spending.cost,
+            delta=leak,
+            cells=_rounded(outcome.estimate) if whole else outcome.estimate,
+            centre=outcome.centre,
+            estimator=outcome.estimator,
+            law=outcome.law,
+            candidates=outcome.candidates,
+            confidence=level,
+            note=outcome.note,
+            whole=whole,
+        )
+    chosen, candidates = _chosen(strategy, workload, budget, leak)
     cells = checked_histogram(histogram, workload)
     measured = chosen.measure(cells, source)
     centre = chosen.estimator.estimate(measured)
-    estimate = chosen.estimator.nonnegative(measured) if settle else centre
+    estimate = _settled(workload, chosen, centre, measured) if settle else centre
     if whole:
         estimate = _rounded(estimate)
     return WorkloadAnswers(
@@ -147,7 +171,7 @@ def _chosen(
 
 def _least(workload: Workload, epsilon: float, delta: float) -> tuple[Priced, Candidates]:
     """The strategy of least expected error among those that suit the workload."""
-    ones = weighed(workload, epsilon, delta)
+    ones = weighed_at_best(workload, epsilon, delta)
     if not ones.found:
         reasons = "; ".join(f"{name} {reason}" for name, reason in ones.refused.items())
         raise InvalidValue("workload", workload.cells, f"suits no strategy: {reasons}")
@@ -159,6 +183,12 @@ def _least(workload: Workload, epsilon: float, delta: float) -> tuple[Priced, Ca
 def _check_answerable(one: Priced, name: str, workload: Workload) -> None:
     if not math.isfinite(one.total_variance(workload)):
         raise InvalidValue("strategy", name, "does not measure enough to answer this workload")
+
+
+def _settled(workload: Workload, chosen: Priced, centre: Floats, measured: list[Floats]) -> Floats:
+    """Cells >= 0 whose answers move as little as possible; where nothing better is known, a fit to the measurements."""
+    known = isinstance(workload, Intervals) and workload.cells <= MOST_IN_ORDER
+    return settled(workload, centre, [] if known else [chosen.estimator.nonnegative(measured)])
 
 
 def _rounded(estimate: Floats) -> Floats:

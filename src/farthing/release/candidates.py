@@ -8,11 +8,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from farthing.errors import InvalidValue
-from farthing.release.strategies.pricing import Priced, priced
-from farthing.release.strategies.registry import find, suitable
+from farthing.release.strategies.base import Norm
+from farthing.release.strategies.marginal_strategy import marginal_tables
+from farthing.release.strategies.optimising import kept, optimised
+from farthing.release.strategies.pricing import Priced, norm_of, priced
+from farthing.release.strategies.registry import find, search_notice, suitable
 from farthing.release.workloads.base import Workload
+from farthing.release.workloads.intervals import Identity, Total
 from farthing.release.workloads.products import Product
 from farthing.release.workloads.unions import Union
+
+_MOST_SEARCHED = {"l1": 2048, "l2": 512}  # cells: half a minute at most
+_LONGEST_AXIS = 128
+_MOST_PRODUCT_CELLS = 2**14
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,45 @@ def weighed(workload: Workload, epsilon: float, delta: float, names: Iterable[st
         except InvalidValue as error:
             refused[name] = error.rule
     return Weighed(found, refused)
+
+
+def weighed_at_best(workload: Workload, epsilon: float, delta: float) -> Weighed:
+    """As `weighed`, with an optimised strategy if it was found before or will be found in reasonable time.
+
+    The search is for the kind of noise that does best so far.
+    """
+    ones = weighed(workload, epsilon, delta)
+    if not ones.found:
+        return ones
+    best = min(ones.found.values(), key=lambda one: one.total_variance(workload))
+    norm = norm_of(best.kind)
+    strategy = kept(workload, norm)
+    reason = "" if strategy is not None else _not_worth_a_search(workload, norm)
+    if reason:
+        return Weighed(ones.found, ones.refused | {"optimised": reason})
+    try:
+        if strategy is None:
+            strategy = optimised(workload, norm, progress=search_notice(workload))
+        found = priced(strategy, workload, epsilon, delta, best.kind)
+    except InvalidValue as error:
+        return Weighed(ones.found, ones.refused | {"optimised": error.rule})
+    return Weighed(ones.found | {"optimised": found}, ones.refused)
+
+
+def _not_worth_a_search(workload: Workload, norm: Norm) -> str:
+    """Why `auto` does not look for an optimised strategy by itself; empty if it does."""
+    if isinstance(workload, Identity | Total):
+        return "there is nothing better than what is asked itself"
+    if len(workload.shape) == 1:
+        most = _MOST_SEARCHED[norm]
+        if workload.cells <= most:
+            return ""
+        return f'not looked for above {most:,} cells; strategy="optimised" finds it once and keeps it'
+    if marginal_tables(workload) is not None:
+        return "marginals have a best strategy of their own"
+    if max(workload.shape) <= _LONGEST_AXIS and workload.cells <= _MOST_PRODUCT_CELLS:
+        return ""
+    return 'not looked for over so many cells; strategy="optimised" does'
 
 
 def table_of(weighed_ones: Weighed, workload: Workload, chosen: str, why: str = "") -> Candidates:

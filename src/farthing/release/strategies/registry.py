@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from farthing.errors import InvalidValue
+from farthing.release.notices import Notice
 from farthing.release.strategies.base import Norm, Strategy
 from farthing.release.strategies.hierarchical import best_hierarchical, hierarchical
 from farthing.release.strategies.identity import cells_alone
@@ -15,21 +16,21 @@ from farthing.release.workloads.base import Workload
 
 Maker = Callable[[Workload, Norm], Strategy]
 
-NAMES = ("identity", "hierarchical", "wavelet", "tree", "marginals", "fourier")
+NAMES = ("identity", "hierarchical", "wavelet", "tree", "optimised", "marginals", "fourier")
 """The data-independent strategies; `hierarchical-16` fixes the branching of a hierarchy."""
-CHOOSING = ("auto",)
-"""Names that are not one strategy: `auto` chooses."""
+CHOOSING = ("auto", "dawa")
+"""Names that are not one strategy: `auto` chooses, `dawa` looks at the data and pays for it."""
 
 
 def checked_name(name: object) -> str:
     """A name as it is spelt here; unknown ones are refused with the list.
 
-    >>> checked_name("Tree"), checked_name("hierarchical-16")
-    ('tree', 'hierarchical-16')
+    >>> checked_name("Optimized"), checked_name("hierarchical-16")
+    ('optimised', 'hierarchical-16')
     >>> checked_name("haar")
     Traceback (most recent call last):
-    farthing.errors.InvalidValue: strategy='haar': must be one of auto, identity, hierarchical, wavelet, tree,
-        marginals, fourier; hierarchical-16 fixes the branching.
+    farthing.errors.InvalidValue: strategy='haar': must be one of auto, identity, hierarchical, wavelet,
+        tree, optimised, marginals, fourier; hierarchical-16 fixes the branching.
     """
     text = name.strip().lower().replace("optimized", "optimised") if isinstance(name, str) else ""
     if text in CHOOSING + NAMES or _branching(text) is not None:
@@ -50,6 +51,10 @@ def find(name: str, workload: Workload, norm: Norm) -> Strategy:
         raise InvalidValue("strategy", name, "must name one strategy here", f"use one of {', '.join(NAMES)}")
     if known == "identity":
         return cells_alone(workload.shape)
+    if known == "optimised":
+        from farthing.release.strategies.optimising import optimised
+
+        return optimised(workload, norm, progress=search_notice(workload))
     if known == "marginals":
         from farthing.release.strategies.marginal_strategy import marginal_strategy
 
@@ -77,6 +82,14 @@ def suitable(workload: Workload) -> tuple[str, ...]:
         two_valued = all(size == 2 for size in workload.shape)
         return ("identity", "marginals", "fourier") if two_valued else ("identity", "marginals")
     return ("identity", "hierarchical", "wavelet", "tree")
+
+
+def search_notice(workload: Workload) -> Notice:
+    """What is told while an optimised strategy is looked for."""
+    return Notice(
+        f"looking for the best strategy for {workload.queries:,} queries over {workload.cells:,} cells; "
+        "it is kept for the next time"
+    )
 
 
 def _one_axis(name: str) -> Maker:
