@@ -29,7 +29,7 @@ def checked_name(name: object) -> str:
     ('optimised', 'hierarchical-16')
     >>> checked_name("haar")
     Traceback (most recent call last):
-    farthing.errors.InvalidValue: strategy='haar': must be one of auto, identity, hierarchical, wavelet,
+    farthing.errors.InvalidValue: strategy='haar': must be one of auto, dawa, identity, hierarchical, wavelet,
         tree, optimised, marginals, fourier; hierarchical-16 fixes the branching.
     """
     text = name.strip().lower().replace("optimized", "optimised") if isinstance(name, str) else ""
