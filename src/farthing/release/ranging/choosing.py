@@ -44,7 +44,7 @@ def transforms_for(
     found: dict[Kind, StrategyTransform] = {}
     for kind in kinds:
         tried = [
-            StrategyTransform.weighted(strategy, workload, NORMS[kind])
+            _weighted(strategy, workload, NORMS[kind])
             for workload in workloads
             for strategy in candidates(workload, NORMS[kind], name)
         ]
@@ -72,6 +72,12 @@ def candidates(workload: Workload, norm: Norm, name: str) -> tuple[Strategy, ...
         return (find(known, workload, norm),)
     found = (*_quick(workload, norm), kept(workload, norm))
     return tuple(strategy for strategy in found if strategy is not None)
+
+
+@lru_cache(maxsize=512)
+def _weighted(strategy: Strategy, workload: Workload, norm: Norm) -> StrategyTransform:
+    """Columns of one size are common, and the best weights are the same for all of them."""
+    return StrategyTransform.weighted(strategy, workload, norm)
 
 
 @lru_cache(maxsize=512)

@@ -115,13 +115,13 @@ def cdfs_by_strategy(statistics: Sequence[Statistic], facts: Facts) -> frozenset
         for statistic in statistics
         if statistic.kind in COUNT_FAMILY and statistic.kind != "cdf"
     ]
-    alone = sum(group.share(facts.pure) for group in groups_of(facts, others)) if others else 0.0
     found = set()
     for member in wide:
-        share = _share(member, facts)
+        # Only counts that look at the same columns could share its cells.
+        near = [each for each in others if each.question.sources & member.asked.question.sources]
         exact = replace(member.asked, loss=_cell_loss(member))
-        together = sum(group.share(facts.pure) for group in groups_of(facts, [*others, exact]))
-        if share + alone < together or member.statistic.strategy != "auto":
+        apart, together = (_shares(facts, each) for each in (near, [*near, exact]))
+        if _share(member, facts) + apart < together or member.statistic.strategy != "auto":
             found.add(member.statistic.name)
     return frozenset(found)
 
@@ -202,6 +202,10 @@ def _output(facts: Facts, member: Member, slot: StrategySlot) -> Output:
         statistic, labels, (slot,), np.full(len(counts), member.reference),
         axes=question.axes, workload=shown, expected=counts, rows_per_unit=units,
     )  # fmt: skip
+
+
+def _shares(facts: Facts, asked: Sequence[Asked]) -> float:
+    return sum(group.share(facts.pure) for group in groups_of(facts, asked))
 
 
 def _share(member: Member, facts: Facts) -> float:
