@@ -1,4 +1,4 @@
-"""settled: the dense solution at small sizes, and answers that are never further from the truth."""
+"""nearest_in_answers: the dense solution at small sizes, and answers that are never further from the truth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from farthing.release.workloads import (
     total,
     union,
 )
-from farthing.release.workloads.settling import gram_diagonal, settled
+from farthing.release.workloads.settling import gram_diagonal, nearest_in_answers
 
 
 def some_ranges(draw: np.random.Generator, size: int, count: int) -> Workload:
@@ -56,7 +56,7 @@ def test_settled_answers_are_the_dense_solution_and_never_further_away(name: str
     workload = workload_of(name, draw)
     truth = draw.poisson(0.7, workload.cells).astype(float)
     estimate = truth + draw.normal(0, 3, workload.cells)
-    found = settled(estimate, workload)
+    found = nearest_in_answers(estimate, workload)
     weights = np.repeat(workload.weights, [p.queries for p in workload.parts]) if name == "union" else 1.0  # type: ignore[attr-defined]
     rows = workload.matrix() * np.reshape(weights, (-1, 1))
     before, after = (np.linalg.norm(rows @ (x - truth)) for x in (estimate, found))
@@ -86,7 +86,7 @@ def test_sparse_histograms_gain_most_where_plain_clipping_loses() -> None:
     for workload in (prefix(size), all_ranges(size), some_ranges(draw, size, 2_000)):
         plain, clipped, better = (
             np.sqrt(np.mean(workload.answers(x - truth) ** 2))
-            for x in (estimate, np.maximum(estimate, 0), settled(estimate, workload))
+            for x in (estimate, np.maximum(estimate, 0), nearest_in_answers(estimate, workload))
         )
         assert better < 0.8 * plain < 0.2 * clipped
 
@@ -95,12 +95,12 @@ def test_a_million_cells_are_settled_at_once() -> None:
     draw = np.random.default_rng(3)
     estimate = draw.normal(0.5, 5, 2**20)
     for workload in (prefix(2**20), all_ranges(2**20)):
-        found = settled(estimate, workload)
+        found = nearest_in_answers(estimate, workload)
         assert np.all(found >= 0)
 
 
 def test_estimates_that_need_nothing_or_do_not_fit() -> None:
-    assert settled([1.0, 0.0], prefix(2)).tolist() == [1.0, 0.0]
+    assert nearest_in_answers([1.0, 0.0], prefix(2)).tolist() == [1.0, 0.0]
     for bad in ([1.0], [1.0, np.nan]):
         with pytest.raises(InvalidValue, match="2 finite numbers"):
-            settled(bad, prefix(2))
+            nearest_in_answers(bad, prefix(2))

@@ -20,7 +20,7 @@ from farthing.release.workloads.unions import Union
 _MOST_STEPS = 2_000
 
 
-def settled(estimate: ArrayLike, workload: Workload) -> Floats:
+def nearest_in_answers(estimate: ArrayLike, workload: Workload) -> Floats:
     """The cells x >= 0 whose answers to `workload` are nearest to those of `estimate`.
 
     Statement:
@@ -37,7 +37,7 @@ def settled(estimate: ArrayLike, workload: Workload) -> Floats:
     Checked by: tests/theorems/test_settled_workloads.py
 
     >>> from farthing.release.workloads import prefix
-    >>> settled([3.0, -1.0, 2.0], prefix(3))
+    >>> nearest_in_answers([3.0, -1.0, 2.0], prefix(3))
     array([2.5, 0. , 1.5])
     """
     cells = np.asarray(estimate, dtype=float).reshape(-1)
