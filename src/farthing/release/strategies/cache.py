@@ -10,6 +10,7 @@ The folder is `farthing/strategies` in the user's cache; FARTHING_CACHE names an
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import sys
 import tempfile
@@ -89,7 +90,8 @@ def load(key: str) -> Arrays | None:
         path = place / f"{key}.npz"
         if not path.is_file() or not path.stat().st_size <= _LARGEST_FILE:
             return None
-        with np.load(path, allow_pickle=False) as held:
+        # From memory: NumPy leaves a file open when it cannot be read.
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as held:
             if str(held["key"]) != key:
                 return None
             return {name: held[name] for name in held.files if name != "key"}

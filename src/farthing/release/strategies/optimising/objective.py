@@ -6,13 +6,14 @@ s = 1 + (the column's sum of T), so that one row moves the measurements by 1 alt
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from farthing.release.strategies.base import Floats, Integers
+from farthing.release.strategies.optimising.pieces import SMALL_VECTOR, inverse_of, times
 
 GramTimes = Callable[[Floats], Floats]
 
@@ -90,27 +91,41 @@ class LaplaceError:
         Only sums over windows are formed: what costs most is G M', a few running sums over (cells, p) numbers.
         """
         windows = self.windows
-        spans = list(zip(windows.starts, windows.stops, windows.split(weights), strict=True))
-        table = np.zeros((windows.cells, windows.rows))  # T', so that a window is one piece of memory
-        for row, (start, stop, own) in enumerate(spans):
-            table[start:stop, row] = own
+        table = np.zeros(
+            (windows.cells, windows.rows)
+        )  # T', so that a piece of a window is one piece of memory
+        pieces = list(_pieces(windows))
+        for row, start, stop, at in pieces:
+            table[start:stop, row] = weights[at : at + stop - start]
         norms = 1.0 + table.sum(axis=1)
         mapped = self.gram_times(table * norms[:, None])  # G M', cells by rows
         inner = np.eye(windows.rows)  # K
-        middle = np.empty((windows.rows, windows.rows))  # M G M'
-        for row, (start, stop, own) in enumerate(spans):
+        middle = np.zeros((windows.rows, windows.rows))  # M G M'
+        for row, start, stop, at in pieces:
+            own = weights[at : at + stop - start]
             inner[row] += own @ table[start:stop]
-            middle[row] = (own * norms[start:stop]) @ mapped[start:stop]
-        inverse = np.linalg.inv(inner)
-        pulled = inverse @ middle
+            middle[row] += (own * norms[start:stop]) @ mapped[start:stop]
+        inverse = inverse_of(inner)
+        pulled = times(inverse, middle)
         value = float(norms**2 @ self.diagonal - np.trace(pulled))
-        curved = pulled @ inverse
+        curved = times(pulled, inverse)
         by_norm = 2.0 * norms * self.diagonal
-        gradients = []
-        for row, (start, stop, own) in enumerate(spans):
+        gradient = np.empty_like(weights)
+        for row, start, stop, at in pieces:
             reach = mapped[start:stop] @ inverse[row]
-            by_norm[start:stop] -= 2.0 * reach * own
-            gradients.append(2.0 * (table[start:stop] @ curved[row]) - 2.0 * reach * norms[start:stop])
-        for gradient, (start, stop, _) in zip(gradients, spans, strict=True):
-            gradient += by_norm[start:stop]
-        return value, np.concatenate(gradients) if gradients else np.zeros(0)
+            by_norm[start:stop] -= 2.0 * reach * weights[at : at + stop - start]
+            along = table[start:stop] @ curved[row]
+            gradient[at : at + stop - start] = 2.0 * (along - reach * norms[start:stop])
+        for _, start, stop, at in pieces:
+            gradient[at : at + stop - start] += by_norm[start:stop]
+        return value, gradient
+
+
+def _pieces(windows: Windows) -> Iterator[tuple[int, int, int, int]]:
+    """The windows cut small: row, first cell, the cell after the last, and where the weights begin."""
+    longest = max(1, SMALL_VECTOR // max(1, windows.rows))
+    for row, (start, stop, at) in enumerate(
+        zip(windows.starts.tolist(), windows.stops.tolist(), windows.offsets.tolist(), strict=False)
+    ):
+        for cell in range(start, stop, longest):
+            yield row, cell, min(stop, cell + longest), at + cell - start
