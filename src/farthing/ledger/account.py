@@ -202,6 +202,26 @@ class Account:
             return sums if sums._fits() else after
         return after
 
+    def after_many(self, price: Price, times: int) -> Account:
+        """The account with this charge in it so many times: what `after` comes to, where charges were made before.
+
+        >>> account = Account.of(1.0, 1e-9)
+        >>> price = account.priced(0.1)
+        >>> account.after(price).after_many(price, 2) == account.after(price).after(price).after(price)
+        True
+        """
+        assert self.count, "the first charge may choose the rule"
+        return replace(
+            self,
+            count=self.count + times,
+            sum_nano=_plus(self.sum_nano, _times(price.epsilon_nano, times)),
+            sum_units=self.sum_units + times * price.delta_units,
+            leak_units=self.leak_units + times * price.leak_units,
+            divergences=_sums(self.divergences, tuple(_times(part, times) for part in price.divergences)),
+            whole_nano=None,
+            whole_units=0,
+        )
+
     @property
     def is_whole(self) -> bool:
         """Whether the first charge was admitted by its own curve and took the whole budget.
@@ -379,6 +399,10 @@ class Account:
             else:
                 low = middle
         return [high]
+
+
+def _times(amount: int | None, times: int) -> int | None:
+    return None if amount is None else times * amount
 
 
 def _plus(one: int | None, other: int | None) -> int | None:

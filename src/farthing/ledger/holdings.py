@@ -97,6 +97,16 @@ class Holding:
             self.account, self.reserves, self.waiting - 1, self.waiting_nano - max(0, nano), self.unit
         )
 
+    def charged_many(self, price: Price, times: int) -> Holding:
+        """The state after so many charges of one price, none of them the first."""
+        nano = self.waiting_nano + times * _known(price.epsilon_nano, 0)
+        account = self.account.after_many(price, times)
+        return Holding(account, self.reserves, self.waiting + times, nano, self.unit)
+
+    def settled_many(self, times: int, nano: int) -> Holding:
+        """The state after so many charges, of so much together, were answered or forfeited."""
+        return Holding(self.account, self.reserves, self.waiting - times, self.waiting_nano - nano, self.unit)
+
     def with_budget(self, epsilon: float, delta: float) -> Holding:
         """The same history under another budget."""
         return replace(self, account=self.account.with_budget(epsilon, delta))

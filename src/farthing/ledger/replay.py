@@ -13,6 +13,7 @@ from farthing.ledger.chain import GENESIS, canonical
 from farthing.ledger.entries import Entry
 from farthing.ledger.holdings import Holding
 from farthing.ledger.prices import Price
+from farthing.ledger.standings import Standing
 from farthing.ledger.totals import totals_agree
 
 _EVERY = 64  # how often the whole state of an account is compared with what an entry says
@@ -20,13 +21,22 @@ _POLICY = {"dataset", "budget", "grant", "reserve"}
 
 
 class Replay:
-    """The accounts after the entries so far, by (dataset, analyst), each with the entry that changed it last."""
+    """The accounts after the entries so far, by (dataset, analyst)."""
 
     def __init__(self) -> None:
         self.sequence = 0
         self.mac = GENESIS
         self.released = 0
-        self.accounts: dict[tuple[str, str], tuple[int, Holding]] = {}
+        self._standings: dict[tuple[str, str], Standing] = {}
+
+    @property
+    def accounts(self) -> dict[tuple[str, str], tuple[int, Holding]]:
+        """All accounts, each with the entry that changed it last."""
+        return {whose: (found.sequence, found.holding) for whose, found in self._standings.items()}
+
+    def holding(self, dataset: str, analyst: str = "") -> Holding:
+        """One of them."""
+        return self._standings[dataset, analyst].holding
 
     def follow(self, entry: Entry) -> None:
         """Take the next entry; raises LedgerTampered if it cannot come next or its totals are not the sum."""
@@ -45,45 +55,55 @@ class Replay:
         # grow, and the last state is compared with the accounts.
         if not totals_agree(entry.totals_text, changed, whole=sequence % _EVERY == 0):
             _wrong(entry)
-        for who, holding in changed.items():
-            self.accounts[entry.dataset, who] = (sequence, holding)
         self.released += entry.kind == "released"
         self.sequence, self.mac = sequence, entry.mac
 
-    def _changed(self, entry: Entry) -> dict[str, Holding]:
-        """The accounts that an entry changes, as they are after it."""
-        if entry.kind == "charge":
+    def _changed(self, entry: Entry) -> dict[str, Standing]:
+        """The accounts that an entry changes, changed."""
+        sequence, kind, dataset, analyst = entry.sequence, entry.kind, entry.dataset, entry.analyst
+        if kind == "charge":
             terms = _charge_terms(entry.body_text)
-            changed = {"": self._of(entry, "").charged(terms.price, terms.reserve)}
-            if entry.analyst:
-                changed[entry.analyst] = self._of(entry, entry.analyst).charged(_present(terms.own_price))
-            return changed
-        if entry.kind in ("released", "forfeited"):
-            body = entry.body
-            changed = {"": self._of(entry, "").settled(body["nano"])}
-            if entry.analyst:
-                changed[entry.analyst] = self._of(entry, entry.analyst).settled(body["own_nano"])
-            return changed
-        return self._after_policy(entry) if entry.kind in _POLICY else {}
+            whole = self._standings[dataset, ""]
+            whole.charge(sequence, terms.price, terms.reserve)
+            if not analyst:
+                return {"": whole}
+            own = self._standings[dataset, analyst]
+            own.charge(sequence, _present(terms.own_price), "")
+            return {"": whole, analyst: own}
+        if kind in ("released", "forfeited"):
+            body, whole = entry.body, self._standings[dataset, ""]
+            whole.settle(sequence, body["nano"])
+            if not analyst:
+                return {"": whole}
+            own = self._standings[dataset, analyst]
+            own.settle(sequence, body["own_nano"])
+            return {"": whole, analyst: own}
+        return self._after_policy(entry) if kind in _POLICY else {}
 
-    def _after_policy(self, entry: Entry) -> dict[str, Holding]:
+    def _after_policy(self, entry: Entry) -> dict[str, Standing]:
         """The state that the entry holds in full: as before but for what a curator may change."""
         who = entry.analyst if entry.kind == "grant" else ""
+        whose = entry.dataset, who
         after = Holding.of_text(canonical(entry.body["state"]))
-        _, before = self.accounts.get((entry.dataset, who), (0, None))
-        if before is None:
-            fresh = Holding(_with_budget_of(Account.of(0.0), after), unit=after.unit)
-            opened = entry.kind == "dataset" or (
-                entry.kind == "grant" and (entry.dataset, "") in self.accounts
+        standing = self._standings.get(whose)
+        if standing is None:
+            expected = Holding(_with_budget_of(Account.of(0.0), after), unit=after.unit)
+            allowed = entry.kind == "dataset" or (
+                entry.kind == "grant" and (entry.dataset, "") in self._standings
             )
-            return {who: fresh} if opened and after == fresh else _wrong(entry)
-        if entry.kind == "reserve":
-            return {who: after} if replace(before, reserves=after.reserves) == after else _wrong(entry)
-        kept = replace(before, account=_with_budget_of(before.account, after))
-        return {who: after} if entry.kind != "dataset" and kept == after else _wrong(entry)
-
-    def _of(self, entry: Entry, who: str) -> Holding:
-        return self.accounts[entry.dataset, who][1]
+            standing = Standing(entry.sequence, expected)
+        else:
+            before = standing.holding
+            if entry.kind == "reserve":
+                expected = replace(before, reserves=after.reserves)
+            else:
+                expected = replace(before, account=_with_budget_of(before.account, after))
+            allowed = entry.kind != "dataset"
+        if not allowed or after != expected:
+            _wrong(entry)
+        standing.change(entry.sequence, after)
+        self._standings[whose] = standing
+        return {who: standing}
 
 
 def _wrong(entry: Entry) -> NoReturn:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from farthing.ledger.chain import canonical, fingerprint
 from farthing.ledger.holdings import Holding
+from farthing.ledger.standings import Standing
 
 _MARK = 32  # characters of a fingerprint
 _NAMES = {"": '"":'}
@@ -29,7 +30,7 @@ def totals_of(states: Mapping[str, tuple[Holding, str]]) -> str:
     return f"{{{','.join(parts)}}}"
 
 
-def totals_agree(claimed: str, states: Mapping[str, Holding], *, whole: bool) -> bool:
+def totals_agree(claimed: str, states: Mapping[str, Holding | Standing], *, whole: bool) -> bool:
     """Whether totals are those of these accounts: the sums always, the fingerprints only if `whole`.
 
     >>> from farthing.ledger.account import Account

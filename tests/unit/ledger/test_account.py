@@ -337,6 +337,17 @@ class TestStoring:
         assert Account.from_dict(json.loads(json.dumps(account.to_dict()))) == account
         assert account.text() == canonical(account.to_dict())
 
+    @given(epsilons(), leaks(), st.integers(1, 5))
+    def test_many_charges_at_once_are_as_many_charges(self, epsilon: float, leak: float, times: int) -> None:
+        start = Account.of(2.0, 1e-6)
+        for event in ((epsilon, leak), Sampled(GaussianNoise(1.0), 0.01)):  # one has infinite divergences
+            price = start.priced(event)
+            account = start.after(price)
+            many = account.after_many(price, times)
+            for _ in range(times):
+                account = account.after(price)
+            assert many == account
+
     @pytest.mark.parametrize("name", ["sum_nano", "whole_nano"])
     def test_what_is_infinite_survives_json(self, name: str) -> None:
         for amount in (None, 7):

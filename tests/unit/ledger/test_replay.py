@@ -11,6 +11,7 @@ from farthing.ledger import Entry, open_ledger
 from farthing.ledger.account import Account
 from farthing.ledger.chain import canonical, fingerprint
 from farthing.ledger.holdings import Holding
+from farthing.ledger.prices import Price
 from farthing.ledger.replay import Replay
 from farthing.ledger.totals import totals_agree, totals_of
 from farthing.privacy import GaussianNoise
@@ -46,9 +47,9 @@ def _follow(entries: list[Entry]) -> Replay:
 def test_a_genuine_history_adds_up(history: list[Entry]) -> None:
     replay = _follow(history)
     assert replay.sequence == len(history) > 64
-    account = replay.accounts["people", ""][1].account
+    account = replay.holding("people").account
     assert account.count == 16 + 16 + 1 + 1 + 26
-    assert replay.accounts["people", "bob"][1].waiting == 8
+    assert replay.holding("people", "bob").waiting == 8
 
 
 @pytest.mark.parametrize("field", ["count", "sum_nano", "sum_units", "leak_units"])
@@ -126,7 +127,7 @@ def test_totals_are_the_json_of_the_sums_and_the_fingerprints(history: list[Entr
         who = [""] if entry.kind != "grant" else []
         if entry.analyst and entry.kind in ("grant", "charge", "released", "forfeited"):
             who.append(entry.analyst)
-        states = {w: replay.accounts[entry.dataset, w][1] for w in who} if entry.sequence > 1 else {}
+        states = {w: replay.holding(entry.dataset, w) for w in who} if entry.sequence > 1 else {}
         expected = {
             w: {
                 "count": held.account.count, "leak_units": held.account.leak_units,
@@ -141,6 +142,25 @@ def test_totals_are_the_json_of_the_sums_and_the_fingerprints(history: list[Entr
             assert (
                 state.text() == canonical(json.loads(state.text())) and Holding.of_text(state.text()) == state
             )
+
+
+def test_the_accounts_are_those_of_adding_one_charge_after_the_other(history: list[Entry]) -> None:
+    """The twin: no price is ever multiplied, and nothing waits to be added."""
+    replay, states = Replay(), dict[str, Holding]()
+    for n, entry in enumerate(history):
+        replay.follow(entry)
+        body = entry.body
+        if entry.kind in ("dataset", "grant", "reserve", "budget"):
+            states[entry.analyst] = Holding.of_text(canonical(body["state"]))
+        for who in ("", entry.analyst) if entry.analyst else ("",):
+            own = "own_" if who else ""
+            if entry.kind == "charge":
+                price = Price.from_dict(body[f"{own}price"])
+                states[who] = states[who].charged(price, "" if who else body["reserve"])
+            elif entry.kind in ("released", "forfeited"):
+                states[who] = states[who].settled(body[f"{own}nano"])
+        if n % 5 == 0 or n == len(history) - 1:  # asking in the middle must not change what comes after
+            assert {who: held for (_, who), (_, held) in replay.accounts.items()} == states
 
 
 def test_totals_of_other_accounts_are_not_those_of_these() -> None:
