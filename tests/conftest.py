@@ -1,9 +1,15 @@
-"""What holds for every test: hypothesis settings, and no silent skips in CI."""
+"""What holds for every test: hypothesis settings, no silent skips in CI, no search for garbage in vain."""
 
 from __future__ import annotations
 
+import gc
 import os
+import tempfile
 from collections.abc import Generator
+
+# Tests run side by side already. Threads of linear algebra on top wait for each other: ten times slower on a busy
+# machine. NumPy reads this when it is first imported, so it stands before everything that might.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +24,18 @@ settings.register_profile(
 )
 settings.register_profile("farthing-ci", settings.get_profile("farthing"), derandomize=True, database=None)
 settings.load_profile("farthing-ci" if os.environ.get("CI") == "true" else "farthing")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected, thousands of tests and all they import, lives to the end: do not search it for garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 class SkipsAreFailuresInCI:
@@ -55,6 +73,10 @@ class SkipsAreFailuresInCI:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if "FARTHING_CACHE" not in os.environ:  # workers of pytest-xdist find it set
+        kept = tempfile.TemporaryDirectory(prefix="farthing-cache-")
+        os.environ["FARTHING_CACHE"] = kept.name
+        config.add_cleanup(kept.cleanup)
     # Workers of pytest-xdist report to the controller, which is the one that decides the exit code.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipsAreFailuresInCI(), "skips-are-failures-in-ci")
