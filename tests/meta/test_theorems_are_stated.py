@@ -9,17 +9,21 @@ import pytest
 from theorems_in_source import HEADINGS, Theorem, theorems_below
 from tree import TOP
 
-THEOREMS = theorems_below(TOP / "src" / "farthing")
+
+@pytest.fixture(scope="module")
+def stated_theorems() -> list[Theorem]:
+    """Every theorem of the package."""
+    return theorems_below(TOP / "src" / "farthing")
 
 
-def test_every_theorem_has_its_headings_and_its_test() -> None:
-    assert [fault for theorem in THEOREMS for fault in theorem.faults(TOP)] == []
+def test_every_theorem_has_its_headings_and_its_test(stated_theorems: list[Theorem]) -> None:
+    assert [fault for theorem in stated_theorems for fault in theorem.faults(TOP)] == []
 
 
-def test_every_public_function_of_the_theorems_states_one() -> None:
+def test_every_public_function_of_the_theorems_states_one(stated_theorems: list[Theorem]) -> None:
     from farthing.accounting import theorems
 
-    stated = {theorem.name for theorem in THEOREMS}
+    stated = {theorem.name for theorem in stated_theorems}
     functions = {name for name in theorems.__all__ if inspect.isroutine(getattr(theorems, name))}
     assert functions - stated == set()
     assert functions
