@@ -36,6 +36,17 @@ def closure(subsets: Iterable[Subset]) -> tuple[Subset, ...]:
     return tuple(sorted(found, key=lambda subset: (len(subset), subset)))
 
 
+def largest(subsets: Iterable[Subset]) -> tuple[Subset, ...]:
+    """Those sets of columns that are within no other one, in their order.
+
+    >>> largest([(0,), (0, 2), (1,), ()])
+    ((0, 2), (1,))
+    """
+    given = tuple(dict.fromkeys(subsets))
+    inside = {part for subset in given for size in range(len(subset)) for part in combinations(subset, size)}
+    return tuple(subset for subset in given if subset not in inside)
+
+
 def summed(table: NDArray[Any], subset: Subset, onto: Subset) -> NDArray[Any]:
     """The table of `subset` summed over the columns that are not in `onto`.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
 from farthing.inference.joint_cells import nearest_joint
-from farthing.inference.marginals import Subset, all_sums, closure
+from farthing.inference.marginals import Subset, all_sums, closure, largest
 from farthing.inference.terms import Floats
 from farthing.release.strategies.base import (
     Estimator,
@@ -172,8 +172,7 @@ class FourierEstimator(Estimator):
         """Cells >= 0 whose marginals are near the estimated ones; cell by cell nothing would be left of those."""
         estimate = self.estimate(measured)
         shape, parts = self._strategy.shape, self._strategy.parts
-        largest = [own for own in parts if not any(set(own) < set(other) for other in parts)]
-        tables = all_sums(estimate.reshape(shape), largest)
+        tables = all_sums(estimate.reshape(shape), largest(parts))
         return nearest_joint(shape, tables, max(0.0, float(estimate.sum()))).ravel()
 
     def coefficients(self, query: Floats) -> list[Floats]:

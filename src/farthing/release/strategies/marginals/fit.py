@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from farthing.errors import InvalidValue
 from farthing.inference.marginals import Subset, Tables, closure, from_residuals, residual, summed
 from farthing.inference.terms import Floats
-from farthing.release.strategies.marginals.optimum import cell_coefficients
+from farthing.release.strategies.marginals.optimum import cell_coefficient
 from farthing.release.strategies.marginals.shares import precisions
 
 if TYPE_CHECKING:
@@ -77,9 +77,11 @@ class MarginalFit:
 
     def variance_per_cell(self, subset: Subset) -> float:
         """The variance of each cell of a marginal: the same for all of its cells."""
-        parts = closure([self.plan.live(subset)])
-        coefficients = cell_coefficients(self.plan.sizes, [subset], parts).toarray()[0]
-        return float(coefficients @ [self._variance_of(part) for part in parts])
+        live = self.plan.live(subset)
+        return math.fsum(
+            cell_coefficient(self.plan.sizes, live, part) * self._variance_of(part)
+            for part in closure([live])
+        )
 
     def variance(self, subset: Subset, query: ArrayLike) -> float:
         """The variance of sum(query * table) for the table of `subset`."""

@@ -34,11 +34,16 @@ def cell_coefficients(sizes: Sequence[int], subsets: Sequence[Subset], parts: Se
         for length in range(len(subset) + 1):
             for part in combinations(subset, length):
                 if part in place:
-                    kept = math.prod(1.0 - 1.0 / sizes[c] for c in part)
                     rows.append(i)
                     columns.append(place[part])
-                    values.append(kept / math.prod(float(sizes[c]) ** 2 for c in subset if c not in part))
+                    values.append(cell_coefficient(sizes, subset, part))
     return csr_array((values, (rows, columns)), shape=(len(subsets), len(parts)))
+
+
+def cell_coefficient(sizes: Sequence[int], subset: Subset, part: Subset) -> float:
+    """a(S, T) for one marginal S and one T in it."""
+    kept = math.prod(1.0 - 1.0 / sizes[column] for column in part)
+    return kept / math.prod(float(sizes[column]) ** 2 for column in subset if column not in part)
 
 
 def best_division(energies: Floats, prices: Floats) -> Floats:

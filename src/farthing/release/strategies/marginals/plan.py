@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.inference.marginals import Subset, closure, summed
+from farthing.inference.marginals import Subset, closure, largest, summed
 from farthing.inference.terms import Floats
 from farthing.mechanisms.base import checked_integers
 from farthing.privacy.events import checked_count, checked_real
@@ -79,8 +79,7 @@ class MarginalPlan:
     @cached_property
     def tables_needed(self) -> tuple[Subset, ...]:
         """The largest tables that the levels are made from: give these to `measure_exact`, and no others are needed."""
-        needed = [level.subset for level in self.levels]
-        return tuple(own for own in needed if not any(set(own) < set(other) for other in needed))
+        return largest(level.subset for level in self.levels)
 
     def measure_exact(self, tables: Mapping[Subset, NDArray[Any]]) -> list[Integers]:
         """The true numbers of every level from whole-number tables: private, for a mechanism and nothing else.
@@ -92,7 +91,18 @@ class MarginalPlan:
             shape = tuple(self.sizes[column] for column in subset)
             if table.shape != shape:
                 raise InvalidData("tables", f"must have the shape {shape} for the columns {subset}")
-        return [level.exact(self._table(held, level.subset)) for level in self.levels]
+        smallest: dict[Subset, Subset] = {}  # for every set of columns, the smallest table that has them
+        for given in sorted(held, key=lambda own: (-held[own].size, own)):
+            smallest.update((part, given) for part in closure([given]))
+        numbers = []
+        for level in self.levels:
+            if level.subset not in smallest:
+                raise InvalidValue(
+                    "tables", sorted(tables), f"must have a table with the columns {level.subset}"
+                )
+            given = smallest[level.subset]
+            numbers.append(level.exact(_sums(held[given], given, level.subset)))
+        return numbers
 
     def unit_variances(self) -> Floats:
         """The noise variance of each level at epsilon = 1 (l1) or mu = 1 (l2), for continuous noise."""
@@ -109,16 +119,6 @@ class MarginalPlan:
         if not np.all(numbers > 0):
             raise InvalidValue("variances", variances, "must be numbers > 0")
         return MarginalFit(self, numbers)
-
-    def _table(self, tables: Mapping[Subset, NDArray[Any]], subset: Subset) -> NDArray[Any]:
-        held = [given for given in tables if set(subset) <= set(given)]
-        if not held:
-            raise InvalidValue("tables", sorted(tables), f"must have a table with the columns {subset}")
-        smallest = min(held, key=lambda given: (math.prod(self.sizes[c] for c in given), given))
-        table = tables[smallest]
-        if table.size * int(np.abs(table).max(initial=0)) >= 2**62:  # sums beyond int64
-            table = table.astype(object)
-        return np.asarray(summed(table, smallest, subset))
 
 
 def plan_marginals(
@@ -192,6 +192,13 @@ def energies_of(
     return np.asarray(cell_coefficients(sizes, subsets, parts).T @ counted)
 
 
+def _sums(table: NDArray[Any], subset: Subset, onto: Subset) -> NDArray[Any]:
+    """Sums of private counts, in Python's whole numbers where int64 might not hold them."""
+    if table.size * int(np.abs(table).max(initial=0)) >= 2**62:
+        table = table.astype(object)
+    return summed(table, subset, onto)
+
+
 def _levels(sizes: Sequence[int], wanted: Sequence[tuple[Subset, Subset]]) -> list[MarginalLevel]:
     return [MarginalLevel(subset, tuple(sizes[c] for c in subset), contrasts) for subset, contrasts in wanted]
 
@@ -205,10 +212,9 @@ def _families(
     tells. So columns of two values are taken in contrasts or not, all others by cells.
     """
     binary = {column for column, n in enumerate(sizes) if n == 2}
-    largest = [subset for subset in subsets if not any(set(subset) < set(other) for other in subsets)]
     used = tuple(sorted({column for subset in subsets for column in subset}))
     families: list[list[tuple[Subset, Subset]]] = [
-        [(subset, ()) for subset in largest],
+        [(subset, ()) for subset in largest(subsets)],
         [(subset, ()) for subset in asked],
         [(subset, tuple(c for c in subset if c in binary)) for subset in asked],
     ]
@@ -253,7 +259,7 @@ def _checked_subsets(
     subsets: Sequence[Sequence[int | str]], columns: tuple[str, ...], sizes: tuple[int, ...]
 ) -> tuple[Subset, ...]:
     place = {name: column for column, name in enumerate(columns)}
-    found: list[Subset] = []
+    found: dict[Subset, None] = {}
     for subset in subsets:
         wanted = (subset,) if isinstance(subset, str) else tuple(subset)
         for column in wanted:
@@ -272,8 +278,7 @@ def _checked_subsets(
                 "subset", subset, f"must have at most {MOST_CELLS:,} cells, not {cells:,}",
                 "use fewer columns, or fewer values of them",
             )  # fmt: skip
-        if whole not in found:
-            found.append(whole)
+        found[whole] = None
     if not found:
         raise InvalidValue("subsets", subsets, "must hold at least one marginal")
     return tuple(found)
