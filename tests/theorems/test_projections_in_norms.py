@@ -18,6 +18,7 @@ from farthing.inference import (
     nearest_nonnegative,
     nonnegative_in_norm,
 )
+from farthing.inference.increasing_norms import nearest_increasing_in_norm
 
 Floats = NDArray[np.float64]
 seeds = st.integers(0, 2**32)
@@ -142,3 +143,32 @@ def test_sets_without_a_common_point_and_bad_numbers_are_refused() -> None:
     ):
         with pytest.raises(InvalidValue):
             call()
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds)
+def test_increasing_in_a_norm_is_the_dense_solution_and_never_further_away(seed: int) -> None:
+    """In differences of neighbours the same problem has no order but signs, which another solver knows."""
+    draw = np.random.default_rng(seed)
+    size = int(draw.integers(2, 12))
+    differences = np.eye(size)[draw.integers(0, size, 15)] - np.eye(size)[draw.integers(0, size, 15)]
+    differences[0] = np.eye(size)[-1] - np.eye(size)[0]
+    metric = differences.T @ differences
+    truth = np.cumsum(draw.poisson(0.7, size)).astype(float)
+    asked = truth + draw.normal(0, 3, size)
+    found = nearest_increasing_in_norm(asked, lambda x: metric @ x, np.diag(metric))
+    assert np.all(np.diff(found) >= 0)
+    steps = np.tri(size)[:, 1:]  # sums of the steps after the first number, which pulls nothing
+    twin, _ = nnls(differences @ steps, differences @ asked, maxiter=2_000)
+    least, reached = (np.linalg.norm(differences @ (x - asked)) for x in (steps @ twin, found))
+    assert reached == pytest.approx(least, abs=1e-5 * (1 + least))
+    before, after = (np.linalg.norm(differences @ (x - truth)) for x in (asked, found))
+    assert after <= before + 1e-5 * (1 + before)
+
+
+def test_increasing_sequences_stay_and_bad_weights_are_refused() -> None:
+    assert nearest_increasing_in_norm([1.0, 2.0], lambda x: x, [1.0, 1.0]).tolist() == [1.0, 2.0]
+    assert nearest_increasing_in_norm([2.0, 1.0], lambda x: x, [1.0, 1.0]) == pytest.approx([1.5, 1.5])
+    for values, weights in (([np.nan], [1.0]), ([1.0], [0.0]), ([1.0], [np.nan]), ([1.0], [1.0, 1.0])):
+        with pytest.raises(InvalidValue):
+            nearest_increasing_in_norm(values, lambda x: x, weights)

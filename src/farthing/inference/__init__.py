@@ -7,12 +7,13 @@ ratios, moments      means, variances and standard deviations, with intervals th
 least_squares        cells that were measured more than once, totals equal to their parts
 implicit, regular_tree             the same for a design known by its products, and for blocks of cells
 nonnegative, isotonic, rounding    numbers moved to where the truth must lie
-nonnegative_norms, intersections   the same in the norm of the measurements, and for several sets at once
+nonnegative_norms, increasing_norms, intersections   the same in any norm, and for several sets at once
 """
 
 from farthing.inference.answers import Answer
 from farthing.inference.error_laws import ErrorLaw, StatedLaw, errors_of_laws
 from farthing.inference.implicit import implicit_least_squares
+from farthing.inference.increasing_norms import nearest_increasing_in_norm
 from farthing.inference.intersections import nearest_in_all
 from farthing.inference.isotonic import nearest_increasing
 from farthing.inference.least_squares import LeastSquares, tree_least_squares
@@ -42,6 +43,7 @@ __all__ = [
     "implicit_least_squares",
     "nearest_in_all",
     "nearest_increasing",
+    "nearest_increasing_in_norm",
     "nearest_nonnegative",
     "nonnegative_cells",
     "nonnegative_in_norm",
