@@ -52,8 +52,8 @@ class Spending:
     Checked by: tests/theorems/test_dawa_spending.py
 
     >>> budget = Spending(0.1)
-    >>> budget.event, budget.noise(Level("total", 1, 1, 1), Fraction(1, 50)).mechanism.epsilon
-    (ApproxDP(epsilon=0.1, delta=0.0), 0.002)
+    >>> budget.cost.upper <= 0.1, round(budget.noise(Level("total", 1, 1, 1), Fraction(1, 50)).mechanism.epsilon, 6)
+    (True, 0.002)
     >>> Spending(1.0, 1e-9, "gaussian").deviation(Fraction(1, 2)).__round__(2)
     7.77
     """
@@ -75,13 +75,13 @@ class Spending:
     @property
     def choosing(self) -> float:
         """The epsilon of the private choice."""
-        return rounded_down(self.chosen * Fraction(self.epsilon))
+        return rounded_down(self.chosen * self._total)
 
     @property
     def event(self) -> Event:
         """What the whole interaction is charged as, however it goes."""
         if self.kind == "laplace":
-            return ApproxDP(self.epsilon, 0.0)
+            return ApproxDP(float(self._total), 0.0)
         return Composed(tuple((event, 1) for event in self._events(self._multiplier)))
 
     @cached_property
@@ -96,7 +96,7 @@ class Spending:
     def noise(self, level: Level, part: Fraction) -> LevelNoise:
         """The noise of a level for a part of the budget; parts over the whole interaction add up to at most 1."""
         if self.kind == "laplace":
-            epsilon = rounded_down(part * Fraction(self.epsilon))
+            epsilon = rounded_down(part * self._total)
             laplace = DiscreteLaplace(epsilon, l1_sensitivity=level.l1, cells=level.size)
             return LevelNoise(level, laplace, laplace.event)
         return self._gaussian_noise(level, part)
@@ -118,7 +118,7 @@ class Spending:
             for one in noises:
                 assert isinstance(one.mechanism, DiscreteLaplace)
                 spent += Fraction(one.mechanism.epsilon)
-            assert spent <= Fraction(self.epsilon)
+            assert spent <= self._total
             return
         squares, leaks = Fraction(0), Fraction(0)
         for one in noises:
@@ -130,6 +130,17 @@ class Spending:
             leaks += Fraction(leak.delta)
         assert squares <= 1 / Fraction(self._multiplier) ** 2
         assert leaks <= Fraction(_LEAK)
+
+    @cached_property
+    def _total(self) -> Fraction:
+        """The sum of all epsilons: some last digits below `epsilon`, so that the account never shows more."""
+        if self.kind == "gaussian":
+            return Fraction(self.epsilon)
+        for digits in range(2, 64):
+            total = rounded_down(Fraction(self.epsilon) * (1 - Fraction(digits, 2**52)))
+            if compose([ApproxDP(total, 0.0)]).epsilon_at(0.0).upper <= self.epsilon:
+                return Fraction(total)
+        raise InvalidValue("epsilon", self.epsilon, "cannot be divided into parts")
 
     @cached_property
     def _multiplier(self) -> float:
