@@ -24,7 +24,7 @@ from farthing.release.error_of_query import error_law
 from farthing.release.strategies.base import Estimator, Floats, Integers
 from farthing.release.strategies.optimising import optimised
 from farthing.release.strategies.pricing import Priced
-from farthing.release.strategies.registry import find
+from farthing.release.strategies.registry import find, search_notice
 from farthing.release.workloads.base import Workload
 from farthing.release.workloads.intervals import Intervals
 
@@ -88,7 +88,8 @@ def automatic(
         estimator = refined(cells, workload, spending, rest, [pilot], source)
         table = _with_buckets("refined", estimator, workload, f"best for {about}", found)
         return _of_buckets("refined", estimator, spending, workload, table, nonnegative)
-    best = spending.priced(optimised(workload, spending.norm), workload, rest)
+    strategy = optimised(workload, spending.norm, progress=search_notice(workload))
+    best = spending.priced(strategy, workload, rest)
     found["optimised"] = best
     name = min(found, key=lambda one: found[one].total_variance(workload))
     chosen = found[name]
