@@ -34,6 +34,18 @@ class MatrixStrategy(Strategy):
     Real weights are put on a fine whole grid first (`on_grid`), so that B x is exact and the sensitivity is that of
     the very numbers that are measured.
 
+    Statement:
+        Adding or removing a row changes one cell by 1 and B x by one column of B, so B x moves by at most the largest
+        column norm of B, in l1 and in l2. With independent noise of mean zero and variance v on every number, the
+        least-squares estimate (B'B)^+ B'y answers every query that B x determines without bias, and the queries W
+        with a total variance of v tr(W (B'B)^+ W').
+    Source: Li, Miklau, Hay, McGregor & Rastogi, VLDB Journal 24 (2015), Propositions 3 and 4 (the matrix mechanism);
+        Aitken 1935 for least squares.
+    Assumes: whole cells and coefficients; neighbours differ by one row.
+    Direction: sensitivities are exact, the l2 norm rounded up; variances up to rounding; a workload that B x does not
+        determine is refused.
+    Checked by: tests/theorems/test_strategy_matrix.py
+
     >>> strategy = MatrixStrategy.on_grid("weighted", np.array([[0.5, 0.5], [0.5, -0.25]]), bits=4)
     >>> strategy.matrix
     array([[16, 16],
