@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from farthing.release.strategies.optimising.axes import products_in
+from farthing.release.strategies import Norm
+from farthing.release.strategies.optimising.axes import optimised_product, products_in
 from farthing.release.strategies.optimising.descent import descended
 from farthing.release.strategies.optimising.gaussian import best_for_gaussian
 from farthing.release.strategies.optimising.grams import gram_bands
-from farthing.release.strategies.optimising.making import optimised
+from farthing.release.strategies.optimising.making import optimised, quiet
 from farthing.release.strategies.optimising.objective import LaplaceError, Windows
 from farthing.release.strategies.optimising.strategy import CellsAndSums, on_grid
 from farthing.release.workloads import (
@@ -173,10 +174,10 @@ def test_squares_beyond_64_bits_are_added_exactly() -> None:
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_the_error_of_a_product_is_the_sum_of_products_over_its_parts(norm: str) -> None:
+def test_the_error_of_a_product_is_the_sum_of_products_over_its_parts(norm: Norm) -> None:
     workload = union(product(prefix(6), total(5)), product(identity(6), prefix(5)), weights=(1.0, 2.0))
-    strategy = optimised(workload, norm)  # type: ignore[arg-type]
-    matrices = [factor.matrix.astype(float) for factor in strategy.factors]  # type: ignore[attr-defined]
+    strategy = optimised_product(workload, norm, progress=quiet, seconds=20.0)
+    matrices = [factor.matrix.astype(float) for factor in strategy.factors]
     whole = np.kron(*matrices)
     covariance = np.linalg.inv(whole.T @ whole)
     expected = np.sum(covariance * workload.gram())

@@ -38,8 +38,9 @@ def best_for_gaussian(gram: Floats, *, told: Progress = lambda fraction: None) -
         The bound is met by X = Y^-1/2 (Y^1/2 G Y^1/2)^1/2 Y^-1/2 when its diagonal is 1.
         (For feasible X, tr(G X^-1) + sum(y) >= tr(G X^-1) + tr(Y X) >= 2 s, the last by the arithmetic and geometric
         means of matrices; scaling y by t and maximising over t gives the bound. y = 1 is the singular value bound.)
-    Source: Li & Miklau, arXiv:1302.0930v1, Theorem 2 (singular value bound); Denisov, McMahan, Rush, Smith & Thakurta,
-        arXiv:2202.08312v2, Theorem 3.2 (optimality and the iteration y <- diag of the root).
+    Source: Li & Miklau, Optimal error of query sets under the differentially-private matrix mechanism, ICDT 2013
+        (the singular value bound, which is y = 1); Denisov, McMahan, Rush, Smith & Thakurta, arXiv:2202.08312v2,
+        section 3 (the optimum as a fixed point). The bound for every y is derived in the statement.
     Assumes: G symmetric and positive semidefinite, with positive diagonal.
     Direction: `least` is a lower bound on the error of every strategy, evaluated in double precision; `error` is that
         of X, which is feasible. Neither is used for privacy.

@@ -70,8 +70,8 @@ class LaplaceError:
             tr((A'A)^-1 G) = sum_j s_j^2 G_jj - tr(K^-1 M G M'),    K = I + T T',  M = T S,  G = W'W.
         With Laplace noise of scale 1 / epsilon on A x, the summed variance of the least-squares answers is
         2 / epsilon^2 times this.
-    Source: McKenna, Miklau, Hay & Machanavajjhala, arXiv:1808.03537v1, section 5.2 (p-Identity strategies) and
-        Theorem 4 (expected error of a strategy).
+    Source: McKenna, Miklau, Hay & Machanavajjhala, PVLDB 11(10), 2018, arXiv:1808.03537v1, section 5 (p-Identity
+        strategies); the form for windows and a Gram matrix that is never written out follows from the statement.
     Assumes: weights >= 0; `gram_times` is X -> G X for a positive semidefinite G and `diagonal` is G's diagonal.
     Direction: used for choosing only. What is measured, its sensitivity and its error come from whole numbers later.
     Checked by: tests/theorems/test_matrix_mechanism_optimum.py

@@ -36,7 +36,7 @@ class CellsAndSums(Strategy):
     Statement:
         With noise of variance v on every number, least squares has covariance v (D^2 + T'T)^-1, which is
             v (D^-2 - U'U),    U = L^-1 T D^-2,    L L' = I + T D^-2 T'.
-    Source: Woodbury's identity; McKenna et al., arXiv:1808.03537v1, section 5.2 use it for the same shape.
+    Source: Woodbury's identity; McKenna et al., arXiv:1808.03537v1, section 5, use it for the same shape.
     Assumes: all weights in D are >= 1; independent noise of one variance.
     Direction: equality up to rounding of the estimate; the measured numbers and sensitivities are exact.
     Checked by: tests/theorems/test_matrix_mechanism_optimum.py
