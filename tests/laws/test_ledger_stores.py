@@ -345,3 +345,15 @@ def test_a_trigger_that_could_undo_a_charge_is_found_on_a_server(
             place.open()
         owner.execute("DROP RULE forget ON farthing_accounts")
     place.open().close()
+
+
+def test_no_more_is_set_aside_than_there_is(place: Place) -> None:
+    with place.open() as ledger:
+        ledger.register("people", 1.0, 1e-9)
+        ledger.reserve("people", 0.75, 1e-9, name="one")
+        for epsilon, delta in ((0.5, 0.0), (0.25, 1e-10), (2.0, 0.0)):
+            with pytest.raises(InvalidValue, match="all reserves together must be at most the budget"):
+                ledger.reserve("people", epsilon, delta, name="two")
+        ledger.reserve("people", 0.25, name="two")
+        ledger.reserve("people", 0.0, name="one")
+        assert _kinds(ledger) == ["created", "dataset", "reserve", "reserve", "reserve"]

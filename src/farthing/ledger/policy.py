@@ -46,6 +46,15 @@ def reserve(tx: Transaction, dataset: str, epsilon: float, delta: float, name: s
     """Set aside so much of a dataset's budget under a name; nothing frees it."""
     holding = known(tx, dataset)
     after = holding.with_reserve(name, budget_in_nano(epsilon), budget_in_units(delta))
+    nano, units = after.withheld()
+    if not (nano <= after.account.epsilon_nano and units <= after.account.delta_units):
+        budget = holding.account.budget
+        raise InvalidValue(
+            "reserve",
+            f"({epsilon:g}, {delta:g})",
+            f"all reserves together must be at most the budget ({budget.epsilon:g}, {budget.delta:g})",
+            "set aside less, or raise the budget first",
+        )
     return _kept(tx, "reserve", dataset, "", after, epsilon, delta, name=name)
 
 

@@ -85,8 +85,15 @@ class Receipt:
         return cls(**data)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the receipt to a file and return its path."""
+        """Write the receipt to a file and return its path; of what is there already only a receipt is replaced."""
         place = Path(path)
+        if place.exists():
+            try:
+                Receipt.load(place)
+            except (InvalidValue, UnicodeDecodeError):
+                raise InvalidValue(
+                    "path", str(path), "is a file of something else", "choose another"
+                ) from None
         place.write_text(self.to_json(), encoding="utf-8")
         return place
 

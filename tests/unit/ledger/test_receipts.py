@@ -63,3 +63,17 @@ def test_types_are_checked_and_infinity_is_null(ledger: Ledger) -> None:
     ):
         with pytest.raises(InvalidValue):
             Receipt.from_json(json.dumps({**data, name: wrong}))
+
+
+def test_a_receipt_replaces_a_receipt_and_nothing_else(tmp_path: Path) -> None:
+    with open_ledger(tmp_path / "study.db") as ledger:
+        ledger.register("people", 1.0)
+        receipt = ledger.release(ledger.charge("people", 0.1, request_id="r-1"), "x")
+        path = receipt.save(tmp_path / "receipt.json")
+        assert receipt.save(path) == path and Receipt.load(path) == receipt
+        (tmp_path / "notes.txt").write_text("do not lose")
+        for other in ("study.db", "study.db.key", "study.db.witness", "notes.txt"):
+            before = (tmp_path / other).read_bytes()
+            with pytest.raises(InvalidValue, match="is a file of something else"):
+                receipt.save(tmp_path / other)
+            assert (tmp_path / other).read_bytes() == before
