@@ -285,8 +285,12 @@ def _opened(place: str, key: str | None, role: str, actor: str | None = None, cr
     from farthing.ledger import open_ledger
 
     with stages(Console(stderr=True)) as work:
-        work.begin("verifying the ledger")
-        return open_ledger(place, actor=actor, role=role, key=key, create=create)
+        work.begin("verifying the ledger", measured=True)
+
+        def share(done: int, total: int) -> None:
+            work.share(done / total)
+
+        return open_ledger(place, actor=actor, role=role, key=key, create=create, progress=share)
 
 
 def _verified(

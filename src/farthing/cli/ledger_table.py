@@ -134,6 +134,7 @@ def json_of_verifications(place: str, found: Sequence[tuple[str, Verification]])
         "entries": last.entries,
         "head": last.head,
         "problems": [problem for _, verification in found for problem in verification.problems],
+        "notes": list(last.notes),
         "receipts": [
             {"file": path, "ok": verification.ok, "problems": list(verification.problems)}
             for path, verification in found
@@ -155,6 +156,8 @@ def print_verifications(
             say(f"{path}: in the ledger, with everything before it")
         for problem in verification.problems:
             say(f"{path or place}: DOES NOT VERIFY: {problem}")
+    for note in last.notes:
+        say(f"note: {note}")
 
 
 def _budgets(budgets: Sequence[Budget]) -> Any:

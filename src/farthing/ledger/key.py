@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 import string
 from pathlib import Path
 
@@ -57,6 +58,17 @@ def read_key(path: Path) -> bytes | None:
     if len(key) < _LENGTH:
         raise LedgerUnavailable(f"the key file {path} is too short", "restore it from your copy")
     return key
+
+
+def notes_on_key(path: Path) -> tuple[str, ...]:
+    """Whether others on this machine can read a key, and so forge entries."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return ()
+    if mode & (stat.S_IROTH | stat.S_IWOTH):
+        return (f"the key file {path} is open to every user of this machine; chmod 600 closes it",)
+    return ()
 
 
 def made_key(path: Path) -> bytes:

@@ -14,7 +14,15 @@ from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable, Not
 from farthing.ledger.chain import GENESIS, Chain, canonical
 from farthing.ledger.changes import APPEND
 from farthing.ledger.entries import Entry
-from farthing.ledger.key import Key, default_key_file, given_key, made_key, needed_key, sync_directory
+from farthing.ledger.key import (
+    Key,
+    default_key_file,
+    given_key,
+    made_key,
+    needed_key,
+    notes_on_key,
+    sync_directory,
+)
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.postgres_store import PostgresStore, shown
 from farthing.ledger.shape import shape_of
@@ -23,8 +31,8 @@ from farthing.ledger.store import Link, Run, Store
 from farthing.ledger.tables import COLUMNS, ENTRIES, HEAD, TABLES, create_tables
 from farthing.ledger.transaction import Memory, entry_of
 from farthing.ledger.values import ROLES, checked_choice, checked_name
-from farthing.ledger.verification import Known, verify_store
-from farthing.ledger.witness import Witness
+from farthing.ledger.verification import Known, Progress, verify_store
+from farthing.ledger.witness import Witness, witness_of
 from farthing.privacy.events import checked_real
 
 FORMAT = 2
@@ -39,6 +47,7 @@ def open_ledger(
     key: Key = None,
     create: bool = True,
     timeout: float = 10.0,
+    progress: Progress | None = None,
 ) -> Ledger:
     """Open the ledger at a path (SQLite) or an address (PostgreSQL); make it if there is none and `create`.
 
@@ -46,7 +55,7 @@ def open_ledger(
     "analyst" (spend their own grant) or "auditor" (read). `key` is the path of the key file or the key itself;
     otherwise it is `<path>.key`, or for a server `$FARTHING_LEDGER_KEY_FILE` or a file in the user's configuration.
     `timeout` is how many seconds to wait for other users of the ledger. The whole ledger is verified first, and one
-    that does not verify is not opened.
+    that does not verify is not opened; `progress` is called with how many entries are done, and how many there are.
 
     >>> import tempfile, os
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -63,7 +72,7 @@ def open_ledger(
         raise InvalidValue("timeout", timeout, "must be above 0 and at most 3600 seconds")
     store = store_of(url, wait)
     try:
-        return _opened(store, secret, who, part, create)
+        return _opened(store, secret, who, part, create, progress)
     except BaseException:
         store.close()
         raise
@@ -103,7 +112,9 @@ def _addressed(url: str, timeout: float) -> Store:
     raise InvalidValue("url", shown(parsed), "must name an SQLite file or a PostgreSQL server", _FORMS)
 
 
-def _opened(store: Store, secret: bytes | Path | None, actor: str, role: str, create: bool) -> Ledger:
+def _opened(
+    store: Store, secret: bytes | Path | None, actor: str, role: str, create: bool, progress: Progress | None
+) -> Ledger:
     ledger = _found(store)
     if ledger is None:
         if not create:
@@ -116,7 +127,7 @@ def _opened(store: Store, secret: bytes | Path | None, actor: str, role: str, cr
     witness = _witness(store, place, ledger)
     seen = witness.read(chain)  # before the snapshot, which is then no older
     _check_key(store, chain)
-    found, replay = verify_store(store, chain, Known(seen, witness.place))
+    found, replay = verify_store(store, chain, Known(seen, witness.place), progress)
     if not found.ok:
         raise LedgerTampered(found.problems[0], sequence=found.first_bad)
     memory = Memory(replay.sequence, replay.mac)
@@ -124,7 +135,10 @@ def _opened(store: Store, secret: bytes | Path | None, actor: str, role: str, cr
     noted = witness.read(chain)
     if noted is None or noted[0] < replay.sequence:  # another process may have gone on meanwhile
         witness.note((replay.sequence, replay.mac, chain.head(replay.sequence, replay.mac)))
-    return Ledger(store, chain, witness, memory, actor, role)
+    if isinstance(store, PostgresStore):
+        witness.note_place(store.place)
+    notes = () if isinstance(secret, bytes) else notes_on_key(place)
+    return Ledger(store, chain, witness, memory, actor, role, notes)
 
 
 def _found(store: Store) -> str | None:
@@ -177,12 +191,24 @@ def _made(store: Store, secret: bytes | Path | None, actor: str) -> str:
                 f"{store.name} is empty, and the witness {_witness(store, place, ledger).place} has seen "
                 "entries of it: restore it from its newest copy, or begin another ledger at another path"
             )
+        if isinstance(store, PostgresStore):
+            _check_never_seen(store, place.parent)
         chain = Chain(secret if isinstance(secret, bytes) else made_key(place), ledger)
         create_tables(link.sqlalchemy)
         _write_first(store, link.run, chain, actor)
     if isinstance(store, SQLiteStore):
         sync_directory(store.path.parent)
     return ledger
+
+
+def _check_never_seen(store: PostgresStore, folder: Path) -> None:
+    """Whoever drops the tables must not get a fresh budget from whoever opens the ledger next."""
+    seen = witness_of(store.place, folder)
+    if seen is not None:
+        raise LedgerTampered(
+            f"{store.name} has no ledger, and the witness {seen} has seen one there: restore it from its newest "
+            "copy, or remove the witness if it was given up on purpose"
+        )
 
 
 def _make_file(store: SQLiteStore) -> None:

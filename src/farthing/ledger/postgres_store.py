@@ -46,6 +46,7 @@ class PostgresStore(Store):
         super().__init__(timeout)
         self._url = url
         self.name = shown(url)
+        self.place = f"{url.host or 'localhost'}:{url.port or 5432}/{url.database or url.username or ''}"
 
     def new_engine(self) -> Any:
         """An engine whose connections begin and end transactions only when told to."""
@@ -123,6 +124,14 @@ class PostgresStore(Store):
         with suppress(Exception):
             link.sqlalchemy.connection.dbapi_connection.close()
         self._discard()
+
+    def notes(self, run: Run) -> list[str]:
+        """Whether the server keeps what it has confirmed."""
+        return [
+            f"the server runs with {name}=off, so a power cut there can lose charges that were confirmed"
+            for name in ("fsync", "full_page_writes")
+            if run(f"SHOW {name}").fetchone()[0] == "off"
+        ]
 
     def prepare_long_reading(self, run: Run) -> None:
         """A verification may take as long as it takes."""

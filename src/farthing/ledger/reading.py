@@ -34,7 +34,14 @@ class OpenLedger:
     """An open ledger, read only: who has it open, and everything that can be asked of it."""
 
     def __init__(
-        self, store: Store, chain: Chain, witness: Witness, memory: Memory, actor: str, role: str
+        self,
+        store: Store,
+        chain: Chain,
+        witness: Witness,
+        memory: Memory,
+        actor: str,
+        role: str,
+        notes: tuple[str, ...] = (),
     ) -> None:
         self._store = store
         self._chain = chain
@@ -42,6 +49,7 @@ class OpenLedger:
         self._memory = memory
         self._actor = actor
         self._role = role
+        self._notes = notes
 
     @property
     def actor(self) -> str:
@@ -124,7 +132,7 @@ class OpenLedger:
         """Read everything again and say whether it is what was written, and contains the receipt if one is given."""
         memory = self._memory.copy()
         witness = self._witness.read(self._chain)  # before the snapshot, which is then no older
-        known = Known(witness, self._witness.place, receipt, memory)
+        known = Known(witness, self._witness.place, receipt, memory, self._notes)
         return verify_store(self._store, self._chain, known, progress)[0]
 
     def export(self, target: str | os.PathLike[str] | IO[str]) -> int:

@@ -19,8 +19,8 @@ def shape_of(store: Store, run: Run) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def check_shape(store: Store, run: Run, made: object) -> None:
-    """Refuse tables whose shape is not the one that the first entry holds."""
+def check_shape(store: Store, run: Run, made: object) -> list[str]:
+    """Refuse tables whose shape is not the one that the first entry holds; the guards that are gone."""
     if not isinstance(made, dict):
         raise LedgerTampered("the first entry cannot be read", sequence=1)
     found = shape_of(store, run)
@@ -28,3 +28,4 @@ def check_shape(store: Store, run: Run, made: object) -> None:
     gone = [what for what in made if what not in found and not what.startswith("trigger ")]
     if wrong or gone:
         raise LedgerTampered(f"the {(wrong + gone)[0]} is not as it was made")
+    return [what for what in made if what not in found]

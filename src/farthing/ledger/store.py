@@ -104,6 +104,10 @@ class Store(ABC):
         """What is wrong with the database's own structures, such as its indexes; None if nothing is known."""
         return None
 
+    def notes(self, run: Run) -> list[str]:
+        """What a curator should know about the database, though it proves nothing about the ledger."""
+        return []
+
     def begin(self, link: Link, question: Question) -> Found | None:
         """Begin a transaction in which nobody else writes, and answer a question in it; None without a head."""
         link.run(self.begin_writing)

@@ -32,6 +32,8 @@ Progress = Callable[[int, int], None]
 class Verification:
     """Whether a ledger verifies, how many entries it has, its head, and what is wrong with it.
 
+    `notes` say what is not wrong with the ledger but about it: a guard that was taken away, a key that others can read.
+
     >>> Verification(True, 3, "ab" * 32).ok
     True
     """
@@ -41,6 +43,7 @@ class Verification:
     head: str
     problems: tuple[str, ...] = ()
     first_bad: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Known:
     witness_place: str = ""
     receipt: Receipt | None = None
     memory: Memory | None = None
+    notes: tuple[str, ...] = ()
 
     def marks(self) -> set[int]:
         """The numbers of the entries that are known."""
@@ -79,14 +83,17 @@ def verify_store(
     store: Store, chain: Chain, known: Known, progress: Progress | None = None
 ) -> tuple[Verification, Replay]:
     """Check every entry, the totals, the accounts, the answers and the head in one snapshot, in constant memory."""
-    replay = Replay()
+    replay, notes = Replay(), list(known.notes)
     try:
         with store.snapshot() as link:
-            _check(store, link, chain, known, replay, progress)
+            notes += store.notes(link.run)
+            _check(store, link, chain, known, replay, progress, notes)
     except LedgerTampered as problem:
-        found = Verification(False, replay.sequence, replay.mac, (problem.problem,), problem.sequence)
+        found = Verification(
+            False, replay.sequence, replay.mac, (problem.problem,), problem.sequence, tuple(notes)
+        )
         return found, replay
-    return Verification(True, replay.sequence, replay.mac), replay
+    return Verification(True, replay.sequence, replay.mac, notes=tuple(notes)), replay
 
 
 def _check(
@@ -96,6 +103,7 @@ def _check(
     known: Known,
     replay: Replay,
     progress: Progress | None,
+    notes: list[str],
 ) -> None:
     question = Question()
     last, mac = Reader(question, store.found(link, question), chain, known.memory or Memory(0, GENESIS)).last
@@ -107,7 +115,8 @@ def _check(
         entry, answer = entry_of(chain, row[:-1]), row[-1]
         sequence = entry.sequence
         if sequence == 1:
-            _check_first(store, link.run, chain, entry)
+            gone = _check_first(store, link.run, chain, entry)
+            notes += [f"the {what}, which keeps entries from being changed, was taken away" for what in gone]
         replay.follow(entry)
         if entry.kind == "released":
             checked_answer_of(chain, entry, answer)
@@ -142,11 +151,12 @@ def rows(store: Store, run: Run, since: int = 0, *, one_page: bool = False) -> I
         since = page[-1][0]
 
 
-def _check_first(store: Store, run: Run, chain: Chain, entry: Entry) -> None:
+def _check_first(store: Store, run: Run, chain: Chain, entry: Entry) -> list[str]:
+    """The first entry is of this ledger and of these tables; the guards that are gone."""
     body = entry.body
     if body.get("ledger") != chain.ledger:
         raise LedgerTampered("the first entry belongs to another ledger", sequence=1)
-    check_shape(store, run, body.get("shape"))
+    return check_shape(store, run, body.get("shape"))
 
 
 def _check_end(known: Known, replay: Replay, ledger: str) -> None:

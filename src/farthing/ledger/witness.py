@@ -71,6 +71,15 @@ class Witness:
         with suppress(OSError):
             os.pwrite(self._open(), _line(head), 0)
 
+    def note_place(self, place: str) -> None:
+        """Write below the note where the ledger is, unless it is there already; best effort as well."""
+        if self._path is None:
+            return
+        with suppress(OSError):
+            handle = self._open()
+            if not os.pread(handle, 1, _LENGTH):
+                os.pwrite(handle, f"{place}\n".encode(), _LENGTH)
+
     def close(self) -> None:
         """Close the file."""
         handle, self._handle = self._handle, None
@@ -83,6 +92,15 @@ class Witness:
             self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._process = os.getpid()
         return self._handle
+
+
+def witness_of(place: str, folder: Path) -> Path | None:
+    """The witness in a folder that has seen a ledger at this place, if there is one."""
+    with suppress(OSError):
+        for path in sorted(folder.glob("*.witness")):
+            if path.read_bytes()[_LENGTH:] == f"{place}\n".encode():
+                return path
+    return None
 
 
 def _line(head: tuple[int, str, str]) -> bytes:

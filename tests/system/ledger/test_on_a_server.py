@@ -141,3 +141,26 @@ def test_a_user_who_may_only_read_gets_a_clean_refusal(place: Place, postgres_se
         ledger.charge(DATASET, EPSILON, request_id="one")
     assert secret["reader"] not in str(refusal.value)
     assert problems(place, [], EPSILON, 1000) == []
+
+
+def test_a_ledger_that_was_dropped_is_not_begun_anew(place: Place, postgres_server: dict[str, Any]) -> None:
+    with administrator(place, postgres_server) as server:
+        for table in ("entries", "head", "accounts", "answers"):
+            server.execute(f"DROP TABLE farthing_{table}")
+        server.execute("DROP FUNCTION farthing_append_only")
+    with pytest.raises(LedgerTampered, match="has seen one there"):
+        place.open()
+    forget_witness(place)
+    with place.open() as ledger:
+        assert ledger.datasets() == []
+
+
+def test_a_server_that_may_lose_what_it_confirmed_is_noted(
+    place: Place, postgres_server: dict[str, Any]
+) -> None:
+    with administrator(place, postgres_server) as server:
+        found = server.execute("SHOW fsync").fetchone()
+    assert found is not None
+    with place.open(role="auditor") as ledger:
+        notes = ledger.verify().notes
+    assert any("fsync=off" in note for note in notes) is (found["fsync"] == "off")

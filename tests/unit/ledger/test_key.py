@@ -78,3 +78,14 @@ def test_a_ledger_opens_with_its_own_key_only(tmp_path: Path) -> None:
     with pytest.raises(LedgerUnavailable, match="missing"):
         open_ledger(path)
     open_ledger(path, key=tmp_path / "elsewhere").close()
+
+
+def test_a_key_that_everybody_can_read_is_noted(tmp_path: Path) -> None:
+    for mode, notes in ((0o600, 0), (0o640, 0), (0o644, 1)):
+        with open_ledger(tmp_path / "study.db") as ledger:
+            os.chmod(tmp_path / "study.db.key", mode)
+            assert ledger.verify().notes == ()
+        with open_ledger(tmp_path / "study.db") as ledger:
+            found = ledger.verify()
+        assert found.ok and len(found.notes) == notes
+    assert "open to every user" in found.notes[0]

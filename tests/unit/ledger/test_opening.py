@@ -206,3 +206,11 @@ def test_links_in_a_circle_are_a_clean_refusal(tmp_path: Path) -> None:
     (tmp_path / "b.db").symlink_to(tmp_path / "a.db")
     with pytest.raises(LedgerUnavailable):
         open_ledger(tmp_path / "a.db")
+
+
+def test_opening_tells_how_far_it_is(tmp_path: Path) -> None:
+    with open_ledger(tmp_path / "a.db") as ledger:
+        ledger.register("people", 1.0)
+    told: list[tuple[int, int]] = []
+    open_ledger(tmp_path / "a.db", progress=lambda done, total: told.append((done, total))).close()
+    assert told[-1] == (2, 2)

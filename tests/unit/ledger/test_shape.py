@@ -53,9 +53,14 @@ def test_housekeeping_and_reports_do_no_harm(path: Path, script: str) -> None:
         assert ledger.verify().ok
 
 
-def test_a_guard_that_is_gone_is_no_harm_by_itself(path: Path) -> None:
+def test_a_guard_that_is_gone_is_no_harm_by_itself_and_is_noted(path: Path) -> None:
+    with open_ledger(path) as ledger:
+        assert ledger.verify().notes == ()
     _alter(path, "DROP TRIGGER farthing_entries_no_update")
-    open_ledger(path).close()
+    with open_ledger(path) as ledger:
+        found = ledger.verify()
+    assert found.ok and len(found.notes) == 1
+    assert "farthing_entries_no_update" in found.notes[0] and "was taken away" in found.notes[0]
     _alter(path, "UPDATE farthing_entries SET actor = 'x'")
     with pytest.raises(LedgerTampered, match="entry 1 does not carry the mark"):
         open_ledger(path)
