@@ -24,7 +24,8 @@ from farthing.release.strategies.base import Floats, Integers, Strategy
 from farthing.release.strategies.pricing import Priced, priced
 from farthing.release.strategies.registry import CHOOSING, checked_name
 from farthing.release.workloads.base import Workload
-from farthing.release.workloads.intervals import Intervals
+from farthing.release.workloads.intervals import AllRanges, Identity, Intervals, Prefix, Total
+from farthing.release.workloads.settling import nearest_in_answers
 
 
 def answer_workload(
@@ -187,6 +188,10 @@ def _check_answerable(one: Priced, name: str, workload: Workload) -> None:
 
 def _settled(workload: Workload, chosen: Priced, centre: Floats, measured: list[Floats]) -> Floats:
     """Cells >= 0 whose answers move as little as possible; where nothing better is known, a fit to the measurements."""
+    if isinstance(
+        workload, Prefix | AllRanges | Identity | Total
+    ):  # in closed form, over any number of cells
+        return nearest_in_answers(centre, workload)
     known = isinstance(workload, Intervals) and workload.cells <= MOST_IN_ORDER
     return settled(workload, centre, [] if known else [chosen.estimator.nonnegative(measured)])
 
