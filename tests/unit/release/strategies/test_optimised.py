@@ -178,3 +178,16 @@ def test_inverses_and_products_in_pieces_are_the_usual_ones(size: int) -> None:
     assert np.allclose(inverse_of(definite), np.linalg.inv(definite), rtol=1e-8, atol=1e-11)
     wide = draw.standard_normal((size, 300))
     assert np.allclose(times(table, wide), table @ wide, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_cells_above_zero_are_those_that_fit_the_measurements_best(norm: Norm) -> None:
+    strategy = optimised(prefix(40), norm)
+    (exact,) = strategy.exact(np.arange(40) // 30)
+    noise = np.random.default_rng(3).normal(size=len(exact)) * 2.0**16
+    table = strategy.matrix.astype(float)  # type: ignore[attr-defined]
+    found = strategy.fit([1.0]).nonnegative([exact + noise])
+    pull = table.T @ (table @ found - exact - noise)
+    assert found.min() == 0.0 < found.max()
+    assert np.all(pull >= -1e-6 * np.abs(pull).max())
+    assert np.all(np.abs(pull[found > 0]) <= 1e-6 * np.abs(pull).max())

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
+from farthing.inference.nonnegative_norms import nonnegative_in_norm
 from farthing.release.strategies.base import (
     Estimator,
     Floats,
@@ -108,6 +110,13 @@ class CellsAndSums(Strategy):
         return self.windows.dense(self.weights.astype(float))
 
     @cached_property
+    def sparse_sums(self) -> Any:
+        """T without its zeros."""
+        from scipy.sparse import csr_array
+
+        return csr_array(self.sums)
+
+    @cached_property
     def correction(self) -> Floats:
         """U, so that (B'B)^-1 is D^-2 - U'U."""
         from scipy.linalg import solve_triangular
@@ -151,6 +160,14 @@ class CellsAndSumsEstimator(Estimator):
         numbers = np.asarray(values, dtype=float)
         own, sums = numbers[: self.cells], numbers[self.cells :]
         return self._unit_times(self._strategy.own * own + self._strategy.sums.T @ sums)
+
+    def nonnegative(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
+        """The cells >= 0 that fit the measured numbers best."""
+        own, sums = self._squares, self._strategy.sparse_sums
+        diagonal = own + np.asarray((sums * sums).sum(axis=0)).ravel()
+        return nonnegative_in_norm(
+            self.estimate(measured), lambda x: np.asarray(own * x + sums.T @ (sums @ x)), diagonal
+        )
 
     def total_variance(self, workload: Workload) -> float:
         """tr(C W'W)."""

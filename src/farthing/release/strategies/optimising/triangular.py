@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from farthing.release.strategies.base import Floats, Integers
-from farthing.release.strategies.matrix import MatrixStrategy
+from farthing.inference.nonnegative_norms import nonnegative_in_norm
+from farthing.release.strategies.base import Floats, Integers, Variances
+from farthing.release.strategies.matrix import MatrixEstimator, MatrixStrategy
 
 
 class TriangularStrategy(MatrixStrategy):
@@ -36,7 +39,23 @@ class TriangularStrategy(MatrixStrategy):
         inverse = solve_triangular(self.matrix.astype(float), np.eye(self.cells), check_finite=False)
         return np.asarray(inverse @ inverse.T)
 
+    def fit(self, variances: Variances) -> TriangularEstimator:
+        """Least squares by dense algebra, and cells >= 0 by conjugate gradients."""
+        return TriangularEstimator(self, float(self.check_variances(variances)[0]))
+
     @cached_property
     def projector(self) -> Floats | None:
         """Everything is determined."""
         return None
+
+
+class TriangularEstimator(MatrixEstimator):
+    """Least squares for a triangle of independent measurements of one variance."""
+
+    def nonnegative(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
+        """The cells >= 0 that fit the measured numbers best."""
+        triangle = self._strategy.matrix.astype(float)
+        diagonal = np.einsum("ij,ij->j", triangle, triangle)
+        return nonnegative_in_norm(
+            self.estimate(measured), lambda x: np.asarray(triangle.T @ (triangle @ x)), diagonal
+        )
