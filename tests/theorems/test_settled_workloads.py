@@ -40,12 +40,13 @@ def workload_of(name: str, draw: np.random.Generator) -> Workload:
             prefix(size), some_ranges(draw, size, 3), identity(size), weights=(1.0, 2.0, 0.5)
         ),
         "product": lambda: product(prefix(4), all_ranges(3)),
+        "lines": lambda: product(identity(2), all_ranges(4), identity(2)),
         "marginals": lambda: marginals((3, 2, 2), way=2),
     }
     return makers[name]()
 
 
-NAMES = ["prefix", "all ranges", "cells", "total", "ranges", "union", "product", "marginals"]
+NAMES = ["prefix", "all ranges", "cells", "total", "ranges", "union", "product", "lines", "marginals"]
 
 
 @settings(max_examples=15, deadline=None)
@@ -65,7 +66,7 @@ def test_settled_answers_are_the_dense_solution_and_never_further_away(name: str
     # Cells need not be unique, what is least is.
     twin, _ = nnls(rows, rows @ estimate, maxiter=3_000)
     least, reached = (np.linalg.norm(rows @ (x - estimate)) for x in (twin, found))
-    exact = name in {"prefix", "all ranges", "cells", "total"}
+    exact = name in {"prefix", "all ranges", "cells", "total", "lines"}
     assert reached == pytest.approx(least, abs=(1e-9 if exact else 1e-5) * (1 + least))
     if name in {"prefix", "all ranges", "cells"}:
         assert found == pytest.approx(twin, abs=1e-9 * (1 + np.abs(estimate).sum()))
