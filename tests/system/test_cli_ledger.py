@@ -60,6 +60,21 @@ def test_show_tells_budgets_grants_and_the_last_entries(kept: Path) -> None:
     assert any("refused" in line and "r-4" in line and line.split()[-1] == "5" for line in lines)
 
 
+def test_show_breaks_no_word_in_a_terminal_of_80_columns(tmp_path: Path) -> None:
+    path, name, request = tmp_path / "a.db", "national health survey 2026", "income by region, first version"
+    with open_ledger(path, actor="ada lovelace") as ledger:
+        ledger.register(name, 2.0, 1e-6)
+        ledger.reserve(name, 0.25, name="publication")
+        ledger.charge(name, 0.1234567, request_id=request)
+        ledger.forfeit(ledger.charge(name, 0.5, request_id="x"), "the engine died")
+    shown = CliRunner(env={"COLUMNS": "80"}).invoke(main, ["ledger", "show", str(path)]).output
+    lines = shown.splitlines()[1:]  # the first one is a sentence
+    assert max(map(len, lines)) <= 80
+    for word in {*name.split(), *request.split(), "lovelace", "forfeited", "0.123457", "0.25 is set aside"}:
+        assert word in shown
+    assert "waits for its answer" in shown and "2026-" in shown
+
+
 def test_show_as_json_has_both_sides_of_what_was_spent(kept: Path) -> None:
     code, out, _ = run("show", "--ledger", kept, "census", "--json", "--entries", "2")
     data = json.loads(out)

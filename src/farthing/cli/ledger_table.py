@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from farthing.ledger import Budget, Entry, Ledger, Verification
 
 
+_WIDE = 100  # columns of a terminal in which every figure has a column of its own
+
+
 @dataclass(frozen=True)
 class Shown:
     """What `farthing ledger show` shows: budgets and grants, and the last entries."""
@@ -56,9 +59,12 @@ def print_shown(state: Shown, console: Console) -> None:
     if not state.budgets:
         say("No dataset has a budget yet; make one with `farthing ledger budget set ... --new`.")
         return
-    console.print(_budgets(state.budgets))
+    narrow = console.width < _WIDE
+    console.print(_budgets(state.budgets, narrow))
+    for line in _beside(state.budgets) if narrow else []:
+        console.print(line, highlight=False, markup=False)
     if state.last:
-        console.print(_entries(state.last))
+        console.print(_entries_in_brief(state.last) if narrow else _entries(state.last))
 
 
 def json_of_shown(state: Shown) -> dict[str, Any]:
@@ -160,9 +166,9 @@ def print_verifications(
         say(f"note: {note}")
 
 
-def _budgets(budgets: Sequence[Budget]) -> Any:
+def _budgets(budgets: Sequence[Budget], narrow: bool) -> Any:
     columns: dict[str, list[str]] = {
-        "budget": [each.dataset + (f" / {each.analyst}" if each.analyst else "") for each in budgets],
+        "budget": [_name(each) for each in budgets],
         "epsilon": [shown(each.total.epsilon) for each in budgets],
         "delta": [shown(each.total.delta) for each in budgets],
         "spent": [shown_up(each.spent_upper) for each in budgets],
@@ -172,9 +178,27 @@ def _budgets(budgets: Sequence[Budget]) -> Any:
         "charges": [f"{each.count:,}" for each in budgets],
     }
     for name in ("waiting", "set aside"):  # seldom there, and wide
-        if set(columns[name]) == {"0"}:
+        if narrow or set(columns[name]) == {"0"}:
             del columns[name]
     return _table(columns, words=("budget",))
+
+
+def _beside(budgets: Sequence[Budget]) -> list[str]:
+    """What a narrow table has no columns for."""
+    lines = []
+    for each in budgets:
+        parts = []
+        if each.reserved:
+            parts.append(f"{shown_up(each.reserved)} of what is spent waits for its answer")
+        if set_aside(each):
+            parts.append(f"{shown_up(set_aside(each))} is set aside")
+        if parts:
+            lines.append(f" {_name(each)}: {', '.join(parts)}")
+    return lines
+
+
+def _name(budget: Budget) -> str:
+    return budget.dataset + (f" / {budget.analyst}" if budget.analyst else "")
 
 
 def _entries(entries: Sequence[Entry]) -> Any:
@@ -190,8 +214,27 @@ def _entries(entries: Sequence[Entry]) -> Any:
     return _table(columns, words=("time (UTC)", "what", "dataset", "who", "request"))
 
 
-def _table(columns: dict[str, list[str]], words: Sequence[str]) -> Any:
-    """Columns side by side; words stand on the left and may be folded, numbers on the right."""
+def _entries_in_brief(entries: Sequence[Entry]) -> Any:
+    """Words in one column, which folds between them, and days without their hours."""
+    about = "dataset, who: request"
+    columns: dict[str, list[str]] = {
+        "entry": [f"{each.sequence:,}" for each in entries],
+        "day (UTC)": [each.when.strftime("%Y-%m-%d") for each in entries],
+        "what": [each.kind for each in entries],
+        about: [
+            ", ".join(filter(None, (each.dataset, each.analyst or each.actor)))
+            + (f": {each.request_id}" if each.request_id else "")
+            for each in entries
+        ],
+        "epsilon": [_epsilon(each) for each in entries],
+    }
+    return _table(columns, words=("day (UTC)", "what", about), whole=("day (UTC)", "what"))
+
+
+def _table(
+    columns: dict[str, list[str]], words: Sequence[str], whole: Sequence[str] = ("time (UTC)",)
+) -> Any:
+    """Columns side by side; words stand on the left and may be folded unless `whole`, numbers on the right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -199,7 +242,7 @@ def _table(columns: dict[str, list[str]], words: Sequence[str]) -> Any:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns:
         if name in words:
-            table.add_column(name, overflow="fold", no_wrap=name == "time (UTC)")
+            table.add_column(name, overflow="fold", no_wrap=name in whole)
         else:
             table.add_column(name, justify="right", no_wrap=True)
     for row in zip(*columns.values(), strict=True):
