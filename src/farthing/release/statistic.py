@@ -72,6 +72,7 @@ class Statistic:
     ranges: tuple[tuple[Any, Any], ...] = ()
     way: int = 0
     strategy: str = "auto"
+    nonnegative: bool = False
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -160,7 +161,7 @@ class Statistic:
             found["by"] = self.by[0] if len(self.by) == 1 else list(self.by)
         if self.name != self.default_name:
             found["name"] = self.name
-        for flag in ("for_population", "rounded"):
+        for flag in ("for_population", "rounded", "nonnegative"):
             if getattr(self, flag):
                 found[flag] = True
         if self.ranges:
@@ -191,9 +192,11 @@ def statistic(
     ranges: Any = None,
     way: Any = None,
     strategy: Any = "auto",
+    nonnegative: bool = False,
 ) -> Statistic:
     """A statistic with its arguments checked, as far as that can be done without a schema."""
-    for flag, value in (("for_population", for_population), ("rounded", rounded)):
+    flags = {"for_population": for_population, "rounded": rounded, "nonnegative": nonnegative}
+    for flag, value in flags.items():
         if not isinstance(value, bool):
             raise InvalidValue(flag, value, "must be True or False")
     named = names_of(columns, "columns")
@@ -210,6 +213,7 @@ def statistic(
         ranges=_read_ranges(ranges),
         way=0 if way is None else _read_way(way, len(named)),
         strategy=_read_strategy(strategy),
+        nonnegative=nonnegative,
     )
 
 

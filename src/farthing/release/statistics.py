@@ -293,11 +293,14 @@ def marginals(
     name: str | None = None,
     for_population: bool = False,
     rounded: bool = False,
+    nonnegative: bool = False,
 ) -> Statistic:
     """All tables of `way` of the columns, consistent with each other, over the rows that have all of the columns.
 
     The product of all columns is never formed, so there may be many of them. `answer.query("sex = 'M' and age < 30")`
-    counts any condition on columns that stand in one of the tables.
+    counts any condition on columns that stand in one of the tables. Counts may be a little below zero, which keeps
+    every sum of them right on average; `nonnegative` moves them to the nearest tables that are not and still agree,
+    nearer to the truth above all where many cells are empty. `rounded` tables are whole and not negative.
 
     >>> marginals(["sex", "region", "smoker"], way=2).name
     '2-way marginals of sex, region and smoker'
@@ -314,6 +317,7 @@ def marginals(
         bins=bins,
         for_population=for_population,
         rounded=rounded,
+        nonnegative=nonnegative,
         way=way,
     )
 

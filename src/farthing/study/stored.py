@@ -35,10 +35,11 @@ def _shaped_form(answer: Answer, interval: ShapedInterval) -> dict[str, Any]:
     own_labels = hasattr(answer.asking, "labels")
     around = interval.stored()
     values = [float(f"{value:.9g}") for value in np.atleast_1d(answer.values)]
+    usual = [max(number, interval.least) for number in around["centre"]]
     return {
         "name": answer.name,
         "labels": None if own_labels else [_label(label) for label in answer.labels],
-        "values": None if values == [max(number, 0.0) for number in around["centre"]] else values,
+        "values": None if values == usual else values,
         "standard_errors": _runs(np.atleast_1d(answer.standard_errors)),
         "confidence": answer.confidence,
         "note": answer.note,
@@ -48,15 +49,18 @@ def _shaped_form(answer: Answer, interval: ShapedInterval) -> dict[str, Any]:
 
 
 def _restored_shaped(form: Mapping[str, Any]) -> Answer:
-    centre = np.array(form["shaped"]["centre"], dtype=float)
     errors = np.repeat(*map(np.array, zip(*form["standard_errors"], strict=True)))
+    interval = ShapedInterval.restored(form["shaped"], errors)
+    centre = interval.centre
     asking = None if form["asking"] is None else restored_asking(form["asking"], centre)
     labels = form["labels"]
     return Answer.within(
         form["name"],
-        np.maximum(centre, 0.0) if form["values"] is None else np.array(form["values"], dtype=float),
+        np.maximum(centre, interval.least)
+        if form["values"] is None
+        else np.array(form["values"], dtype=float),
         errors,
-        ShapedInterval.restored(form["shaped"], errors),
+        interval,
         asking.labels() if labels is None else tuple(_read_label(label) for label in labels),  # type: ignore[union-attr]
         confidence=form["confidence"],
         note=form["note"],

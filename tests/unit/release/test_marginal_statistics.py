@@ -177,3 +177,27 @@ def test_questions_that_cannot_be_answered_are_refused(what: Any, message: str) 
     with pytest.raises(FarthingError) as caught:
         answer.query(what)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_tables_without_negative_counts_still_agree_and_are_nearer_to_the_truth(whole: bool) -> None:
+    names = ("sex", "age", "region")
+    flags = {"rounded": True} if whole else {"nonnegative": True}
+    (output,) = design_of([marginals(names, **flags)], PEOPLE).outputs
+    (slot,) = output.slots
+    exact = slot.own(PEOPLE.exact(dict(slot.aggregates)))
+    noises = {slot.name: Noise("gaussian", 20.0)}
+    numbers = slot.transforms["gaussian"].apply(exact)
+    drawn = numbers + np.rint(DRAW.normal(0, slot.variance(noises[slot.name]) ** 0.5, len(numbers))).astype(
+        int
+    )
+    moved, truth = output.answer({slot.name: drawn}, noises), output.answer({slot.name: numbers}, noises)
+    plain = moved.interval_at.centre
+    assert plain.min() < 0 <= moved.values.min()
+    assert np.linalg.norm(moved.values - truth.interval_at.centre) < np.linalg.norm(
+        plain - truth.interval_at.centre
+    )
+    tables = output.cells.tables(moved.values)
+    np.testing.assert_allclose(tables[0, 1].sum(axis=2), tables[0, 2].sum(axis=2), atol=1e-6)
+    np.testing.assert_allclose(tables[0, 1].sum(axis=1), tables[1, 2].sum(axis=2), atol=1e-6)
+    assert not whole or np.array_equal(moved.values, moved.values.round())

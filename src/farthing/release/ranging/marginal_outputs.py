@@ -15,6 +15,8 @@ from farthing.data.aggregates.shape import MOST_CELLS
 from farthing.data.sensitivity import Sensitivity
 from farthing.inference import Answer, ErrorLaw
 from farthing.inference.marginals import Subset
+from farthing.inference.nonnegative_marginals import nonnegative_marginals
+from farthing.inference.whole_marginals import rounded_marginals
 from farthing.release.counting.cells import CellAxis, cut_of
 from farthing.release.counting.piece_counts import PieceCounts
 from farthing.release.counting.pieces import pieces_of
@@ -71,14 +73,13 @@ class MarginalsOutput(Output):
     def answer(
         self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
     ) -> Answer:
-        """The least-squares tables, no cell below zero; whole where that was asked for."""
+        """The least-squares tables; moved to where counts must lie, or whole, where that was asked for."""
         noise = noises[self.slot.name]
         transform = transform_of(self.slot, noise.kind)
         groups = transform.estimate(measured[self.slot.name])
-        plain = np.concatenate(
-            [np.concatenate([group[subset].reshape(-1) for group in groups]) for subset in self.cells.subsets]
-        )
-        values = np.maximum(plain.round() if self.statistic.rounded else plain, 0.0)
+        plain = self._flat(groups)
+        moved = self.statistic.nonnegative or self.statistic.rounded
+        values = self._flat([self._settled(group) for group in groups]) if moved else plain
         variance = self.slot.variance(noise)
         unit = self._at_unit(noise.kind)
         units = self.rows_per_unit if self.statistic.for_population else 0
@@ -89,9 +90,21 @@ class MarginalsOutput(Output):
         residuals = {part: v * variance for part, v in transform.fit.residual_variances.items()}
         asking = MarginalAsking(self.name, self.cells, plain, residuals, noise.kind, units)
         return Answer.within(
-            self.name, values, errors, ShapedInterval(plain, errors, shape), self.labels,
+            self.name, values, errors, ShapedInterval(plain, errors, shape, 0.0 if moved else -math.inf), self.labels,
             confidence=confidence, asking=asking,
         )  # fmt: skip
+
+    def _flat(self, groups: Sequence[Mapping[Subset, Any]]) -> Floats:
+        """The cells of all groups, one table after the other."""
+        tables = [
+            np.concatenate([group[subset].reshape(-1) for group in groups]) for subset in self.cells.subsets
+        ]
+        return np.concatenate(tables).astype(np.float64)
+
+    def _settled(self, tables: Mapping[Subset, Floats]) -> Mapping[Subset, Any]:
+        """The nearest tables that agree and have no count below zero; whole ones near them."""
+        nearest = nonnegative_marginals(tables)
+        return rounded_marginals(nearest) if self.statistic.rounded else nearest
 
     def _blurred(self, unit: ShapedErrors, deviation: float, counts: Floats) -> ShapedErrors:
         sampling = self.rows_per_unit * np.maximum(counts, 0.0)

@@ -109,23 +109,26 @@ class ShapedLaw(StatedLaw):
 
 @dataclass(frozen=True, eq=False)
 class ShapedInterval:
-    """The interval `centre` plus and minus a factor of standard errors, cut off below zero: counts have no less."""
+    """The interval `centre` plus and minus a factor of standard errors, cut off at `least`: counts are not negative."""
 
     centre: Floats
     standard_errors: Floats
     shape: Shape
+    least: float = 0.0
 
     def __call__(self, confidence: float) -> tuple[Floats, Floats]:
         """Lower and upper ends at a confidence."""
         half = self.standard_errors * self.shape.factor(confidence)
-        return np.maximum(self.centre - half, 0.0), np.maximum(self.centre + half, 0.0)
+        return np.maximum(self.centre - half, self.least), np.maximum(self.centre + half, self.least)
 
     def stored(self) -> dict[str, Any]:
         """What it is made of, but for the standard errors, as JSON-ready data."""
         centre = [float(f"{value:.9g}") for value in self.centre]
-        return {"centre": centre, "shape": [self.shape.least, self.shape.most]}
+        cut = self.least > -math.inf
+        return {"centre": centre, "shape": [self.shape.least, self.shape.most], "cut": cut}
 
     @classmethod
     def restored(cls, form: Mapping[str, Any], standard_errors: Floats) -> ShapedInterval:
         """The interval of `stored`."""
-        return cls(np.array(form["centre"], dtype=float), standard_errors, Shape(*form["shape"]))
+        least = 0.0 if form["cut"] else -math.inf
+        return cls(np.array(form["centre"], dtype=float), standard_errors, Shape(*form["shape"]), least)
