@@ -166,8 +166,8 @@ class Prefix(Intervals):
         return np.asarray(np.cumsum(steps, axis=0))
 
     def _gram(self) -> Floats:
-        cells = np.arange(self.size)
-        return np.asarray(self.size - np.maximum(cells[:, None], cells), dtype=float)
+        behind = np.arange(self.size, 0, -1, dtype=float)
+        return np.asarray(np.minimum.outer(behind, behind))  # n - max(i, j)
 
     def label(self, i: int) -> str:
         """`x < i + 1`."""
@@ -242,9 +242,10 @@ class AllRanges(Intervals):
         return np.asarray(behind * before + ahead * after)
 
     def _gram(self) -> Floats:
-        cells = np.arange(self.size, dtype=float)
-        least, most = np.minimum(cells[:, None], cells), np.maximum(cells[:, None], cells)
-        return np.asarray((least + 1) * (self.size - most))
+        ahead = np.arange(1, self.size + 1, dtype=float)
+        found = np.minimum.outer(ahead, ahead)
+        found *= np.minimum.outer(ahead[::-1], ahead[::-1])  # (min + 1)(n - max)
+        return np.asarray(found)
 
     def label(self, i: int) -> str:
         """The range, found without a list of all of them."""
