@@ -34,7 +34,7 @@ def problem(seed: int) -> tuple[Floats, Floats, Floats]:
     return design, truth, design @ truth + draw.normal(0, 2, len(design))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seeds)
 def test_nonnegative_in_a_norm_is_the_dense_solution_and_never_further_away(seed: int) -> None:
     design, truth, measured = problem(seed)

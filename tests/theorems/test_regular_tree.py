@@ -49,7 +49,7 @@ def measured_of(tree: RegularTree, seed: int, low: float = 0.5) -> tuple[list[Fl
     return numbers, truth[: tree.cells]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(trees(), st.integers(0, 2**32))
 def test_least_squares_is_the_dense_solution(tree: RegularTree, seed: int) -> None:
     measured, _ = measured_of(tree, seed)
@@ -59,7 +59,7 @@ def test_least_squares_is_the_dense_solution(tree: RegularTree, seed: int) -> No
     assert tree.least_squares(measured) == pytest.approx(twin[: tree.cells], abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(trees(), st.integers(0, 2**32))
 def test_nonnegative_is_the_dense_solution_and_never_further_away(tree: RegularTree, seed: int) -> None:
     measured, truth = measured_of(tree, seed)

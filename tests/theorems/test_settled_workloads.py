@@ -49,7 +49,7 @@ def workload_of(name: str, draw: np.random.Generator) -> Workload:
 NAMES = ["prefix", "all ranges", "cells", "total", "ranges", "union", "product", "lines", "marginals"]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**32))
 @pytest.mark.parametrize("name", NAMES)
 def test_settled_answers_are_the_dense_solution_and_never_further_away(name: str, seed: int) -> None:

@@ -45,7 +45,7 @@ def test_every_label_asks_for_its_own_query(workload) -> None:  # type: ignore[n
     assert np.array_equal(asked, workload.matrix())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_text_agrees_with_trying_every_value(data: st.DataObject) -> None:
     """Whole numbers in cells of one value, joined by and, or, not in any way."""

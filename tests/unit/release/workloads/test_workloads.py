@@ -72,7 +72,7 @@ def weights_of(workload: Workload) -> np.ndarray:
     return np.repeat(parts, [part.queries for part in workload.parts])  # type: ignore[attr-defined]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(workloads(), st.integers(0, 2**32))
 def test_every_product_equals_that_of_the_written_matrix(workload: Workload, seed: int) -> None:
     draw = np.random.default_rng(seed)
