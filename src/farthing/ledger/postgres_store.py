@@ -96,8 +96,7 @@ class PostgresStore(Store):
 
     def _found(self, link: Link, question: Question, before: str) -> Found | None:
         _prepare(link, ASK_NAME, lambda: PREPARE_ASK)
-        row = _said(link, f"{before}EXECUTE {ASK_NAME}", question.parameters).fetchone()
-        return None if row is None else found_in(row)
+        return found_in(_said(link, f"{before}EXECUTE {ASK_NAME}", question.parameters).fetchall())
 
     def finish(self, link: Link, change: Change | None) -> None:
         """Write everything and commit, in one message: what follows a statement that fails is not done."""

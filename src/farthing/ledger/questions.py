@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from farthing.errors import LedgerTampered
 from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
 
 
@@ -62,8 +63,17 @@ _OUTCOME = _CHARGE + len(COLUMNS)
 _ANSWER = _OUTCOME + len(COLUMNS)
 
 
-def found_in(row: tuple[Any, ...]) -> Found:
-    """A row of `ASK` in parts. No column of a table may be empty, so an empty sequence means: no such row."""
+def found_in(rows: list[tuple[Any, ...]]) -> Found | None:
+    """What `ASK` found, in parts; None without a head.
+
+    No column of a table may be empty, so an empty sequence means: no such row. All rows are fetched, because a cursor
+    left half-read, and kept alive by the traceback of an error, would hold SQLite to this state of the ledger.
+    """
+    if len(rows) > 1:
+        raise LedgerTampered("a request has two entries of one kind")
+    if not rows:
+        return None
+    row = rows[0]
     return Found(
         row[:_WHOLE],
         None if row[_WHOLE] is None else row[_WHOLE:_OWN],

@@ -116,8 +116,7 @@ class Store(ABC):
 
     def found(self, link: Link, question: Question) -> Found | None:
         """The answer to a question, in whatever transaction there is."""
-        row = link.run(self.sql(ASK), question.parameters).fetchone()
-        return None if row is None else found_in(row)
+        return found_in(link.run(self.sql(ASK), question.parameters).fetchall())
 
     def finish(self, link: Link, change: Change | None) -> None:
         """Write a change, or nothing, and make the transaction durable; or raise."""

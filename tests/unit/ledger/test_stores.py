@@ -17,6 +17,7 @@ from farthing.errors import BudgetExceeded, FarthingError, InvalidValue, LedgerT
 from farthing.ledger import Ledger, open_ledger
 from farthing.ledger.faults import translated
 from farthing.ledger.postgres_store import PostgresStore
+from farthing.ledger.questions import ASK, Question
 from farthing.ledger.store import Link
 
 
@@ -200,6 +201,31 @@ def test_entries_cannot_be_changed_by_accident(ledger: Ledger, tmp_path: Path) -
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             other.execute(statement)
     other.close()
+
+
+def test_a_question_is_answered_by_indexes_alone(ledger: Ledger, tmp_path: Path) -> None:
+    """Otherwise the millionth charge would cost more than the first."""
+    other = sqlite3.connect(tmp_path / "study.db")
+    plan = other.execute(f"EXPLAIN QUERY PLAN {ASK}", Question("people", "bob", "r-1").parameters).fetchall()
+    other.close()
+    steps = [step[3] for step in plan]
+    assert len(steps) == 6 and all(step.startswith("SEARCH") for step in steps)
+    assert sum("farthing_entries_charge" in step for step in steps) == 1
+    assert sum("farthing_entries_outcome" in step for step in steps) == 1
+
+
+def test_a_request_with_two_charges_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+    """Which the index rules out, unless somebody takes it away while the ledger is open."""
+    ledger.charge("people", 0.1, request_id="r-1")
+    other = sqlite3.connect(tmp_path / "study.db", isolation_level=None)
+    other.execute("DROP INDEX farthing_entries_charge")
+    other.execute(
+        "INSERT INTO farthing_entries SELECT sequence + 9, kind, dataset, analyst, actor, role, time_ns, request_id, "
+        "body, totals, previous, mac FROM farthing_entries WHERE request_id = 'r-1'"
+    )
+    other.close()
+    with pytest.raises(LedgerTampered, match="two entries of one kind"):
+        ledger.charge("people", 0.1, request_id="r-1")
 
 
 class _Driver(Exception):
