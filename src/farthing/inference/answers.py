@@ -246,7 +246,7 @@ class Answer:
 
 def _label(label: Any) -> str:
     """A label as text; a label of several columns has its parts joined."""
-    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    return ", ".join(map(str, label)) if type(label) is tuple else str(label)
 
 
 def _few(labels: tuple[Any, ...]) -> str:

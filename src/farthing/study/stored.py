@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from farthing.inference import Answer
+from farthing.release.ranging.labels import Between
 from farthing.release.ranging.restoring import restored_asking
 from farthing.release.ranging.shapes import ShapedInterval
 
@@ -131,6 +132,8 @@ def label_texts(labels: Sequence[Any]) -> list[str]:
 
 
 def _label_text(label: Any) -> str:
+    if isinstance(label, Between):
+        return str(label)
     if isinstance(label, tuple):
         return ", ".join(_interval(part) if _is_interval(part) else _label_text(part) for part in label)
     return f"{label:.8g}" if isinstance(label, float) else str(label)
@@ -163,7 +166,8 @@ def _is_edge(part: Any) -> bool:
 
 def _label(label: Any) -> Any:
     if isinstance(label, tuple):
-        return {"parts": [_label(part) for part in label]}
+        key = "between" if isinstance(label, Between) else "parts"
+        return {key: [_label(part) for part in label]}
     if isinstance(label, date):
         return {"date": label.isoformat()}
     return label.item() if isinstance(label, np.generic) else label
@@ -173,6 +177,8 @@ def _read_label(label: Any) -> Any:
     if isinstance(label, dict):
         if "date" in label:
             return date.fromisoformat(label["date"])
+        if "between" in label:
+            return Between(_read_label(part) for part in label["between"])
         return tuple(_read_label(part) for part in label["parts"])
     return label
 

@@ -5,7 +5,8 @@ strategy_slots     measurements of such combinations
 choosing           the strategy of the least error for a statistic
 shapes             the law of an estimate from very many noises
 range_outputs, cdf_outputs   the answers, with their errors before and after
-conditions, asking           questions asked afterwards
-axes, stored_strategies      the same as plain data
+marginal_cells, marginal_transforms, marginal_outputs   the same for marginals
+conditions, asking, marginal_asking     questions asked afterwards
+axes, labels, stored_strategies, restoring    all of it as plain data, and back
 outputs            from statistics to slots and outputs
 """

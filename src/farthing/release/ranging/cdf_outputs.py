@@ -13,7 +13,7 @@ from farthing.inference import Answer, ErrorLaw, nearest_increasing
 from farthing.release.counting.cdf import shares_between
 from farthing.release.noise import Kind, Noise
 from farthing.release.outputs import Output
-from farthing.release.ranging.range_outputs import shape_of, transform_of
+from farthing.release.ranging.range_outputs import shape_of, told_strategy, transform_of
 from farthing.release.ranging.shapes import ShapedErrors, ShapedLaw
 from farthing.release.ranging.strategy_slots import StrategySlot
 from farthing.release.ranging.transforms import StrategyTransform
@@ -59,6 +59,11 @@ class StrategyCdfOutput(Output):
     def coefficients(self) -> Mapping[str, Floats]:
         """By the delta method at the expected shares."""
         return {self.slot.name: self._at_unit(self.slot.kinds[0]).deviations ** 2}
+
+    def remarks(self, noises: Mapping[str, Noise]) -> tuple[str, ...]:
+        """What is measured for it."""
+        kind = noises[self.slot.name].kind
+        return (told_strategy(transform_of(self.slot, kind), self.statistic),)
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The law of the linear part of the error at the expected shares."""

@@ -21,6 +21,7 @@ from farthing.release.noise import Kind
 from farthing.release.outputs import Output
 from farthing.release.ranging.cdf_outputs import StrategyCdfOutput, cdf_loss
 from farthing.release.ranging.choosing import transforms_for
+from farthing.release.ranging.labels import Between
 from farthing.release.ranging.range_outputs import RangesOutput
 from farthing.release.ranging.strategy_slots import StrategySlot
 from farthing.release.ranging.transforms import StrategyTransform, sensitivity_through
@@ -193,11 +194,9 @@ def _output(facts: Facts, member: Member, slot: StrategySlot) -> Output:
     if statistic.ranges:
         outer = labels_of(question.axes[:-1])
         wrapped = len(question.axes) > 2
-        labels = statistic.ranges
+        labels = pairs = tuple(Between(pair) for pair in statistic.ranges)
         if outer:
-            labels = tuple(
-                (*group, pair) if wrapped else (group, pair) for group in outer for pair in statistic.ranges
-            )
+            labels = tuple((*group, pair) if wrapped else (group, pair) for group in outer for pair in pairs)
     return RangesOutput(
         statistic, labels, (slot,), np.full(len(counts), member.reference),
         axes=question.axes, workload=shown, expected=counts, rows_per_unit=units,
