@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,7 @@ def marginal_tables(workload: Workload) -> list[tuple[Subset, float]] | None:
     return None
 
 
+@lru_cache(maxsize=8)
 def marginal_strategy(workload: Workload, norm: Norm) -> MarginalStrategy:
     """The best strategy for a workload of marginals: the optimum for Gaussian noise, several tried for Laplace noise.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,9 @@ def best_shares(
         return best_division(energies, moved / known.diagonal())
     power = 2 if norm == "l1" else 1
     weights = known[wanted] / (moved**power)[None, :]
-    weights, asked = weights.tocsr(), energies[wanted] / energies.max()
+    # A dense product is quicker until most of it is zeros.
+    weights = weights.toarray() if math.prod(weights.shape) <= 2**17 else weights.tocsr()
+    asked = energies[wanted] / energies.max()
 
     def objective(logits: Floats) -> tuple[float, Floats]:
         logits = logits - logits.max()
