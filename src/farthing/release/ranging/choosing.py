@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
 from farthing.release.noise import Kind
-from farthing.release.ranging.transforms import FINEST_WEIGHT, StrategyTransform
+from farthing.release.ranging.transforms import StrategyTransform
 from farthing.release.strategies.base import Norm, Strategy
 from farthing.release.strategies.optimising import kept, optimised
 from farthing.release.strategies.registry import find
@@ -48,13 +48,12 @@ def transforms_for(
             for workload in workloads
             for strategy in candidates(workload, NORMS[kind], name)
         ]
-        best = min(tried, key=lambda each: relative_loss(each, loss, kind))
-        if found:
-            first = next(iter(found.values()))
-            finest = max(best.weights) * (loss(best) / loss(first)) ** 0.5
-            best = _rescaled(best, finest)
-        found[kind] = best
-    return {kind: replace(each, groups=groups, places=places) for kind, each in found.items()}
+        found[kind] = min(tried, key=lambda each: relative_loss(each, loss, kind))
+    least = min(loss(each) for each in found.values())
+    return {
+        kind: replace(_heavier(each, (loss(each) / least) ** 0.5), groups=groups, places=places)
+        for kind, each in found.items()
+    }
 
 
 def relative_loss(transform: StrategyTransform, loss: Loss, kind: Kind) -> float:
@@ -95,7 +94,6 @@ def checked_name(name: str) -> str:
     )
 
 
-def _rescaled(transform: StrategyTransform, finest: float) -> StrategyTransform:
-    weights = np.asarray(transform.weights, dtype=float)
-    whole = np.rint(weights * (min(finest, 16.0 * FINEST_WEIGHT) / weights.max())).astype(int)
-    return replace(transform, weights=tuple(int(weight) for weight in np.maximum(whole, weights > 0)))
+def _heavier(transform: StrategyTransform, factor: float) -> StrategyTransform:
+    """All weights times a factor of at least 1, so that rounding to whole numbers changes little."""
+    return replace(transform, weights=tuple(round(weight * factor) for weight in transform.weights))
