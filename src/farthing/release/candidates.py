@@ -18,7 +18,7 @@ from farthing.release.workloads.intervals import Identity, Total
 from farthing.release.workloads.products import Product
 from farthing.release.workloads.unions import Union
 
-_MOST_SEARCHED = {"l1": 2048, "l2": 512}  # cells: half a minute at most
+_MOST_SEARCHED = {"l1": 4096, "l2": 512}  # cells: half a minute at most
 _LONGEST_AXIS = 128
 _MOST_PRODUCT_CELLS = 2**14
 
@@ -139,7 +139,9 @@ def table_of(weighed_ones: Weighed, workload: Workload, chosen: str, why: str = 
     rows = []
     for name in sorted(totals, key=lambda one: totals[one]):
         ratio = math.sqrt(totals[name] / totals[least]) if totals[least] > 0 else 1.0
-        reason = "least expected error" if name == least else f"{ratio:.3g} times the error of {least}"
+        reason = f"{ratio:.3g} times the error of {least}" if ratio >= 1.005 else f"as good as {least}"
+        if name == least:
+            reason = "least expected error"
         noise = " (Gaussian noise)" if weighed_ones.found[name].kind == "gaussian" else ""
         if name == chosen and why:
             reason = why
