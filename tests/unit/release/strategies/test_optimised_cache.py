@@ -67,6 +67,11 @@ def test_norms_workloads_and_versions_are_kept_apart(place: Path, monkeypatch: p
     assert len(list(place.iterdir())) == 4
 
 
+def test_what_was_found_in_a_hurry_is_not_kept(place: Path) -> None:
+    optimised(prefix(300), "l1", seconds=0.0)
+    assert not place.exists()
+
+
 def _truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 

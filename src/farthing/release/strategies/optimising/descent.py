@@ -43,7 +43,7 @@ def descended(
     >>> place.round(6)
     array([2.])
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import Bounds, minimize
 
     unit = objective(start)[0]
     if not (np.isfinite(unit) and unit > 0):
@@ -73,7 +73,7 @@ def descended(
             start,
             jac=True,
             method="L-BFGS-B",
-            bounds=[(0.0, CEILING)] * len(start),
+            bounds=Bounds(np.zeros_like(start), np.full_like(start, CEILING)),
             callback=stepped,
             options={
                 "maxiter": steps,

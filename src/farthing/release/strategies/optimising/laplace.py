@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -12,8 +13,10 @@ from farthing.release.strategies.optimising.descent import Progress, descended
 from farthing.release.strategies.optimising.objective import GramTimes, LaplaceError, Windows
 from farthing.release.strategies.optimising.starts import starting_points
 
+_FEW_CELLS = 256  # a search over so few takes a second or two, whatever it was given
 _TRIAL_STEPS = 20
 _STEPS = 300
+_STEPS_OF_MANY = 160  # above 1,024 cells: what is left to gain is below a tenth of a percent
 _OWN_PART = 1 / 32  # what cells keep for themselves when whole segments of them are asked for together
 
 
@@ -34,13 +37,13 @@ def best_for_laplace(
     seconds: float = 40.0,
     told: Progress = lambda fraction: None,
 ) -> Weighted:
-    """The best strategy found within about `seconds`; at the very worst the cells alone.
+    """The best strategy found within about `seconds`, of which few cells need no account; at worst the cells alone.
 
     `diagonal` is W'W's, `neighbours` the entries beside it (cell j and j + 1). Cells that every query holds together
     are joined first, as long as that helps.
     """
-    until = time.monotonic() + seconds
     cells = len(diagonal)
+    until = math.inf if cells <= _FEW_CELLS else time.monotonic() + seconds
     alone = Weighted(Windows(cells, *(np.zeros(0, dtype=np.int64),) * 2), np.zeros(0), float(diagonal.sum()))
     found = [alone]
     firsts = _segments(diagonal, neighbours)
@@ -68,7 +71,7 @@ def _optimised(gram_times: GramTimes, diagonal: Floats, until: float, told: Prog
     value, place = descended(
         error.value_and_gradient,
         place,
-        steps=_STEPS,
+        steps=_STEPS if len(diagonal) <= 1024 else _STEPS_OF_MANY,
         until=until,
         told=lambda fraction: told(0.25 + 0.75 * fraction),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from farthing.errors import InvalidValue
@@ -80,10 +82,14 @@ def _kept(workload: Workload, norm: Norm, progress: Progress, seconds: float) ->
     if held is None:
         held = _restored(cache.load(key), workload, norm)
         if held is None:
+            began = time.monotonic()
             held = _searched(workload, norm, progress, seconds)
+            if seconds < _SECONDS and not time.monotonic() - began < seconds:
+                progress(1.0)
+                return held  # somebody was in a hurry: what was found may not be what others should get
             cache.store(key, _stored(held))
         while len(_MEMORY) >= _MOST_HELD:
-            _MEMORY.pop(next(iter(_MEMORY)))
+            _MEMORY.pop(next(iter(_MEMORY)), None)
         _MEMORY[key] = held
     progress(1.0)
     return held
