@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -79,11 +80,13 @@ class BucketEstimator(Estimator):
     """Least squares over the buckets that all measurements together tell apart; evenly spread within each.
 
     The variance of an answer has two parts: that of the noise, exactly, and what is not known about where the rows of
-    a bucket lie. The second is a guess from the bucket's estimated rows, `_CONCENTRATION` and the widths.
+    a bucket lie. The second is a guess from the bucket's estimated rows, `_CONCENTRATION` and the widths; at most
+    `uneven` rows of a bucket are taken to lie unevenly.
     """
 
-    def __init__(self, cells: int, measured: Sequence[Counted]) -> None:
+    def __init__(self, cells: int, measured: Sequence[Counted], uneven: float = math.inf) -> None:
         self.cells = cells
+        self.uneven = uneven
         self.measured = tuple(measured)
         self.edges: Integers = np.unique(np.concatenate([one.edges for one in measured]))
         rows = np.vstack([members(one.edges, self.edges) / np.sqrt(one.variance) for one in measured])
@@ -108,7 +111,7 @@ class BucketEstimator(Estimator):
     @cached_property
     def _uneven(self) -> Floats:
         """For every bucket, the variance of its rows' places: rows squared over (concentration + 1)."""
-        rows = np.maximum(self.buckets, 0.0)
+        rows = np.clip(self.buckets, 0.0, self.uneven)
         return np.asarray(rows**2 / (_CONCENTRATION + 1.0))
 
     def covariance(self) -> Floats:

@@ -25,9 +25,12 @@ _MOST = 2**40  # cells are clamped here, which moves no two neighbours further a
 def dawa(cells: Integers, workload: Workload, spending: Spending, source: Source) -> BucketEstimator:
     """Estimated cells: the partition for `spending.chosen`, the counts for the rest."""
     rest = 1 - (spending.chosen if spending.kind == "laplace" else Fraction(0))
-    edges = partition(cells, spending.choosing, spending.deviation(rest), source)
+    deviation = spending.deviation(rest)
+    edges = partition(cells, spending.choosing, deviation, source)
     plan = best_plan(workload, edges, [], spending, rest)
-    return BucketEstimator(workload.cells, measured(cells, plan, spending, source))
+    # A bucket that was much more uneven than its price would have been divided, as far as the noise can tell.
+    uneven = price_of_bucket(spending.choosing, deviation)
+    return BucketEstimator(workload.cells, measured(cells, plan, spending, source), uneven)
 
 
 def partition(cells: Integers, epsilon: float, deviation: float, source: Source) -> Integers:
@@ -56,10 +59,19 @@ def partition(cells: Integers, epsilon: float, deviation: float, source: Source)
     exact = unevenness(np.clip(cells, -_MOST, _MOST), family)
     noise = DiscreteLaplace(rounded_down(Fraction(epsilon) / 2), cells=len(exact))
     costs = np.asarray(noise._answer(exact, source), dtype=np.int64).reshape(-1)
-    # Noise below zero makes intervals look better than they are, and there are many: a bucket must be worth that.
-    price = round(deviation + _SPREAD * 2 / epsilon)
     starts, stops = family.edges
-    return cheapest_partition(len(cells), starts, stops, costs + price)
+    return cheapest_partition(len(cells), starts, stops, costs + price_of_bucket(epsilon, deviation))
+
+
+def price_of_bucket(epsilon: float, deviation: float) -> int:
+    """How uneven a bucket must be to be divided in two, in rows.
+
+    Noise below zero makes intervals look better than they are, and there are many: a bucket must be worth that.
+
+    >>> price_of_bucket(0.025, 19.0)
+    179
+    """
+    return round(deviation + _SPREAD * 2 / epsilon)
 
 
 def cheapest_partition(cells: int, starts: Integers, stops: Integers, costs: Integers) -> Integers:
