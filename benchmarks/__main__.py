@@ -1,4 +1,7 @@
-"""`python -m benchmarks [--quick] [--case NAME] [--samplers|--audits|--tables|--ledger] [--cap S]`: `make bench`."""
+"""`make bench`, which is `python -m benchmarks [--quick] [--case NAME] [--cap S]`.
+
+With `--samplers`, `--audits`, `--tables`, `--ledger` or `--workloads` only those.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,14 @@ from benchmarks.report import save, show, show_targets
 from benchmarks.samplers import Speed, sampler_targets, show_speeds, speeds
 from benchmarks.tables import runs, show_runs, table_targets
 from benchmarks.targets import targets
+from benchmarks.workloads import (
+    adult_pairs,
+    draw,
+    fixed_errors,
+    measured_errors,
+    show_workloads,
+    workload_targets,
+)
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -33,10 +44,13 @@ def main() -> None:
     )
     parser.add_argument("--tables", action="store_true", help="only plans on big tables, beside SQL by hand")
     parser.add_argument("--ledger", action="store_true", help="only the ledger under four clients")
+    parser.add_argument(
+        "--workloads", action="store_true", help="only errors of many queries on one histogram"
+    )
     parser.add_argument("--cap", type=float, help="seconds a peer may take for one answer")
     options = parser.parse_args()
     cap = options.cap or (25.0 if options.quick else 60.0)
-    some = options.samplers or options.audits or options.tables or options.ledger
+    some = options.samplers or options.audits or options.tables or options.ledger or options.workloads
     everything = not options.case and not some
     names = options.case or ([] if some else list(QUICK_CASES) if options.quick else list(CASES))
 
@@ -68,6 +82,15 @@ def main() -> None:
             loaded = list(loads(sizes, 3.0 if options.quick else 10.0, 60 * cap, status.update))
             show_loads(console, loaded)
             rows += ledger_targets(loaded)
+        if everything or options.workloads:
+            fixed = fixed_errors(status.update)
+            errors = measured_errors(options.quick, status.update)
+            pairs = adult_pairs(status.update)
+            show_workloads(console, fixed, errors, pairs)
+            rows += workload_targets(fixed, errors, pairs)
+            if errors:
+                RESULTS.mkdir(parents=True, exist_ok=True)
+                draw(RESULTS / "workloads.svg", errors)
         if rows:
             show_targets(console, rows)
     path = save(RESULTS, results, rows, measured)

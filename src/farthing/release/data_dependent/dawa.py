@@ -28,8 +28,8 @@ def dawa(cells: Integers, workload: Workload, spending: Spending, source: Source
     deviation = spending.deviation(rest)
     edges = partition(cells, spending.choosing, deviation, source)
     plan = best_plan(workload, edges, [], spending, rest)
-    # A bucket that was much more uneven than its price would have been divided, as far as the noise can tell.
-    uneven = price_of_bucket(spending.choosing, deviation)
+    # A bucket much more uneven than twice its price would have been divided, as far as the noise can tell.
+    uneven = 2 * price_of_bucket(spending.choosing, deviation)
     return BucketEstimator(workload.cells, measured(cells, plan, spending, source), uneven)
 
 
