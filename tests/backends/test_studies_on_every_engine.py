@@ -67,7 +67,8 @@ def rows() -> pa.Table:
     )
 
 
-@pytest.fixture(scope="module")
+# Of the session, as the engines are: the tests of one engine follow each other, whatever module they are in.
+@pytest.fixture(scope="session")
 def table() -> pa.Table:
     return rows()
 
@@ -78,7 +79,7 @@ def planned(source: Any, size: int, ledger: Path) -> ft.study.Plan:
     return study.plan(*ASKED, expected={"age": (38, 13), "hours_per_week": (41, 12), "education_num": (9, 4)})
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def foretold(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The plan for the rows themselves, which every engine's plan has to equal: planning takes seconds."""
     return planned(table, table.num_rows, tmp_path_factory.mktemp("twin") / "twin.db").to_dict()
