@@ -61,19 +61,29 @@ def _faults_of(path: Path, folder: Path) -> Iterator[str]:
         yield f"{path}:1: package {here!r} is not in the table of arrows"
         return
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-    inside_functions = {
+    not_run_on_import = {
         inner
         for outer in ast.walk(tree)
-        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _for_types_only(outer)
         for inner in ast.walk(outer)
     }
     for node in ast.walk(tree):
         for name in _imported(node, folder.name, parts):
             if name is None and parts in NAMED_AT_RUN_TIME:
                 continue
-            fault = _fault(here, name, folder, lazy=node in inside_functions)
+            fault = _fault(here, name, folder, lazy=node in not_run_on_import)
             if fault:
                 yield f"{path}:{getattr(node, 'lineno', 0)}: {fault}"
+
+
+def _for_types_only(node: ast.AST) -> bool:
+    """`if TYPE_CHECKING:` without an else: only type checkers read it."""
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Name)
+        and node.test.id == "TYPE_CHECKING"
+        and not node.orelse
+    )
 
 
 def _fault(here: str, name: str | None, folder: Path, *, lazy: bool) -> str | None:
@@ -99,6 +109,7 @@ def _third_party_fault(here: str, top: str, *, lazy: bool) -> str | None:
         allowed = {
             "data": LAZY_IN_DATA,
             "ledger": LAZY_IN_LEDGER,
+            "release": LAZY | {"pandas"},
             "study": LAZY | {"pandas"},
             "cli": LAZY | {"pyarrow"},
         }.get(here, LAZY)

@@ -47,6 +47,8 @@ PUBLIC: dict[str, list[str]] = {
         "Design",
         "Noise",
         "Statistic",
+        "WorkloadAnswers",
+        "answer_workload",
         "cdf",
         "contingency",
         "count",
