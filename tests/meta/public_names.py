@@ -64,6 +64,7 @@ PUBLIC: dict[str, list[str]] = {
         "std",
         "sum",
         "variance",
+        "workloads",
     ],
     "farthing.release.workloads": [
         "Intervals",
@@ -283,7 +284,6 @@ INTERNAL = {
     "farthing.release.counting",
     "farthing.release.data_dependent",
     "farthing.release.moments",
-    "farthing.release.ranging",
     "farthing.release.ranging",
     "farthing.release.strategies",
     "farthing.release.strategies.marginals",
