@@ -130,6 +130,7 @@ def test_kinds_of_noise_do_about_the_same_to_the_answers() -> None:
     assert means[1] / means[0] == pytest.approx(1.0, abs=0.02)
 
 
+@pytest.mark.slow
 def test_many_columns_need_no_table_of_all_of_them() -> None:
     names = [f"x{place}" for place in range(14)]
     wide = dataset(

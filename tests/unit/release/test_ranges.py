@@ -156,6 +156,7 @@ def test_a_kurtosis_is_that_of_the_coefficients() -> None:
     assert 1.959 < Shape(0.0, 0.0).factor(0.95) < Shape(share, share).factor(0.95) < 2.13
 
 
+@pytest.mark.slow
 def test_kinds_of_noise_do_about_the_same_to_the_answers() -> None:
     """So that the planner may choose between them by one number."""
     optimised(prefix(32), "l2")  # found before, it is measured beside cells under Laplace noise
@@ -254,6 +255,7 @@ def test_counts_and_ranges_stand_beside_each_other() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_a_named_strategy_is_what_is_measured(kind: Any) -> None:
     errors = {}

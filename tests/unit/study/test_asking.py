@@ -65,6 +65,7 @@ def test_other_statistics_say_that_they_cannot_be_asked(release: Any) -> None:
         release["count by sex"].query("sex = 'F'")
 
 
+@pytest.mark.slow
 def test_frames_json_pictures_and_reports_show_them(release: Any, tmp_path: Path) -> None:
     frame = release.to_frame()
     assert {RANGES, PAIRS, "cdf of income"} <= set(frame["statistic"])
