@@ -33,6 +33,7 @@ PILOT_PART = Fraction(1, 50)
 MOST_CELLS = 4096
 _FEW_ROWS = 65.0  # times the error of the best fixed strategy: up to so many rows, refinement does better
 _LONG = 1.25  # how much worse single cells must be than a tree: otherwise queries are too short for buckets
+_HARD = 4.0  # noises of one count that a query must be off by: easier workloads are best measured as they are
 _QUICK = ("identity", "hierarchical", "wavelet", "tree")
 _BIASED = (
     "Neighbouring cells were measured together where that pays: answers lean towards even spread within a bucket. "
@@ -57,14 +58,22 @@ class Outcome:
 def suits_choice(workload: Workload) -> bool:
     """Whether the number of rows may change what is best: intervals of many cells, on a domain of moderate size.
 
-    >>> from farthing.release.workloads import identity, prefix
+    >>> from farthing.release.workloads import identity, prefix, ranges
     >>> suits_choice(prefix(1024)), suits_choice(identity(1024)), suits_choice(prefix(2**20))
     (True, False, False)
+    >>> suits_choice(ranges(1024, [(10, 500)]))
+    False
     """
     if not isinstance(workload, Intervals) or not workload.cells <= MOST_CELLS:
         return False
-    single = find("identity", workload, "l1").unit_error(workload, "l1")
-    return find("tree", workload, "l1").unit_error(workload, "l1") * _LONG**2 <= single
+    single, tree = (
+        math.sqrt(find(name, workload, "l1").unit_error(workload, "l1") / workload.queries)
+        for name in ("identity", "tree")
+    )
+    # Few queries are best measured as they are: a row is then in as many of them as overlap.
+    starts, stops = (np.bincount(ends, minlength=workload.cells + 1) for ends in workload.edges)
+    direct = math.sqrt(2.0) * float(np.max(np.cumsum(starts - stops)))
+    return tree * _LONG <= single and min(tree, direct) >= _HARD * math.sqrt(2.0)
 
 
 def automatic(
