@@ -34,7 +34,7 @@ def best_for_laplace(
     diagonal: Floats,
     neighbours: Floats,
     *,
-    seconds: float = 40.0,
+    seconds: float = 30.0,
     told: Progress = lambda fraction: None,
 ) -> Weighted:
     """The best strategy found within about `seconds`, of which few cells need no account; at worst the cells alone.

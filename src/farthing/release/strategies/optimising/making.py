@@ -27,7 +27,7 @@ DENSE = 1_024
 """Up to here the convex problem is solved cell by cell; beyond, over tents of several cells."""
 
 _BITS = 16  # of the largest column norm: rounding costs less than a ten-thousandth, and sums of 2^36 rows still fit
-_SECONDS = 40.0
+_SECONDS = 30.0
 
 
 def quiet(fraction: float) -> None:
