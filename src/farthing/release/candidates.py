@@ -104,7 +104,7 @@ def weighed_at_best(workload: Workload, epsilon: float, delta: float) -> Weighed
     best = min(ones.found.values(), key=lambda one: one.total_variance(workload))
     norm = norm_of(best.kind)
     strategy = kept(workload, norm)
-    reason = "" if strategy is not None else _not_worth_a_search(workload, norm)
+    reason = "" if strategy is not None else not_worth_a_search(workload, norm)
     if reason:
         return Weighed(ones.found, ones.refused | {"optimised": reason})
     try:
@@ -116,7 +116,7 @@ def weighed_at_best(workload: Workload, epsilon: float, delta: float) -> Weighed
     return Weighed(ones.found | {"optimised": found}, ones.refused)
 
 
-def _not_worth_a_search(workload: Workload, norm: Norm) -> str:
+def not_worth_a_search(workload: Workload, norm: Norm) -> str:
     """Why `auto` does not look for an optimised strategy by itself; empty if it does."""
     if isinstance(workload, Identity | Total):
         return "there is nothing better than what is asked itself"

@@ -14,7 +14,15 @@ from farthing.errors import InvalidValue
 from farthing.inference.error_laws import ErrorLaw
 from farthing.inference.terms import Term
 from farthing.mechanisms.randomness import Source
-from farthing.release.candidates import Candidate, Candidates, Weighed, rmse_of, table_of, unweighted
+from farthing.release.candidates import (
+    Candidate,
+    Candidates,
+    Weighed,
+    not_worth_a_search,
+    rmse_of,
+    table_of,
+    unweighted,
+)
 from farthing.release.data_dependent.buckets import BucketEstimator, counted, level_of
 from farthing.release.data_dependent.dawa import PARTITION_PART, dawa
 from farthing.release.data_dependent.refinement import refined
@@ -22,7 +30,7 @@ from farthing.release.data_dependent.settling import settled
 from farthing.release.data_dependent.spending import Spending
 from farthing.release.error_of_query import error_law
 from farthing.release.strategies.base import Estimator, Floats, Integers
-from farthing.release.strategies.optimising import optimised
+from farthing.release.strategies.optimising import kept, optimised
 from farthing.release.strategies.pricing import Priced
 from farthing.release.strategies.registry import find, search_notice
 from farthing.release.workloads.base import Workload
@@ -97,9 +105,9 @@ def automatic(
         estimator = refined(cells, workload, spending, rest, [pilot], source)
         table = _with_buckets("refined", estimator, workload, f"best for {about}", found)
         return _of_buckets("refined", estimator, spending, workload, table, nonnegative)
-    strategy = optimised(workload, spending.norm, progress=search_notice(workload))
-    best = spending.priced(strategy, workload, rest)
-    found["optimised"] = best
+    if kept(workload, spending.norm) is not None or not not_worth_a_search(workload, spending.norm):
+        strategy = optimised(workload, spending.norm, progress=search_notice(workload))
+        found["optimised"] = spending.priced(strategy, workload, rest)
     name = min(found, key=lambda one: found[one].total_variance(workload))
     chosen = found[name]
     spending.check([noise, *(one for one in chosen.noises if one is not None)])
