@@ -47,7 +47,7 @@ def best_for_laplace(
     alone = Weighted(Windows(cells, *(np.zeros(0, dtype=np.int64),) * 2), np.zeros(0), float(diagonal.sum()))
     found = [alone]
     firsts = _segments(diagonal, neighbours)
-    if len(firsts) < cells and len(firsts) <= 1024:
+    if len(firsts) <= min(cells // 2, 1024):
         found.append(_joined(gram_times, diagonal, firsts, until, told))
     if len(firsts) > cells // 4:
         found.append(_optimised(gram_times, diagonal, until, told))
