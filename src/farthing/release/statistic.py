@@ -104,9 +104,9 @@ class Statistic:
     def bins_of(self, column: str) -> Bins | None:
         """How a column is cut into cells: a number of equal parts, edges, or None for its own values.
 
-        Ranges that were listed cut it at their ends, unless `bins` says otherwise.
+        Ranges that were listed cut it at their ends.
         """
-        if self.ranges and not self.bins:
+        if self.ranges:
             return tuple(sorted({edge for pair in self.ranges for edge in pair}))
         return dict(self.bins).get(column)
 
@@ -199,6 +199,10 @@ def statistic(
     for flag, value in flags.items():
         if not isinstance(value, bool):
             raise InvalidValue(flag, value, "must be True or False")
+    if ranges is not None and bins is not None:
+        raise InvalidValue(
+            "bins", bins, "must be left out where ranges are listed", "cells begin and end where ranges do"
+        )
     named = names_of(columns, "columns")
     return Statistic(
         kind=kind,

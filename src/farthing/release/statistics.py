@@ -260,9 +260,9 @@ def ranges(
     """The number of rows in every range of a column: cells from which any range can be added up with little noise.
 
     The answer holds the cells (`bins` as in a histogram), and `answer.query("10 <= age < 25")` the number of rows in
-    any range, with its error, as often as anybody asks. `ranges` limits it to the pairs (lower, upper) that are listed:
-    they are then the cells of the answer. `strategy` names what is measured; "auto" takes the best that needs no time,
-    "optimised" may think for a while the first time.
+    any range, with its error, as often as anybody asks. `ranges`, instead of `bins`, limits it to the pairs (lower,
+    upper) that are listed: they are then the cells of the answer. `strategy` names what is measured; "auto" takes the
+    best that needs no time, "optimised" may think for a while the first time.
 
     >>> ranges("age", bins=[0, 18, 65, 110]).name
     'ranges of age'

@@ -10,7 +10,7 @@ from itertools import combinations
 from farthing.data.expressions import read
 from farthing.data.schema import Categories, Flags, Integers, Reals, Schema
 from farthing.errors import InvalidValue
-from farthing.release.counting.cells import CellAxis, cut_of
+from farthing.release.counting.cells import cut_of
 from farthing.release.counting.questions import group_axes, refuse_too_many
 from farthing.release.statistic import COUNT_FAMILY, MARGINALS, QUANTILES, RANGES, Statistic
 
@@ -57,8 +57,6 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
                 "must hold numbers or dates for a cdf",
                 "use histogram for categories",
             )
-        if statistic.ranges:
-            _refuse_torn(statistic, own[0])
     else:
         # A flag is 0 or 1 to a sum, so that its mean is a share; it has no quantiles to speak of.
         numbers = (Integers, Reals) if statistic.kind in QUANTILES else (Integers, Reals, Flags)
@@ -69,16 +67,6 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
                 )  # fmt: skip
         refuse_too_many(statistic.name, groups)
     return replace(statistic, where=where)
-
-
-def _refuse_torn(statistic: Statistic, axis: CellAxis) -> None:
-    """Ranges that were listed begin and end where cells do."""
-    edges = set(axis.edges or ())
-    for pair in statistic.ranges:
-        if not set(pair) <= edges:
-            raise InvalidValue(
-                "ranges", pair, "must begin and end where bins do", "leave bins out, or add these edges"
-            )
 
 
 def checked_all(statistics: Sequence[Statistic], schema: Schema) -> tuple[Statistic, ...]:

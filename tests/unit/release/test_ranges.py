@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow
 import pytest
 
-from farthing.data import dataset
+from farthing.data import Integers, dataset
 from farthing.errors import FarthingError
 from farthing.release.counting.cdf import CdfOutput
+from farthing.release.counting.cells import CellAxis
 from farthing.release.designs import Design, design_of
 from farthing.release.noise import Noise
 from farthing.release.ranging.asking import RangeAsking, restored_ranges
@@ -207,7 +208,10 @@ def test_stored_questions_are_answered_as_before() -> None:
         (lambda: ranges("age", strategy=3), "strategy=3: must be the name of a strategy"),
         (lambda: ranges("sex", ranges=[("F", "M")]), "must be left out for 'sex', which has categories"),
         (lambda: ranges("age", ranges=[(5, 200)]), "must lie within the bounds of 'age', 0 to 110"),
-        (lambda: ranges("age", bins=[0, 50, 110], ranges=[(5, 50)]), "must begin and end where bins do"),
+        (
+            lambda: ranges("age", bins=[0, 50, 110], ranges=[(5, 50)]),
+            "bins=[0, 50, 110]: must be left out where ranges are listed",
+        ),
         (lambda: ranges("bmi"), "bins=None: must be given for column 'bmi'"),
         (lambda: ranges("age", where="age > 200"), "must be true for some row"),
     ],
@@ -272,3 +276,14 @@ def test_a_named_strategy_is_what_is_measured(kind: Any) -> None:
     assert min(errors, key=lambda name: errors[name]) == "optimised"
     with pytest.raises(FarthingError, match="strategy='haar': must be one of auto, identity, hierarchical"):
         design_of([ranges("age", strategy="haar")], PEOPLE)
+
+
+def test_what_was_not_measured_has_an_error_without_limit() -> None:
+    """A strategy may leave out details that nobody asked for; a question that needs them is told so."""
+    transform = StrategyTransform(TreeStrategy("tree", 4, (2, 1)), (3, 0))
+    asking = RangeAsking(
+        "r", (CellAxis("x", Integers(0, 3)),), np.full((1, 4), 5.0), transform, "laplace", 2.0
+    )
+    assert asking.query("x < 2", 0.95).upper < np.inf
+    vague = asking.query("x < 1", 0.95)
+    assert (vague.lower, vague.upper) == (0.0, np.inf)

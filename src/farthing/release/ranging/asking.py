@@ -63,8 +63,10 @@ class RangeAsking:
             return NORMAL
         if self.transform.strategy.cells > MOST_CELLS_SHAPED or not asked:
             return UNKNOWN
-        squares = np.asarray(variances) ** 2
-        share = float(self.transform.kurtosis(np.array(asked).T) @ squares / max(sum(variances) ** 2, 1e-300))
+        shares = self.transform.kurtosis(np.array(asked).T)
+        if not np.all(np.isfinite(shares)):
+            return UNKNOWN
+        share = float(shares @ np.asarray(variances) ** 2 / max(sum(variances) ** 2, 1e-300))
         return Shape(share, share)
 
     @cached_property

@@ -148,4 +148,4 @@ def shape_of(transform: StrategyTransform, kind: Kind, workload: Intervals) -> S
     cells = np.arange(workload.cells)[:, None]
     starts, stops = workload.starts[chosen], workload.stops[chosen]
     shares = transform.kurtosis(((cells >= starts) & (cells < stops)).astype(float))
-    return Shape(float(shares.min()), float(shares.max()))
+    return Shape(float(shares.min()), float(shares.max())) if np.all(np.isfinite(shares)) else UNKNOWN

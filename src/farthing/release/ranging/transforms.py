@@ -193,8 +193,11 @@ class StrategyTransform:
     def kurtosis(self, queries: Floats) -> Floats:
         """Sum of c^4 over (sum of c^2)^2 for every query (a column): how much of its noise is a single number's.
 
-        c are the coefficients of the measured numbers in the estimate of the query. Known where the covariance is.
+        c are the coefficients of the measured numbers in the estimate of the query. Known where the covariance is, and
+        not a number where single cells are not determined.
         """
+        if not self.estimator.variance(np.eye(1, self.strategy.cells)[0]) < math.inf:
+            return np.full(queries.shape[1], math.nan)
         solved = self.estimator.covariance() @ queries
         scale = 2.0**40 / max(float(np.abs(solved).max()), 1e-300)
         found = []
