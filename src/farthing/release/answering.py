@@ -138,7 +138,7 @@ def _answer_workload(
 def checked_histogram(histogram: Any, workload: Workload) -> Integers:
     """The private counts, flat; what is wrong with them is told without showing any."""
     try:
-        cells = checked_integers(histogram, "histogram")
+        cells = checked_integers(_counts(histogram), "histogram")
     except InvalidData as error:
         rule, way_out = error.rule, "count rows in cells first"
     else:
@@ -150,6 +150,16 @@ def checked_histogram(histogram: Any, workload: Workload) -> Integers:
         way_out = "count rows in cells first" if fits else f"the workload is over {shape} cells"
     # Raised here, where no other error is being handled that might carry values along.
     raise InvalidData("histogram", rule, way_out)
+
+
+def _counts(histogram: Any) -> Any:
+    """Doubles that are all whole numbers, as many tools write counts, are taken as what they stand for."""
+    if not (isinstance(histogram, np.ndarray) and histogram.dtype.kind == "f"):
+        return histogram
+    whole = bool(np.all(np.isfinite(histogram) & (np.abs(histogram) < 2.0**53)))
+    if not (whole and bool(np.all(histogram == np.floor(histogram)))):
+        return histogram
+    return histogram.astype(np.int64)
 
 
 def _chosen(

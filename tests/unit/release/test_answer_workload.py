@@ -221,3 +221,8 @@ def test_candidates_print_as_a_table() -> None:
     table = Candidates([Candidate("a", 1.5, "best", True), Candidate("b", None, "no")])
     assert str(table).splitlines()[1].startswith("* a")
     assert pickle.loads(pickle.dumps(table)) == table
+
+
+def test_counts_written_as_doubles_are_counts() -> None:
+    found = answer_workload(np.array([3.0, 0.0, 5.0]), workloads.prefix(3), epsilon=50.0, strategy="identity")
+    assert found.answers.tolist() == [3.0, 3.0, 8.0]
