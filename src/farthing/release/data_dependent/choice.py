@@ -40,7 +40,7 @@ PILOT_PART = Fraction(1, 50)
 """Of the budget, for the number of rows."""
 MOST_CELLS = 4096
 _FEW_ROWS = 65.0  # times the error of the best fixed strategy: up to so many rows, refinement does better
-_LONG = 1.25  # how much worse single cells must be than a tree: otherwise queries are too short for buckets
+_LONG = 1.45  # how much worse single cells must be than a tree: otherwise queries are too short for buckets
 _HARD = 4.0  # noises of one count that a query must be off by: easier workloads are best measured as they are
 _QUICK = ("identity", "hierarchical", "wavelet", "tree")
 _BIASED = (

@@ -81,7 +81,7 @@ def test_empty_and_huge_histograms_do_no_harm(steps: object, cells: NDArray[np.f
 
 
 def test_workloads_of_short_or_other_queries_are_not_looked_at_twice() -> None:
-    assert suits_choice(workloads.prefix(64))
+    assert suits_choice(workloads.prefix(128))
     for workload in (workloads.identity(64), workloads.total(64), workloads.prefix(8)):
         assert not suits_choice(workload)
     assert not suits_choice(workloads.product(workloads.prefix(16), workloads.prefix(16)))
