@@ -17,7 +17,7 @@ from farthing.release.workloads.base import Workload
 Plan = list[tuple[Integers, Fraction]]
 
 _GROUPS = (4, 6, 8, 12, 16, 24, 32)
-_PARTS = (Fraction(1, 4), Fraction(2, 5), Fraction(11, 20))  # of the budget, for the groups
+_PARTS = (Fraction(1, 4), Fraction(2, 5), Fraction(11, 20), Fraction(7, 10))  # of the budget, for the groups
 _FEW = 96  # buckets up to which plans are weighed exactly
 _LEAST_SHARE = 0.02
 
@@ -34,8 +34,10 @@ def best_plan(
     if len(gram) > _FEW:
         return _tree_plan(gram, edges, spending, part)
     plans: list[Plan] = [[(edges, part)]]
-    for size in _GROUPS:
-        if 2 * size <= len(gram):
+    groups = [size for size in _GROUPS if 2 * size <= len(gram)]
+    # Where rows lie close together most queries hold all of them, or none: then the total itself is worth a look.
+    for size in sorted({*groups, -(-len(gram) // 2), len(gram)}):
+        if size > 1:
             plans += [[(_grouped(edges, size), part * own), (edges, part * (1 - own))] for own in _PARTS]
     known = np.zeros_like(gram)
     for one in before:
