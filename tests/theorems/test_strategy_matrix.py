@@ -10,6 +10,8 @@ import pytest
 from farthing.errors import InvalidValue
 from farthing.release.strategies import MatrixStrategy, Strategy
 from farthing.release.strategies.kronecker import KroneckerStrategy, axis_workload, flattened
+from farthing.release.strategies.optimising.objective import Windows
+from farthing.release.strategies.optimising.strategy import CellsAndSums
 from farthing.release.strategies.registry import find
 from farthing.release.strategies.trees import TreeStrategy
 from farthing.release.workloads import (
@@ -145,3 +147,13 @@ def test_a_matrix_pickles_without_what_was_computed() -> None:
 def test_what_is_no_table_of_whole_numbers_is_refused(matrix: np.ndarray) -> None:
     with pytest.raises(InvalidValue, match="table of whole numbers"):
         MatrixStrategy("wrong", matrix)
+
+
+@pytest.mark.parametrize("entry", [-(2**63), 2**31 + 1, -(2**31) - 1])
+def test_entries_whose_size_is_no_int64_are_refused(entry: int) -> None:
+    """The absolute value of the least int64 is negative: its column would look as if it moved nothing."""
+    with pytest.raises(InvalidValue, match="at most 2"):
+        MatrixStrategy("wrong", np.array([[entry, 0], [0, 1]], dtype=np.int64))
+    with pytest.raises(InvalidValue, match="weights"):
+        windows = Windows(2, np.array([0]), np.array([2]))
+        CellsAndSums("wrong", np.array([1, 1]), windows, np.array([entry, 1], dtype=np.int64))

@@ -58,7 +58,8 @@ class MatrixStrategy(Strategy):
         array = np.array(matrix)
         if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "iu":
             raise InvalidValue("matrix", array.dtype, "must be a non-empty table of whole numbers")
-        if not bool(np.all(np.abs(array) <= _LARGEST_ENTRY)):
+        # Not by np.abs: the size of the least int64 is negative there, and its sensitivity would be too.
+        if not (int(array.min()) >= -_LARGEST_ENTRY and int(array.max()) <= _LARGEST_ENTRY):
             raise InvalidValue("matrix", "entries", "must be at most 2^31 in size", "use a coarser grid")
         self.name = name
         self.matrix = array.astype(np.int64)

@@ -214,7 +214,9 @@ def _check(own: Integers, windows: Windows, weights: Integers) -> None:
     ):
         raise InvalidValue("windows", starts.shape, "must be ranges of cells")
     lengths = int(np.sum(stops - starts))
-    if weights.shape != (lengths,) or not bool(np.all(np.abs(weights) <= _LARGEST_WEIGHT)):
+    # Compared on both sides: np.abs leaves the least int64 negative.
+    small = bool(np.all((weights >= -_LARGEST_WEIGHT) & (weights <= _LARGEST_WEIGHT)))
+    if weights.shape != (lengths,) or not small:
         raise InvalidValue(
             "weights", weights.shape, "must be whole numbers, one for each cell of each window"
         )
