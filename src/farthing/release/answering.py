@@ -156,10 +156,11 @@ def _counts(histogram: Any) -> Any:
     """Doubles that are all whole numbers, as many tools write counts, are taken as what they stand for."""
     if not (isinstance(histogram, np.ndarray) and histogram.dtype.kind == "f"):
         return histogram
-    whole = bool(np.all(np.isfinite(histogram) & (np.abs(histogram) < 2.0**53)))
-    if not (whole and bool(np.all(histogram == np.floor(histogram)))):
+    doubles = histogram.astype(np.float64)
+    if not bool(np.all(np.isfinite(doubles) & (doubles == np.floor(doubles)))):
         return histogram
-    return histogram.astype(np.int64)
+    # Clamped, not refused: one more row must never decide whether there is an answer. Beyond 2^53 doubles skip counts.
+    return np.clip(doubles, -(2.0**53), 2.0**53).astype(np.int64)
 
 
 def _chosen(

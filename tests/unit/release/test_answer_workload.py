@@ -226,3 +226,15 @@ def test_candidates_print_as_a_table() -> None:
 def test_counts_written_as_doubles_are_counts() -> None:
     found = answer_workload(np.array([3.0, 0.0, 5.0]), workloads.prefix(3), epsilon=50.0, strategy="identity")
     assert found.answers.tolist() == [3.0, 3.0, 8.0]
+
+
+@pytest.mark.parametrize("size", [2.0**53 - 1, 2.0**53, 2.0**80])
+def test_no_count_is_too_large_for_an_answer(size: float) -> None:
+    """A refusal from some count on would tell neighbours apart."""
+    found = answer_workload(np.array([size, 0.0]), workloads.prefix(2), epsilon=50.0, strategy="identity")
+    assert found.answers.tolist() == [min(size, 2.0**53)] * 2
+
+
+def test_a_branching_is_written_in_digits() -> None:
+    with pytest.raises(InvalidValue, match="must be one of"):
+        answer_workload([1, 2], workloads.prefix(2), epsilon=1.0, strategy="hierarchical-²")

@@ -108,4 +108,6 @@ def _one_axis(name: str) -> Maker:
 def _branching(name: str) -> int | None:
     """The branching that a name such as hierarchical-16 fixes."""
     kind, _, number = name.partition("-")
-    return int(number) if kind == "hierarchical" and number.isdigit() and 2 <= int(number) <= 2**20 else None
+    return (
+        int(number) if kind == "hierarchical" and number.isdecimal() and 2 <= int(number) <= 2**20 else None
+    )
