@@ -27,6 +27,12 @@ _POSTGRES: dict[str, tuple[str, str]] = {
     "53": ("the server has run out of disk, memory or connections", f"make room, then {_AGAIN}"),
     "55P03": ("another client holds the ledger", _AGAIN),
     "57014": ("the server took too long", _AGAIN),
+    # A pooler between us and the server hands out one connection to several clients, and their statements with it.
+    "26": ("the connection is shared with other clients", "connect to the server itself, or in session mode"),
+    "42P05": (
+        "the connection is shared with other clients",
+        "connect to the server itself, or in session mode",
+    ),
     "25006": ("the server is read-only", "connect to the primary server"),
     "28": ("the server refused the user or password", "check the address of the ledger"),
     "3D": ("the server has no such database", "check the address of the ledger"),

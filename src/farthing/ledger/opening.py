@@ -136,7 +136,8 @@ def _opened(
     if noted is None or noted[0] < replay.sequence:  # another process may have gone on meanwhile
         witness.note((replay.sequence, replay.mac, chain.head(replay.sequence, replay.mac)))
     if isinstance(store, PostgresStore):
-        witness.note_place(store.place)
+        with store.reading() as link:
+            witness.note_place(store.place(link))
     notes = () if isinstance(secret, bytes) else notes_on_key(place)
     return Ledger(store, chain, witness, memory, actor, role, notes)
 
@@ -192,7 +193,7 @@ def _made(store: Store, secret: bytes | Path | None, actor: str) -> str:
                 "entries of it: restore it from its newest copy, or begin another ledger at another path"
             )
         if isinstance(store, PostgresStore):
-            _check_never_seen(store, place.parent)
+            _check_never_seen(store, link, place.parent)
         chain = Chain(secret if isinstance(secret, bytes) else made_key(place), ledger)
         create_tables(link.sqlalchemy)
         _write_first(store, link.run, chain, actor)
@@ -201,9 +202,9 @@ def _made(store: Store, secret: bytes | Path | None, actor: str) -> str:
     return ledger
 
 
-def _check_never_seen(store: PostgresStore, folder: Path) -> None:
+def _check_never_seen(store: PostgresStore, link: Link, folder: Path) -> None:
     """Whoever drops the tables must not get a fresh budget from whoever opens the ledger next."""
-    seen = witness_of(store.place, folder)
+    seen = witness_of(store.place(link), folder)
     if seen is not None:
         raise LedgerTampered(
             f"{store.name} has no ledger, and the witness {seen} has seen one there: restore it from its newest "

@@ -11,10 +11,16 @@ from farthing.ledger.changes import Change
 from farthing.ledger.postgres_statements import ASK_NAME, PREPARE_ASK, WRITE_LOCK, prepare_write, write_name
 from farthing.ledger.questions import Found, Question, found_in
 from farthing.ledger.store import Link, Run, Store
-from farthing.ledger.tables import TABLES
+from farthing.ledger.tables import HEAD, TABLES
 
 _TABLES = ", ".join(f"to_regclass('{table}')" for table in TABLES)
-_NOT_PREPARED = "26000"  # somebody between us and the server gave us another connection, or emptied this one
+# Prepared statements are others than we think: somebody between us and the server gave us another connection, or
+# emptied this one, or a signal came after a statement was prepared and before that was noted.
+_MISTAKEN = ("26000", "42P05")
+_SCHEMA = (
+    f"SELECT coalesce((SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('{HEAD}')), "
+    "current_schema()::text)"
+)
 _MAKING = 4_714_005  # any fixed number: the advisory lock of whoever makes the tables
 
 
@@ -46,7 +52,6 @@ class PostgresStore(Store):
         super().__init__(timeout)
         self._url = url
         self.name = shown(url)
-        self.place = f"{url.host or 'localhost'}:{url.port or 5432}/{url.database or url.username or ''}"
 
     def new_engine(self) -> Any:
         """An engine whose connections begin and end transactions only when told to."""
@@ -60,7 +65,8 @@ class PostgresStore(Store):
                 pool_reset_on_return=None,  # transactions end by hand, and a failed reset would log the driver's text
                 isolation_level="AUTOCOMMIT",
                 hide_parameters=True,
-                connect_args={"connect_timeout": max(2, round(self.timeout))},
+                # In another encoding some names and answers could not be said, or would be read as bytes.
+                connect_args={"connect_timeout": max(2, round(self.timeout)), "client_encoding": "utf8"},
             )
         except ImportError:
             raise MissingExtra("ledgers on PostgreSQL", "psycopg", "postgres") from None
@@ -79,6 +85,12 @@ class PostgresStore(Store):
             "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false), "
             + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
         )
+
+    def place(self, link: Link) -> str:
+        """Where the ledger is, or would be made: another server, database or schema is another place."""
+        server = link.sqlalchemy.connection.dbapi_connection.info
+        (schema,) = link.run(_SCHEMA).fetchone()
+        return f"{server.host}:{server.port}/{server.dbname}/{schema}"
 
     def link(self, connection: Any) -> Link:
         """Statements are prepared by hand: the driver forgets all of them whenever a transaction is undone."""
@@ -116,8 +128,8 @@ class PostgresStore(Store):
 
     def undo(self, link: Link, problem: BaseException) -> None:
         """After Ctrl-C nobody knows which answers are still to come: waiting for them may take for ever."""
-        forgotten = getattr(problem, "sqlstate", None) == _NOT_PREPARED
-        if isinstance(problem, Exception) and not forgotten:
+        mistaken = getattr(problem, "sqlstate", None) in _MISTAKEN
+        if isinstance(problem, Exception) and not mistaken:
             super().undo(link, problem)
             return
         with suppress(Exception):

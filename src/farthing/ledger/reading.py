@@ -16,7 +16,7 @@ from farthing.ledger.chain import Chain
 from farthing.ledger.charging import charge_of, check_owner, state_after
 from farthing.ledger.entries import Entry, Stored
 from farthing.ledger.policy import known
-from farthing.ledger.questions import Question
+from farthing.ledger.questions import Found, Question
 from farthing.ledger.receipts import Receipt
 from farthing.ledger.store import Store
 from farthing.ledger.tables import ACCOUNTS
@@ -164,7 +164,12 @@ class OpenLedger:
         return f"Ledger({self._store.name!r}, actor={self.actor!r}, role={self.role!r})"
 
     def _asked(self, question: Question) -> Reader:
-        return Reader(question, self._store.ask(question), self._chain, self._memory)
+        def read(found: Found | None) -> Reader:
+            reader = Reader(question, found, self._chain, self._memory)
+            reader.whole(), reader.own()  # compared with what was seen before anybody sees more
+            return reader
+
+        return self._store.ask(question, read)
 
     def _receipt(self, entry: Entry) -> Receipt:
         receipt = Receipt.of(self.id, entry)

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from farthing.errors import LedgerTampered, LedgerUnavailable
 from farthing.ledger.changes import APPEND, KEEP_ACCOUNT, MOVE_HEAD, OPEN_ACCOUNT, STORE_ANSWER, Change
 from farthing.ledger.faults import translated
 from farthing.ledger.questions import ASK, Found, Question, found_in
 
+_Read = TypeVar("_Read")
 Run = Callable[..., Any]
 """The driver's own `execute`: a statement, then a tuple of parameters; it returns a cursor."""
 
@@ -188,12 +189,20 @@ class Store(ABC):
             finally:
                 self.release()
 
-    def ask(self, question: Question) -> Found | None:
-        """The answer to a question: one statement, so one state of everything."""
+    def ask(self, question: Question, read: Callable[[Found | None], _Read]) -> _Read:
+        """What `read` makes of the answer to a question: one statement, so one state of everything.
+
+        Other threads wait until it is read: what they write next would make this state look like an old one.
+        """
         with self._alone():
             link = self._linked()
             self.check_place()
-            return self.found(link, question)
+            try:
+                found = self.found(link, question)
+            except BaseException as problem:
+                self.undo(link, problem)
+                raise
+            return read(found)
 
     @contextmanager
     def reading(self) -> Iterator[Link]:

@@ -51,6 +51,7 @@ class Reader:
         self._found = found
         self._chain = chain
         self._memory = memory
+        self._checked: dict[str, Holding | None] = {}  # by analyst
         self.last = self._checked_head(*found.head)
 
     def _checked_head(self, ledger: Any, sequence: Any, mac: Any, seal: Any) -> tuple[int, str]:
@@ -95,6 +96,11 @@ class Reader:
         return checked_answer_of(self._chain, outcome, self._found.answer)
 
     def _holding(self, analyst: str, row: tuple[Any, ...] | None) -> Holding | None:
+        if analyst not in self._checked:
+            self._checked[analyst] = self._believed(analyst, row)
+        return self._checked[analyst]
+
+    def _believed(self, analyst: str, row: tuple[Any, ...] | None) -> Holding | None:
         whose = (self._question.dataset, analyst)
         known = self._memory.accounts.get(whose, 0)
         if row is None:

@@ -155,6 +155,60 @@ def test_a_ledger_that_was_dropped_is_not_begun_anew(place: Place, postgres_serv
         assert ledger.datasets() == []
 
 
+def test_another_schema_of_the_database_is_another_place(
+    place: Place, postgres_server: dict[str, Any]
+) -> None:
+    with administrator(place, postgres_server) as server:
+        server.execute("CREATE SCHEMA second AUTHORIZATION owner")
+    other = Place(f"{place.url}?options=-csearch_path%3Dsecond", f"{place.key}.second")
+    with other.open() as ledger, place.open() as first:
+        assert ledger.datasets() == [] and first.datasets() == [DATASET] and ledger.id != first.id
+    with administrator(place, postgres_server) as server:
+        server.execute("DROP SCHEMA second CASCADE; CREATE SCHEMA second AUTHORIZATION owner")
+    with pytest.raises(LedgerTampered, match="has seen one there"):
+        other.open()
+
+
+def test_the_first_charge_after_a_lost_connection_can_be_repeated(
+    place: Place, postgres_server: dict[str, Any]
+) -> None:
+    """A fresh handle asks before it charges, and what it asked must not keep the dead connection."""
+    with place.open() as ledger:
+        with administrator(place, postgres_server) as server:
+            server.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        with pytest.raises(LedgerUnavailable):
+            ledger.charge(DATASET, EPSILON, request_id="one")
+        assert not ledger.charge(DATASET, EPSILON, request_id="one").repeated
+
+
+def test_names_and_answers_of_every_script_and_quote_come_back(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
+    words = [
+        "a'b",
+        "\\",
+        "\\'; COMMIT; --",
+        "%s",
+        "%(x)s",
+        "$1",
+        "$$",
+        "\u6f22\u30bd\u8868",
+        "\u02bc\uff07\u2019",
+    ]
+    for options in ("", "?options=-cstandard_conforming_strings%3Doff"):
+        with Place(place.url + options, place.key).open() as ledger:
+            for word in words:
+                name = f"{options}{word}"
+                ledger.release(ledger.charge(DATASET, EPSILON, request_id=name, digest=word), word * 9)
+                stored = ledger.stored(name)
+                assert stored is not None and stored.answer == word * 9
+            assert ledger.verify().ok
+
+
 def test_a_server_that_may_lose_what_it_confirmed_is_noted(
     place: Place, postgres_server: dict[str, Any]
 ) -> None:

@@ -156,6 +156,38 @@ def test_threads_share_one_ledger_without_overdrawing_it(ledger: Ledger) -> None
     assert ledger.verify().ok
 
 
+def test_what_was_asked_is_not_taken_for_an_old_state_because_another_thread_went_on(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.grant("people", "bob", 0.5)
+    genuine, done = ledger._store.ask, []
+
+    def overtaken(question: Question, read: Any) -> Any:
+        found = genuine(question, read)
+        name = f"r-{len(done)}"
+        other = threading.Thread(
+            target=lambda: done.append(ledger.charge("people", 0.1, request_id=name, analyst="bob"))
+        )
+        monkeypatch.setattr(ledger._store, "ask", genuine)
+        other.start()
+        other.join()
+        return found
+
+    for seen in range(3):
+        monkeypatch.setattr(ledger._store, "ask", overtaken)
+        assert ledger.budget("people", "bob").count == seen and len(done) == seen + 1
+    assert ledger.budget("people", "bob").count == 3
+
+
+def test_a_question_that_fails_leaves_no_broken_connection_behind(ledger: Ledger) -> None:
+    genuine = ledger._store._writer
+    assert genuine is not None
+    genuine.sqlalchemy.connection.dbapi_connection.close()
+    with pytest.raises(LedgerUnavailable, match="lost"):
+        ledger.budget("people")
+    assert ledger.budget("people").count == 0
+
+
 def test_a_child_uses_connections_of_its_own(ledger: Ledger) -> None:
     child = os.fork()
     if child == 0:  # pragma: no cover
@@ -249,6 +281,8 @@ class _Driver(Exception):
         (_Driver(sqlstate="57P01"), LedgerUnavailable, "57P01"),
         (_Driver(sqlstate="25006"), LedgerUnavailable, "read-only"),
         (_Driver(sqlstate="42P01"), LedgerTampered, "not those of a ledger"),
+        (_Driver(sqlstate="42P05"), LedgerUnavailable, "shared with other clients"),
+        (_Driver(sqlstate="26000"), LedgerUnavailable, "shared with other clients"),
         (_Driver(sqlstate="42501"), LedgerUnavailable, "lacks a right"),
         (_Driver(sqlstate="23505"), LedgerTampered, "the head does not know"),
         (_Driver(), LedgerUnavailable, "lost or refused"),
@@ -270,7 +304,13 @@ def test_a_commit_that_the_server_undid_is_no_commit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "told"), [(KeyboardInterrupt(), ["close"]), (ValueError(), ["ROLLBACK"])]
+    ("problem", "told"),
+    [
+        (KeyboardInterrupt(), ["close"]),
+        (ValueError(), ["ROLLBACK"]),
+        (_Driver(sqlstate="26000"), ["close"]),
+        (_Driver(sqlstate="42P05"), ["close"]),
+    ],
 )
 def test_a_conversation_broken_off_by_ctrl_c_is_not_waited_for(
     problem: BaseException, told: list[str]
