@@ -31,11 +31,24 @@ class Asking(Protocol):
         """Everything it needs, as JSON-ready data."""
 
 
+def cut_interval(
+    centre: Floats, errors: Floats, least: float = -math.inf, most: float = math.inf
+) -> tuple[Floats, Floats]:
+    """`centre` plus and minus `errors`, cut to where the truth is known to lie; never cut down to nothing.
+
+    Cutting costs no coverage: what is cut off does not hold the truth. An interval that lies outside altogether says
+    that the noise was unusual and not that the truth is known: it becomes that of an estimate at the border.
+
+    >>> cut_interval(np.array([2.0, -9.0]), np.array([5.0, 5.0]), least=0.0)
+    (array([0., 0.]), array([7., 5.]))
+    """
+    middle = np.where(centre + errors < least, least, np.where(centre - errors > most, most, centre))
+    return np.clip(middle - errors, least, most), np.clip(middle + errors, least, most)
+
+
 @dataclass(frozen=True)
 class Around:
     """The interval `centre` plus and minus the error of a law, cut to where the truth is known to lie.
-
-    Cutting costs no coverage: what is cut off does not hold the truth.
 
     >>> from farthing.inference import Term
     >>> Around(np.array([2.0]), ErrorLaw([Term("normal", 3.0)]), least=0.0)(0.95)
@@ -49,11 +62,7 @@ class Around:
 
     def __call__(self, confidence: float) -> tuple[Floats, Floats]:
         """Lower and upper ends at a confidence."""
-        errors = self.law.errors(confidence)
-        return (
-            np.clip(self.centre - errors, self.least, self.most),
-            np.clip(self.centre + errors, self.least, self.most),
-        )
+        return cut_interval(self.centre, self.law.errors(confidence), self.least, self.most)
 
 
 @dataclass(frozen=True, eq=False)

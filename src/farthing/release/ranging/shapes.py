@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import ErrorLaw, StatedLaw, Term
+from farthing.inference.answers import cut_interval
 from farthing.inference.noise_sums import error_of_sum
 from farthing.inference.terms import variance_of
 
@@ -118,8 +119,7 @@ class ShapedInterval:
 
     def __call__(self, confidence: float) -> tuple[Floats, Floats]:
         """Lower and upper ends at a confidence."""
-        half = self.standard_errors * self.shape.factor(confidence)
-        return np.maximum(self.centre - half, self.least), np.maximum(self.centre + half, self.least)
+        return cut_interval(self.centre, self.standard_errors * self.shape.factor(confidence), self.least)
 
     def stored(self) -> dict[str, Any]:
         """What it is made of, but for the standard errors, as JSON-ready data."""
