@@ -238,3 +238,14 @@ def test_no_count_is_too_large_for_an_answer(size: float) -> None:
 def test_a_branching_is_written_in_digits() -> None:
     with pytest.raises(InvalidValue, match="must be one of"):
         answer_workload([1, 2], workloads.prefix(2), epsilon=1.0, strategy="hierarchical-²")
+
+
+@pytest.mark.parametrize("strategy", ["tree", "hierarchical"])
+@pytest.mark.parametrize(("n", "pairs"), [(100, [(0, 50), (50, 100)]), (1024, [(10, 500)])])
+def test_ranges_of_whole_blocks_need_no_finer_level(
+    strategy: str, n: int, pairs: list[tuple[int, int]]
+) -> None:
+    found = answered(strategy, workload=workloads.ranges(n, pairs), histogram=np.full(n, 40), epsilon=20.0)
+    truth = np.array([40.0 * (high - low) for low, high in pairs])
+    assert np.all(np.abs(found.answers - truth) <= 1e-6 + 30 * found.standard_errors)
+    assert found.rmse < answered("identity", workload=found.workload, histogram=np.full(n, 40)).rmse

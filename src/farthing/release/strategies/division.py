@@ -96,7 +96,9 @@ def _nearby_sets(kept: Kept) -> list[Kept]:
 
 def _from_sets(sizes: Floats, details: Floats, sets: list[Kept], shares: Floats, norm: Norm) -> Floats:
     """The best shares that measure only one of the sets of levels, if they are as good as `shares`; else those."""
-    usable = [kept for kept in sets if bool(np.any(kept))]
+    # Details finer than anything measured stay unknown: such sets have no error to speak of.
+    finest = int(np.flatnonzero(details > 0)[-1]) if bool(np.any(details > 0)) else 0
+    usable = [kept for kept in sets if bool(np.any(kept[finest:]))]
     if not usable:
         return shares
     many = (len(usable), len(sizes))
@@ -115,6 +117,8 @@ def _from_sets(sizes: Floats, details: Floats, sets: list[Kept], shares: Floats,
 def _moved(sizes: Floats, details: Floats, shares: Floats, norm: Norm) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = details / precisions(sizes, shares, norm) ** 2
-    pulls = sizes * np.cumsum(np.where(details > 0, slopes, 0.0), axis=-1)
+    # A detail that no level measures pulls endlessly at levels without a share, which stay without one.
+    endless = sizes * np.cumsum(np.where(details > 0, slopes, 0.0), axis=-1)
+    pulls = np.where(shares > 0, endless, 0.0)
     moved = shares * (np.cbrt(shares * pulls) if norm == "l1" else np.sqrt(pulls))
     return np.asarray(moved / np.sum(moved, axis=-1, keepdims=True))
