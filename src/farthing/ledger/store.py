@@ -257,8 +257,10 @@ class Store(ABC):
         finally:
             if self._inside == me:
                 self._inside = None
-            with suppress(RuntimeError):  # it was never had
+            try:  # noqa: SIM105 - a signal that arrives while `suppress` is called would leave the lock held for ever
                 threads.release()
+            except RuntimeError:  # it was never had
+                pass
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Link]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dis
 import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -133,6 +135,49 @@ def test_ctrl_c_as_the_lock_is_had_does_not_lock_this_thread_out(
     other.start()
     other.join()
     assert ledger.stored("r-1") is not None
+
+
+class _Signal:
+    """Raises where a signal handler could: after the `at`-th call that one of `Store._alone`'s lines has made."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+        self._called = False
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_name != "_alone":
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            if self._called:
+                self.left -= 1
+                if not self.left:
+                    sys.settrace(None)
+                    raise _Stop
+            self._called = dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("CALL")
+        return self
+
+
+def test_a_signal_at_any_moment_locks_no_other_thread_out(ledger: Ledger) -> None:
+    outer, at = sys.gettrace(), 0
+    while True:
+        at += 1
+        signal = _Signal(at)
+        sys.settrace(signal)
+        try:
+            ledger.budget("people")
+        except _Stop:
+            pass
+        finally:
+            sys.settrace(outer)
+        counts: list[int] = []
+        other = threading.Thread(target=lambda found=counts: found.append(ledger.budget("people").count))
+        other.start()
+        other.join()
+        assert counts == [0]
+        if signal.left:
+            break
+    assert at > 3
 
 
 def test_threads_share_one_ledger_without_overdrawing_it(ledger: Ledger) -> None:
