@@ -53,13 +53,13 @@ def _restored_shaped(form: Mapping[str, Any]) -> Answer:
     errors = np.repeat(*map(np.array, zip(*form["standard_errors"], strict=True)))
     interval = ShapedInterval.restored(form["shaped"], errors)
     centre = interval.centre
-    asking = None if form["asking"] is None else restored_asking(form["asking"], centre)
+    usual = form["values"] is None
+    values = np.maximum(centre, interval.least) if usual else np.array(form["values"], dtype=float)
+    asking = None if form["asking"] is None else restored_asking(form["asking"], centre, values)
     labels = form["labels"]
     return Answer.within(
         form["name"],
-        np.maximum(centre, interval.least)
-        if form["values"] is None
-        else np.array(form["values"], dtype=float),
+        values,
         errors,
         interval,
         asking.labels() if labels is None else tuple(_read_label(label) for label in labels),  # type: ignore[union-attr]

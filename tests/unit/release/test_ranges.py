@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from typing import Any
 
 import numpy as np
@@ -192,10 +193,40 @@ def test_a_stored_transform_is_the_same_transform(make: Any) -> None:
 def test_stored_questions_are_answered_as_before() -> None:
     answer = _exact_answer(design_of([ranges("day", name="r")], PEOPLE), "r")
     assert isinstance(answer.asking, RangeAsking)
-    again = restored_ranges(answer.asking.stored())
+    again = restored_ranges(answer.asking.stored(), answer.values)
     for what in ("day < date '2024-02-01'", (datetime.date(2024, 1, 5), datetime.date(2024, 1, 9))):
         one, other = answer.query(what), again.query(what, 0.95)
         assert (one.values, one.lower) == pytest.approx((other.values, other.lower), rel=1e-7)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("asked", [{}, {"by": "sex"}, {"ranges": [(0, 18), (18, 65), (0, 65), (60, 110)]}])
+def test_what_is_shown_adds_up_to_what_is_asked(asked: dict[str, Any], whole: bool) -> None:
+    """Cells cut off at zero one by one would add up to more rows than there are."""
+    (output,) = design_of([ranges("age", name="r", rounded=whole, **asked)], PEOPLE).outputs
+    (slot,) = output.slots
+    transform = slot.transforms["laplace"]
+    noises = {slot.name: Noise("laplace", 0.05)}
+    draw = np.random.default_rng(5).laplace(0, 1, transform.size) * slot.variance(noises[slot.name]) ** 0.5
+    few = 300 * (np.arange(slot.aggregate.cells) < 10)
+    numbers = transform.apply(few) + np.rint(draw).astype(np.int64)
+    answer = output.answer({slot.name: numbers}, noises)
+    assert np.all(answer.values >= 0) and (not whole or np.all(answer.values == np.rint(answer.values)))
+    again = restored_ranges(json.loads(json.dumps(answer.asking.stored())), answer.values)
+    for label, value in zip(answer.labels, answer.values, strict=True):
+        if "by" in asked:
+            what: Any = dict(zip(("sex", "age"), label, strict=True))
+        else:
+            what = label if isinstance(label, tuple) else {"age": label}
+        assert answer.query(what).values == pytest.approx(value, rel=1e-9, abs=1e-9)
+        assert again.query(what, 0.95).values == pytest.approx(value, rel=1e-7, abs=1e-7)
+    everybody = answer.query("age >= 0")
+    assert everybody.lower <= np.sum(transform.estimate(numbers)) <= everybody.upper
+    if "ranges" not in asked:
+        assert np.sum(answer.values) == pytest.approx(everybody.values)
+        assert (
+            np.maximum(transform.estimate(numbers), 0).sum() > 1.5 * everybody.values
+        )  # what cutting off would say
 
 
 @pytest.mark.parametrize(
@@ -282,7 +313,13 @@ def test_what_was_not_measured_has_an_error_without_limit() -> None:
     """A strategy may leave out details that nobody asked for; a question that needs them is told so."""
     transform = StrategyTransform(TreeStrategy("tree", 4, (2, 1)), (3, 0))
     asking = RangeAsking(
-        "r", (CellAxis("x", Integers(0, 3)),), np.full((1, 4), 5.0), transform, "laplace", 2.0
+        "r",
+        (CellAxis("x", Integers(0, 3)),),
+        np.full((1, 4), 5.0),
+        np.full((1, 4), 5.0),
+        transform,
+        "laplace",
+        2.0,
     )
     assert asking.query("x < 2", 0.95).upper < np.inf
     vague = asking.query("x < 1", 0.95)

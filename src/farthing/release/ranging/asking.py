@@ -28,24 +28,27 @@ MOST_CELLS_SHAPED = 1_024
 
 @dataclass(frozen=True, eq=False)
 class RangeAsking:
-    """The estimated cells of a release (groups x cells), and how they were measured.
+    """The cells of a release (groups x cells) by least squares and as they are shown, and how they were measured.
 
-    `deviation` is the standard deviation of the noise on every measured number. `clustered` is how many rows of one
-    unit count together where the answer is about a population, else 0.
+    Values are sums of `settled`, the cells as shown, so that what is told agrees; errors and intervals are those of
+    the unbiased `estimate`. `deviation` is the standard deviation of the noise on every measured number. `clustered`
+    is how many rows of one unit count together where the answer is about a population, else 0.
     """
 
     name: str
     axes: tuple[CellAxis, ...]
     estimate: Floats
+    settled: Floats
     transform: StrategyTransform
     kind: Kind
     deviation: float
     clustered: int = 0
+    listed: bool = False  # then the answer shows ranges rather than these cells
 
     def query(self, what: Any, confidence: float) -> Answer:
         """The sum of the cells that `what` holds of."""
         mask = mask_of(what, self.axes).reshape(self.estimate.shape).astype(float)
-        centre = float(np.sum(mask * self.estimate))
+        centre, value = float(np.sum(mask * self.estimate)), float(np.sum(mask * self.settled))
         asked = [row for row in mask if row.any()]
         variances = [self.transform.estimator.variance(row) for row in asked]
         noise = math.fsum(variances) * self.deviation**2
@@ -54,7 +57,7 @@ class RangeAsking:
         error = math.sqrt(noise + sampling)
         interval = ShapedInterval(np.array([centre]), np.array([error]), shape.blurred if sampling else shape)
         return Answer.within(
-            f"{self.name}: {asked_text(what)}", max(centre, 0.0), error, interval, confidence=confidence
+            f"{self.name}: {asked_text(what)}", max(value, 0.0), error, interval, confidence=confidence
         )
 
     def _shape(self, asked: list[Floats], variances: list[float]) -> Shape:
@@ -76,6 +79,9 @@ class RangeAsking:
             "name": self.name,
             "axes": [stored_axis(axis) for axis in self.axes],
             "estimate": [float(f"{value:.9g}") for value in self.estimate.reshape(-1)],
+            "settled": [float(f"{value:.9g}") for value in self.settled.reshape(-1)]
+            if self.listed
+            else "as shown",
             "transform": stored_transform(self.transform),
             "noise": self.kind,
             "deviation": self.deviation,
@@ -87,17 +93,27 @@ class RangeAsking:
         return self._stored
 
 
-def restored_ranges(form: Mapping[str, Any]) -> RangeAsking:
-    """The questions of a stored release of ranges."""
+def restored_ranges(form: Mapping[str, Any], shown: Any) -> RangeAsking:
+    """The questions of a stored release of ranges; `shown` are the values of its answer.
+
+    Releases of older ledgers told sums of the estimate, and still do.
+    """
     transform = restored_transform(form["transform"])
+    settled = form.get("settled", form["estimate"])
+    estimate, cells = (
+        np.array(values, dtype=float).reshape(transform.groups, -1)
+        for values in (form["estimate"], shown if settled == "as shown" else settled)
+    )
     return RangeAsking(
         form["name"],
         tuple(restored_axis(axis) for axis in form["axes"]),
-        np.array(form["estimate"], dtype=float).reshape(transform.groups, -1),
+        estimate,
+        cells,
         transform,
         form["noise"],
         form["deviation"],
         form["clustered"],
+        settled != "as shown",
     )
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorLaw
+from farthing.inference import Answer, ErrorLaw, rounded
 from farthing.release.counting.cells import CellAxis
 from farthing.release.noise import Kind, Noise
 from farthing.release.outputs import Output
@@ -22,6 +22,7 @@ from farthing.release.slots import Integers
 from farthing.release.statistic import Statistic
 from farthing.release.workloads.intervals import Intervals
 from farthing.release.workloads.making import all_ranges
+from farthing.release.workloads.settling import nearest_in_answers
 
 Floats = NDArray[np.float64]
 
@@ -82,12 +83,13 @@ class RangesOutput(Output):
     def answer(
         self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
     ) -> Answer:
-        """The least-squares estimates, none of them below zero; whole where that was asked for."""
+        """Sums of one histogram without negative cells, near to the estimates; whole where that was asked for."""
         noise = noises[self.slot.name]
         transform = transform_of(self.slot, noise.kind)
         cells = transform.estimate(measured[self.slot.name])
         plain = np.concatenate([self.workload.answers(group) for group in cells])
-        values = np.maximum(plain.round() if self.statistic.rounded else plain, 0.0)
+        settled = np.array([self._settled(group) for group in cells])
+        values = np.concatenate([self.workload.answers(group) for group in settled])
         deviation = float(np.sqrt(self.slot.variance(noise)))
         unit = self._at_unit(noise.kind)
         units = self.rows_per_unit if self.statistic.for_population else 0
@@ -95,11 +97,23 @@ class RangesOutput(Output):
         if units:
             blurred = self._blurred(unit, deviation, plain)
             errors, shape = blurred.deviations, blurred.shape
-        asking = RangeAsking(self.name, self.axes, cells, transform, noise.kind, deviation, units)
+        listed = bool(self.statistic.ranges)
+        asking = RangeAsking(
+            self.name, self.axes, cells, settled, transform, noise.kind, deviation, units, listed
+        )
         return Answer.within(
             self.name, values, errors, ShapedInterval(plain, errors, shape), self.labels,
             confidence=confidence, asking=asking,
         )  # fmt: skip
+
+    def _settled(self, cells: Floats) -> Floats:
+        """The cells that are shown: cut off one by one, thousands of them would add up to far too many rows."""
+        asked = self.workload if self.statistic.ranges else all_ranges(self.workload.cells)
+        found = nearest_in_answers(cells, asked)
+        # Doubles from 2^52 on are whole already; so much noise is no reason to refuse what has been paid for.
+        if self.statistic.rounded and found.sum() < 2**52:
+            return rounded(found).astype(float)
+        return found
 
     def _blurred(self, unit: ShapedErrors, deviation: float, counts: Floats) -> ShapedErrors:
         """With the variance of units that come and go by themselves, each with up to so many rows."""

@@ -11,10 +11,10 @@ from farthing.release.ranging.asking import restored_ranges
 from farthing.release.ranging.marginal_asking import restored_marginals
 
 
-def restored_asking(form: Mapping[str, Any], centre: Any = None) -> Asking:
-    """The questions that a stored answer can be asked; `centre` is what its intervals lie around."""
+def restored_asking(form: Mapping[str, Any], centre: Any = None, shown: Any = None) -> Asking:
+    """The questions of a stored answer; `centre` is what its intervals lie around, `shown` its values."""
     if form.get("kind") == "ranges":
-        return restored_ranges(form)
+        return restored_ranges(form, shown)
     if form.get("kind") == "marginals":
         return restored_marginals(form, centre)
     raise InvalidData("stored answer", "is of a kind that this farthing does not know", "use a newer one")
