@@ -55,7 +55,9 @@ def add_a_row(rows: Rows, _: Rows, chance: random.Random) -> str:
     table = _table(rows, chance)
     row = dict(chance.choice(rows[table]))
     first = next(iter(row))
-    row[first] = row[first] + 1000 if isinstance(row[first], int) else f"{row[first]}-again"
+    row[first] = (
+        row[first] + chance.choice((1000, -1000)) if isinstance(row[first], int) else f"{row[first]}-again"
+    )
     rows[table].append(row)
     return f"{table}: a copy as {row[first]!r}"
 

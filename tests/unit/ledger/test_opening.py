@@ -181,6 +181,24 @@ def test_a_ledger_of_another_format_is_left_to_another_version(
             open_ledger(path)
 
 
+@pytest.mark.parametrize("sequence", [0, -1, -(2**63)])
+def test_an_entry_before_the_first_is_found(tmp_path: Path, sequence: int) -> None:
+    place = tmp_path / "study.db"
+    with open_ledger(place) as ledger:
+        ledger.register("people", 1.0)
+        ledger.charge("people", 0.1, request_id="r-1")
+        file = sqlite3.connect(place, isolation_level=None)
+        file.execute(
+            "INSERT INTO farthing_entries SELECT ?, kind, dataset, analyst, actor, role, time_ns, 'r-2', body, totals, "
+            "previous, mac FROM farthing_entries WHERE request_id = 'r-1'",
+            (sequence,),
+        )
+        file.close()
+        assert not ledger.verify().ok
+    with pytest.raises(LedgerTampered, match="before the first"):
+        open_ledger(place)
+
+
 def test_who_acts_is_fixed_when_the_ledger_is_opened(tmp_path: Path) -> None:
     open_ledger(tmp_path / "a.db", actor="ada").close()
     with open_ledger(tmp_path / "a.db", actor="bob", role="analyst") as ledger:
