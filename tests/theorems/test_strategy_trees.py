@@ -215,3 +215,9 @@ def test_a_matrix_is_the_same_tree() -> None:
     assert matrix.fit([3.0]).total_variance(workload) == pytest.approx(
         tree.fit([3.0, 3.0]).total_variance(workload)
     )
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_levels_that_few_ranges_leave_unmeasured_are_divided_without_a_warning(norm: Norm) -> None:
+    workload = ranges(34, [(16, 20), (8, 30)])
+    assert float(best_hierarchical(workload, norm).shares(workload, norm).sum()) == pytest.approx(1.0)
