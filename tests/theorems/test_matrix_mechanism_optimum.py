@@ -138,6 +138,18 @@ def example() -> CellsAndSums:
     return on_grid("example", np.linspace(0.2, 1.0, 10), windows, weights, "l1", bits=10)
 
 
+def test_cells_that_no_query_holds_are_in_nobodys_way() -> None:
+    alone = best_for_gaussian(prefix(8).gram())
+    among = best_for_gaussian(ranges(20, [(5, stop) for stop in range(6, 14)]).gram())
+    assert among.error == pytest.approx(alone.error, rel=1e-9) and among.gap < 1e-3
+    assert np.allclose(np.diag(among.inner_products), 1.0)
+
+
+def test_rounds_that_begin_worse_than_cells_alone_go_on() -> None:
+    gram = ranges(64, [(3, 9), (5, 40), (8, 12), (30, 33), (31, 50), (2, 60)]).gram()
+    assert best_for_gaussian(gram).error < 0.25 * np.trace(gram)
+
+
 def test_least_squares_is_that_of_the_dense_matrix() -> None:
     strategy, workload = example(), all_ranges(10)
     dense = strategy.matrix.astype(float)

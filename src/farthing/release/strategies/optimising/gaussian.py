@@ -41,7 +41,7 @@ def best_for_gaussian(gram: Floats, *, told: Progress = lambda fraction: None) -
     Source: Li & Miklau, Optimal error of query sets under the differentially-private matrix mechanism, ICDT 2013
         (the singular value bound, which is y = 1); Denisov, McMahan, Rush, Smith & Thakurta, arXiv:2202.08312v2,
         section 3 (the optimum as a fixed point). The bound for every y is derived in the statement.
-    Assumes: G symmetric and positive semidefinite, with positive diagonal.
+    Assumes: G symmetric and positive semidefinite, not zero.
     Direction: `least` is a lower bound on the error of every strategy, evaluated in double precision; `error` is that
         of X, which is feasible. Neither is used for privacy.
     Checked by: tests/theorems/test_matrix_mechanism_optimum.py
@@ -49,6 +49,13 @@ def best_for_gaussian(gram: Floats, *, told: Progress = lambda fraction: None) -
         and begins at the root of G's diagonal; it keeps the best point and the best bound of all rounds.
     """
     cells = len(gram)
+    asked = np.flatnonzero(np.diag(gram) > 0)
+    if 0 < len(asked) < cells:
+        # Cells in no query are in nobody's way: diag(X) is limited cell by cell, so they are measured by themselves.
+        inner = best_for_gaussian(gram[np.ix_(asked, asked)], told=told)
+        whole = np.eye(cells)
+        whole[np.ix_(asked, asked)] = inner.inner_products
+        return Certified(whole, inner.error, inner.least)
     ridge, before = 0.0, np.inf
     multipliers = np.sqrt(np.diag(gram))
     best = Certified(np.eye(cells), float(np.trace(gram)), 0.0)
@@ -73,8 +80,11 @@ def best_for_gaussian(gram: Floats, *, told: Progress = lambda fraction: None) -
             half = vectors / scale[:, None] * np.sqrt(values)
             best = Certified(half @ half.T, error, least)
         told((turn + 1) / _ROUNDS)
-        if not best.gap > _TOLERANCE or not best.gap < _STALLED * before:
+        gap = (
+            error / least - 1.0
+        )  # of this round: the first ones may be worse than cells alone, and on a good way
+        if not best.gap > _TOLERANCE or not gap < _STALLED * before:
             break
-        before = best.gap
+        before = gap
         multipliers = multipliers * diagonal**2
     return best
