@@ -250,8 +250,9 @@ def conjunctions(
 
 
 def _of_way(way: int | None, axes: int, up_to: bool) -> tuple[Subset, ...]:
-    if isinstance(way, bool) or not isinstance(way, int | np.integer) or not 0 <= way <= axes:
-        raise InvalidValue("way", way, f"must be a whole number, 0 to {axes}, the number of columns")
+    if isinstance(way, bool) or not isinstance(way, int | np.integer) or not 1 <= way <= axes:
+        rule = f"must be a whole number from 1 to {axes}, the number of columns"
+        raise InvalidValue("way", way, rule, "subsets=[()] asks for the total alone" if way == 0 else "")
     ways = range(way + 1) if up_to else (way,)
     if sum(math.comb(axes, own) for own in ways) > _MOST_SUBSETS:
         raise InvalidValue("way", way, f"must give at most {_MOST_SUBSETS:,} tables", "list subsets instead")
