@@ -178,7 +178,9 @@ def _chosen(
             return _least(workload, epsilon, delta)
         one = named(name, workload, epsilon, delta)
     _check_answerable(one, name, workload)
-    return one, table_of(Weighed({name: one}, {}), workload, name, "asked for")
+    instead = f"; no search does better than {one.strategy.name}"
+    why = "asked for" + (instead if name == "optimised" and one.strategy.name != name else "")
+    return one, table_of(Weighed({name: one}, {}), workload, name, why)
 
 
 def _least(workload: Workload, epsilon: float, delta: float) -> tuple[Priced, Candidates]:

@@ -17,6 +17,7 @@ from farthing.release import WorkloadAnswers, answer_workload, workloads
 from farthing.release.answering import _answer_workload
 from farthing.release.candidates import Candidate, Candidates
 from farthing.release.strategies.hierarchical import hierarchical
+from farthing.release.strategies.registry import find
 from sources import TestSource
 
 AGES = np.random.default_rng(1).poisson(20, 64)
@@ -249,3 +250,24 @@ def test_ranges_of_whole_blocks_need_no_finer_level(
     truth = np.array([40.0 * (high - low) for low, high in pairs])
     assert np.all(np.abs(found.answers - truth) <= 1e-6 + 30 * found.standard_errors)
     assert found.rmse < answered("identity", workload=found.workload, histogram=np.full(n, 40)).rmse
+
+
+@pytest.mark.parametrize("n", [1, 4, 16])
+def test_an_optimised_strategy_is_no_worse_than_cells_or_a_tree(n: int) -> None:
+    workload = workloads.all_ranges(n)
+    found = answered("optimised", workload=workload, histogram=[1] * n)
+    plain = [answered(name, workload=workload, histogram=[1] * n).rmse for name in ("identity", "tree")]
+    assert found.rmse <= min(plain) * (1 + 1e-9)
+    if n == 16:
+        assert found.strategy == "tree" and "no search does better than tree" in found.explain()
+
+
+def test_a_strategy_handed_over_gets_the_noise_it_was_made_for() -> None:
+    workload = workloads.marginals((3, 4, 5, 2), way=2)
+    cells = np.ones((3, 4, 5, 2), dtype=int)
+    for norm, name in (("l1", "Laplace"), ("l2", "Gaussian")):
+        strategy = find("marginals", workload, norm)  # type: ignore[arg-type]
+        found = answered(strategy, workload=workload, histogram=cells, delta=1e-9)
+        assert name in repr(found.event) and found.cost.upper <= 1.0
+        pure = answered(strategy, workload=workload, histogram=cells)
+        assert "Laplace" in repr(pure.event)

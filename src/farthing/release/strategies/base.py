@@ -107,6 +107,8 @@ class Strategy(ABC):
 
     name: str
     shape: tuple[int, ...]
+    made_for: Norm | None = None
+    """The norm whose noise it was made for, l1 (Laplace) or l2 (Gaussian): the other is not tried. None: either."""
 
     @property
     @abstractmethod

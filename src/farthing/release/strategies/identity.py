@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from farthing.errors import InvalidValue
 from farthing.release.strategies.trees import TreeStrategy
 
 
@@ -25,8 +27,13 @@ class IdentityStrategy(TreeStrategy):
 
 
 def cells_alone(shape: tuple[int, ...]) -> IdentityStrategy:
-    """The identity over a domain."""
-    size = 1
-    for axis in shape:
-        size *= axis
+    """The identity over a domain; refused where nobody could count the cells one by one.
+
+    >>> cells_alone((10,) * 30)
+    Traceback (most recent call last):
+    farthing.errors.InvalidValue: strategy='identity': has too many cells to measure each (at most 2^40).
+    """
+    size = math.prod(shape)
+    if not size <= 2**40:
+        raise InvalidValue("strategy", "identity", "has too many cells to measure each (at most 2^40)")
     return IdentityStrategy("identity", size, (1,), shape)

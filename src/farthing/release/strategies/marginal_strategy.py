@@ -90,6 +90,7 @@ class MarginalStrategy(Strategy):
     def __init__(self, plan: MarginalPlan) -> None:
         self.plan = plan
         self.shape = plan.sizes
+        self.made_for = plan.norm  # Laplace noise on dozens of residuals is slow to price, and poor
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -102,7 +103,8 @@ def priced(
     """The noise of least expected error on `workload` that costs at most (epsilon, delta).
 
     Without a delta the noise is Laplace, and the epsilons of the levels add up to at most `epsilon`. With one, the
-    levels are composed by their own curves, Gaussian noise is tried too, and the smaller error wins.
+    levels are composed by their own curves, Gaussian noise is tried too, and the smaller error wins; a strategy that
+    was made for one of the two (`Strategy.made_for`) gets that one.
 
     Statement:
         Let level l of a strategy move by at most l1_l in l1 (or l2_l in l2) when a row is added or removed, and let
@@ -129,6 +131,10 @@ def priced(
         raise InvalidValue("kind", kind, 'must be "laplace", "gaussian" or None')
     if kind == "gaussian" and leak == 0:
         raise InvalidValue("kind", kind, "needs a delta > 0", "pass delta=1e-9, or use Laplace noise")
+    if kind is None and leak > 0 and strategy.made_for is not None:
+        fitting: NoiseKind = "laplace" if strategy.made_for == "l1" else "gaussian"
+        with suppress(InvalidValue):  # noise too narrow to be proven private: there is Laplace noise
+            return priced(strategy, workload, budget, leak, fitting)
     found: list[Priced] = []
     if kind != "gaussian":
         found += [_laplace(strategy, shares, budget, leak) for shares in _divisions(strategy, workload, leak)]

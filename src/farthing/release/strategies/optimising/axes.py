@@ -21,6 +21,7 @@ _BITS = 24  # of the weights of a whole product, shared among its axes
 _ROUNDS = 3
 _MOST_PRODUCTS = 4_096
 _MOST_CELLS = 2_048  # of one axis: factors are solved as dense matrices
+_MOST_TOGETHER = 2**26  # no histogram of more cells is measured
 
 
 def optimised_product(
@@ -51,6 +52,9 @@ def optimised_product(
         raise InvalidValue(
             "strategy", "optimised", f"must have at most {_MOST_CELLS:,} cells along each axis", 'use "tree"'
         )
+    if not workload.cells <= _MOST_TOGETHER:
+        rule = f"has too many cells to optimise: {_MOST_TOGETHER:,} at most"
+        raise InvalidValue("strategy", "optimised", rule, 'use "marginals" for marginals, else "tree"')
     parts = products_in(workload)
     rounds = 1 if len(parts) == 1 else _ROUNDS
     bits = max(6, _BITS // axes)
