@@ -20,7 +20,7 @@ from farthing.release.strategies.optimising.widening import widened
 from farthing.release.strategies.weighted_tree import weighted_tree
 from farthing.release.workloads.base import Workload
 
-VERSION = 1
+VERSION = 2
 """Counts up when the optimiser changes: older files are left alone and not read."""
 MOST_CELLS = 8_192
 DENSE = 1_024
