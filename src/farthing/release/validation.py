@@ -6,12 +6,14 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 from farthing.data.expressions import read
-from farthing.data.schema import Categories, Flags, Integers, Reals, Schema
+from farthing.data.schema import Categories, Domain, Flags, Integers, Reals, Schema
 from farthing.errors import InvalidValue
 from farthing.release.counting.cells import cut_of
 from farthing.release.counting.questions import group_axes, refuse_too_many
+from farthing.release.ranging.pairs import PAIRS, within_bound
 from farthing.release.statistic import COUNT_FAMILY, MARGINALS, QUANTILES, RANGES, Statistic
 
 _WHOLE = {"count", "histogram", "contingency", "ranges", "marginals", "sum", "quantile", "quantiles"}
@@ -48,6 +50,8 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
                 "ranges", statistic.ranges[0], f"must be left out for {statistic.column!r}, which has categories",
                 "without them, any of its categories can be asked for",
             )  # fmt: skip
+        if statistic.ranges:
+            statistic = replace(statistic, ranges=_within_bounds(statistic, schema[statistic.column]))
         own = tuple(cut_of(name, schema[name], statistic.bins_of(name)) for name in statistic.columns)
         refuse_too_many(statistic.name, (*groups, *own))
         if statistic.kind == "cdf" and not hasattr(schema[statistic.column], "lower"):
@@ -67,6 +71,27 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
                 )  # fmt: skip
         refuse_too_many(statistic.name, groups)
     return replace(statistic, where=where)
+
+
+def _within_bounds(statistic: Statistic, domain: Domain) -> tuple[tuple[Any, Any], ...]:
+    """The listed ranges, none of which ends after the column does."""
+    assert not isinstance(domain, Categories | Flags)
+    found = tuple(within_bound(pair, domain) for pair in statistic.ranges)
+    for pair, given in zip(found, statistic.ranges, strict=True):
+        try:
+            good = domain.lower <= pair[0] < pair[1] <= domain.upper
+        except TypeError:
+            raise InvalidValue(
+                "ranges", given, f"must have ends of the kind of column {statistic.column!r}", PAIRS
+            ) from None
+        if not good:
+            raise InvalidValue(
+                "ranges", given,
+                f"must lie within the bounds of {statistic.column!r}, {domain.lower} to {domain.upper}", PAIRS,
+            )  # fmt: skip
+    if len(set(found)) != len(found):
+        raise InvalidValue("ranges", statistic.ranges, "must not hold the same range twice", PAIRS)
+    return found
 
 
 def checked_all(statistics: Sequence[Statistic], schema: Schema) -> tuple[Statistic, ...]:

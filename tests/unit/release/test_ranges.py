@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow
 import pytest
 
-from farthing.data import Integers, dataset
+from farthing.data import Categories, Integers, dataset
 from farthing.errors import FarthingError
 from farthing.release.counting.cdf import CdfOutput
 from farthing.release.counting.cells import CellAxis
@@ -261,7 +261,11 @@ def test_mistakes_are_told_before_anything_is_planned(make: Any, message: str) -
         ((200, 300), "must be cells of 'age'"),
         ({"income": 3}, "must name a column of the statistic; there are: age"),
         ({"age": 300}, "must be cells of 'age'"),
-        ("binned", "must not cut through a cell, here 0 to 55; cut where cells begin"),
+        ("binned", 'must not cut through a cell, here 0 to 55; cut at 0 or at 55, for example "age >= 55"'),
+        (
+            (3, "x"),
+            "a pair (lower, upper) holds lower <= value < upper, and the column's upper bound if it ends",
+        ),
     ],
 )
 def test_questions_that_cannot_be_answered_are_refused(what: Any, message: str) -> None:
@@ -278,8 +282,26 @@ def test_edges_of_cells_decide_what_may_be_asked() -> None:
     assert mask_of("age >= 18", [axis]).tolist() == [False, True, True]
     assert mask_of((18, 110), [axis]).tolist() == [False, True, True]
     assert mask_of("18 <= age < 65 or age >= 65", [axis]).tolist() == [False, True, True]
-    with pytest.raises(FarthingError, match="must begin and end where cells of 'age' do"):
+    with pytest.raises(
+        FarthingError, match="where cells of 'age' do; .* the cells beside 20 begin or end at 18 and 65"
+    ):
         mask_of((20, 65), [axis])
+    with pytest.raises(FarthingError, match="sex.*did you mean 'Male'"):
+        mask_of({"sex": "male"}, [CellAxis("sex", Categories(("Female", "Male")))])
+
+
+def test_a_pair_means_the_same_with_and_without_bins() -> None:
+    """lower <= value < upper; one that ends at the upper bound holds the bound, and so does one that ends after it."""
+    values = CellAxis("age", Integers(0, 110))
+    bins = CellAxis("age", Integers(0, 110), (0, 18, 65, 110))
+    for pair, ages in {(18, 65): 47, (65, 110): 46, (65, 111): 46, (0, 111): 111}.items():
+        assert mask_of(pair, [values]).sum() == ages
+        cells = np.array([18, 47, 46])[mask_of(pair, [bins])]
+        assert cells.sum() == ages
+        listed = _exact_answer(design_of([ranges("age", ranges=[pair])], PEOPLE), "ranges of age")
+        assert listed.values[0] == pytest.approx(np.isin(AGES, np.arange(pair[0], pair[0] + ages)).sum())
+    with pytest.raises(FarthingError, match="must not hold the same range twice"):
+        design_of([ranges("age", ranges=[(65, 110), (65, 111)])], PEOPLE)
 
 
 def test_counts_and_ranges_stand_beside_each_other() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 
 from farthing.data.expressions import ranges
 from farthing.data.expressions.meaning import Meaning, meaning
@@ -24,6 +25,19 @@ _NAMES = {
 def name_of_kind(part: Meaning) -> str:
     """What a part is, for a message."""
     return _NAMES[type(part.range)]
+
+
+def nearest_label(text: str, labels: Iterable[str]) -> str | None:
+    """The label most like a text, whatever its capitals; None where there is none like it.
+
+    >>> nearest_label("male", ("Female", "Male")), nearest_label("x", ("Female", "Male"))
+    ('Male', None)
+    """
+    folded: dict[str, str] = {}
+    for label in labels:
+        folded.setdefault(str(label).casefold(), label)
+    near = difflib.get_close_matches(text.casefold(), list(folded), 1, 0.5)
+    return folded[near[0]] if near else None
 
 
 class Coercion:
@@ -92,10 +106,10 @@ class Coercion:
             if part.operator != CONSTANT or other.operator == CONSTANT or not isinstance(other.range, Label):
                 continue
             if part.value not in other.range.values:
-                near = difflib.get_close_matches(str(part.value), other.range.values, 1, 0.5)
+                near = nearest_label(str(part.value), other.range.values)
                 shown = ", ".join(repr(value) for value in other.range.values[:8])
                 raise self.fault(
                     node,
                     f"{str(part.value)[:60]!r} is not among the categories",
-                    f"did you mean {near[0]!r}" if near else f"they are {shown}",
+                    f"did you mean {near!r}" if near is not None else f"they are {shown}",
                 )

@@ -6,12 +6,14 @@ A condition must not cut through a cell: what lies inside one was never told apa
 from __future__ import annotations
 
 import datetime
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.data.expressions.coercion import nearest_label
 from farthing.data.expressions.parsing import parse
 from farthing.data.expressions.tree import written
 from farthing.data.schema import Categories, Flags, Schema
@@ -19,6 +21,7 @@ from farthing.errors import InvalidValue
 from farthing.release.counting.cells import CellAxis
 from farthing.release.counting.pieces import Pieces, is_plain, pieces_of
 from farthing.release.counting.predicates import TRUE, Atom, Truths, formula_of
+from farthing.release.ranging.pairs import PAIRS, place_among, within_bound
 
 Mask = NDArray[np.bool_]
 
@@ -106,7 +109,7 @@ def _whole_cells(met: Mask, pieces: Sequence[Pieces], axes: Sequence[CellAxis]) 
             cell = int(np.argmax(torn.reshape(len(axis), -1).any(axis=1)))
             raise InvalidValue(
                 "query", axis.column, f"must not cut through a cell, here {_cell_text(axis, cell)}",
-                f"cut where cells begin, such as {_edges_text(axis, cell)}",
+                _edges_text(axis, cell),
             )  # fmt: skip
         met = np.moveaxis(every, 0, place)
     return np.ascontiguousarray(met)
@@ -114,38 +117,43 @@ def _whole_cells(met: Mask, pieces: Sequence[Pieces], axes: Sequence[CellAxis]) 
 
 def _picked(axis: CellAxis, wanted: Any) -> Mask:
     """The cells of one axis between a pair (lower, upper), or of one value."""
-    if (
-        isinstance(wanted, tuple | list)
-        and len(wanted) == 2
-        and not isinstance(axis.domain, Categories | Flags)
-    ):
-        low, high = wanted
-        if axis.edges is None:
-            try:
-                mask = np.array([low <= label < high for label in axis.labels])
-            except TypeError:
-                raise _strange(axis, wanted) from None
-        else:
-            if low not in axis.edges or high not in axis.edges:
-                raise InvalidValue(
-                    "query", wanted, f"must begin and end where cells of {axis.column!r} do",
-                    f"they begin at {_few(axis.edges)}",
-                )  # fmt: skip
-            first, last = axis.edges.index(low), axis.edges.index(high)
-            mask = np.array([first <= place < last for place in range(len(axis))])
-        if not mask.any():
-            raise _strange(axis, wanted)
-        return mask
+    is_pair = isinstance(wanted, tuple | list) and len(wanted) == 2
+    if is_pair and not isinstance(axis.domain, Categories | Flags):
+        return _between(axis, wanted)
     listed = wanted if isinstance(wanted, list) else [wanted]
     if any(value not in axis.labels for value in listed):
         raise _strange(axis, wanted)
     return np.array([label in listed for label in axis.labels])
 
 
+def _between(axis: CellAxis, wanted: Any) -> Mask:
+    """The cells of lower <= value < upper; a pair that ends at the column's upper bound holds the bound, too."""
+    low, high = wanted
+    try:
+        low, high = within_bound((low, high), axis.domain)
+        if axis.edges is None:
+            ends_there = high == axis.labels[-1]
+            mask = np.array([low <= label < high for label in axis.labels])
+            mask[-1] |= ends_there and low < high
+        else:
+            places = np.array([place_among(axis.edges, end) for end in (low, high)])
+            if any(place is None for place in places):
+                raise InvalidValue(
+                    "query", wanted, f"must begin and end where cells of {axis.column!r} do; {PAIRS}",
+                    _torn_text(axis, [low, high][0 if places[0] is None else 1]),
+                )  # fmt: skip
+            mask = np.array([places[0] <= place < places[1] for place in range(len(axis))])
+    except TypeError:
+        raise _strange(axis, wanted) from None
+    if not mask.any():
+        raise _strange(axis, wanted)
+    return mask
+
+
 def _strange(axis: CellAxis, wanted: Any) -> InvalidValue:
     return InvalidValue(
         "query", wanted, f"must be cells of {axis.column!r}",
-        f"a value or a pair (lower, upper); its cells are {_few(axis.labels)}",
+        f"{_way_out(axis, wanted)}; its cells are {_few(axis.labels)}",
     )  # fmt: skip
 
 
@@ -181,7 +189,26 @@ def _cell_text(axis: CellAxis, cell: int) -> str:
 
 def _edges_text(axis: CellAxis, cell: int) -> str:
     assert axis.edges is not None  # values of their own are never cut
-    return f'"{axis.column} >= {_constant(axis.edges[cell])}"'
+    low, high = axis.edges[cell : cell + 2]
+    edge = high if cell < len(axis) - 1 else low
+    return (
+        f'cut at {_constant(low)} or at {_constant(high)}, for example "{axis.column} >= {_constant(edge)}"'
+    )
+
+
+def _torn_text(axis: CellAxis, end: Any) -> str:
+    """The edges on both sides of an end that is none."""
+    assert axis.edges is not None
+    after = bisect_right(axis.edges, end)
+    beside = [str(edge) for edge in axis.edges[max(0, after - 1) : after + 1]]
+    return f"the cells beside {end} begin or end at {' and '.join(beside)}"
+
+
+def _way_out(axis: CellAxis, wanted: Any) -> str:
+    if isinstance(axis.domain, Categories | Flags):
+        near = nearest_label(str(wanted), [label for label in axis.labels if isinstance(label, str)])
+        return "a value or a list of values" if near is None else f"did you mean {near!r}"
+    return f"a value or a pair; {PAIRS}"
 
 
 def _few(values: Sequence[Any]) -> str:
