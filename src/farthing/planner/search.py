@@ -262,6 +262,8 @@ class Search:
             cost = composed_cost(losses, self.delta, found.saddle)
             # Both are bounds, up to their margins: the composed estimate, and the sum of pure epsilons.
             effective = min(cost.epsilon * correction / (1 - margin), _summed(losses))
+            if not effective > 0:  # so little that the estimate is lost in rounding: only the sum is left
+                effective = _summed(losses)
             gap = math.log(effective / self.target)
             if gap <= 0:
                 low, fitting = factor, (shares, cost)
@@ -317,7 +319,8 @@ class Search:
         if self.delta == 0:
             return math.inf
         leak = -math.log(self.delta)
-        root = math.sqrt(leak + self.target) - math.sqrt(leak)
+        # sqrt(leak + target) - sqrt(leak), written so that a small target is not lost in rounding
+        root = self.target / (math.sqrt(leak + self.target) + math.sqrt(leak))
         return math.sqrt(leak) / root
 
     def _first_price(self, saddle: float) -> float:

@@ -308,6 +308,11 @@ def marginals(
     named = names_of(columns, "columns")
     if not named:
         raise InvalidValue("columns", columns, "must name at least one column", "count() counts all rows")
+    if len(named) == 1 and way == 2:
+        raise InvalidValue(
+            "columns", columns, "must be two or more, from which tables of way=2 are made",
+            f"way=1 or histogram({named[0]!r}) counts one column",
+        )  # fmt: skip
     return statistic(
         "marginals",
         named,

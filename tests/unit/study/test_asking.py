@@ -12,7 +12,7 @@ import pytest
 
 import farthing as ft
 from farthing.curator.questions import Planned
-from farthing.errors import InvalidValue
+from farthing.errors import Infeasible, InvalidValue
 from farthing.study.study_file import read_study
 from study_people import SCHEMA, table
 
@@ -93,7 +93,7 @@ def test_plans_hold_weigh_and_require_them(make_study: Callable[..., ft.Study]) 
     exact = plan.require(PAIRS, within=0.8 * plan[PAIRS].error())
     assert 0.998 < exact[PAIRS].error() / (0.8 * plan[PAIRS].error()) <= 1
     told = plan.explain()
-    assert "any range of its cells has a standard error of" in told and "levels of marginals" in told
+    assert "any range of its cells has a standard error of" in told and "of marginals)" in told
     assert [one.cells for one in plan.statistics] == [111, 60, 8 + 6 + 12, 2]
 
 
@@ -125,3 +125,23 @@ def test_a_plan_for_single_rows_is_refused_by_a_table_of_persons(make_study: Cal
     with pytest.raises(InvalidValue, match="sensitivity of 'ranges 1"):
         Planned(plan.measurements).check(persons)
     Planned(plan.measurements).check(plan.study.dataset)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-12, 1e-16])
+def test_next_to_no_epsilon_is_planned_or_refused_in_words(
+    make_study: Callable[..., ft.Study], epsilon: float
+) -> None:
+    study = make_study(2.0, 1e-9)
+    try:
+        plan = study.plan(ft.ranges("age"), epsilon=epsilon)
+    except Infeasible as refusal:
+        assert epsilon < 1e-9 and "raise epsilon" in str(refusal)
+    else:
+        assert 0 < plan.cost.upper <= epsilon
+
+
+def test_a_question_about_all_rows_needs_no_column(release: Any) -> None:
+    everybody = release[PAIRS].query("true")
+    assert everybody.values == pytest.approx(release[PAIRS].query("age >= 0").values)
+    assert release[PAIRS].query("1 = 2").values == 0
+    assert release[RANGES].query("true").values == pytest.approx(release[RANGES].values.sum())

@@ -47,6 +47,8 @@ class MarginalAsking:
                 "query", names, f"must be at most {self.cells.way} columns, as the tables have",
                 "ask for marginals of more columns, or for fewer in one condition",
             )  # fmt: skip
+        if not subset and not groups:
+            subset = held[0][:1]  # a question about all rows, or none: any column will do
         table = self._tables[held[0]]
         own = np.array([summed(group, held[0], subset) for group in table])
         shape = tuple(len(axis) for axis in groups)

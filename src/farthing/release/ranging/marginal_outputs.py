@@ -162,8 +162,12 @@ def _slot(facts: Facts, statistic: Statistic, cells: MarginalCells, number: int)
             *(max(getattr(each, norm) for each in moved) for norm in ("l0", "l1", "l2_squared", "linf"))
         ),
         {kind: replace(each, tables=tables, groups=cells.group_count) for kind, each in transforms.items()},
-        {kind: f"{len(each.weights):,} levels of marginals" for kind, each in transforms.items()},
+        {kind: _levels(len(each.weights)) for kind, each in transforms.items()},
     )
+
+
+def _levels(count: int) -> str:
+    return f"{count:,} level{'' if count == 1 else 's'} of marginals"
 
 
 def _transforms(cells: MarginalCells, pure: bool) -> dict[Kind, MarginalTransform]:
