@@ -283,10 +283,10 @@ def test_edges_of_cells_decide_what_may_be_asked() -> None:
     assert mask_of((18, 110), [axis]).tolist() == [False, True, True]
     assert mask_of("18 <= age < 65 or age >= 65", [axis]).tolist() == [False, True, True]
     with pytest.raises(
-        FarthingError, match="where cells of 'age' do; .* the cells beside 20 begin or end at 18 and 65"
+        FarthingError, match=r"where cells of 'age' do; .* the cells beside 20 begin or end at 18 and 65"
     ):
         mask_of((20, 65), [axis])
-    with pytest.raises(FarthingError, match="sex.*did you mean 'Male'"):
+    with pytest.raises(FarthingError, match=r"sex.*did you mean 'Male'"):
         mask_of({"sex": "male"}, [CellAxis("sex", Categories(("Female", "Male")))])
 
 
