@@ -281,6 +281,8 @@ def _check_shape(mechanism: DiscreteLaplace | DiscreteGaussian, name: str) -> No
     """Sensitivity, grid and cells, checked and stored as plain numbers."""
     sensitivity = getattr(mechanism, name)
     number = checked_real(sensitivity, name)
+    if number < sensitivity:  # a whole number or a fraction that a double rounds down
+        number = math.nextafter(number, math.inf)
     if not 0 < number < math.inf:
         raise InvalidValue(name, sensitivity, "must be a finite number > 0")
     if mechanism.grid is not None:

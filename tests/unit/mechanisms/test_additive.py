@@ -195,3 +195,10 @@ def test_rounding_goes_the_safe_way() -> None:
     third = Fraction(1, 3)
     assert Fraction(rounded_down(third)) <= third <= Fraction(rounded_up(third))
     assert rounded_down(Fraction(1, 2)) == rounded_up(Fraction(1, 2)) == 0.5
+
+
+def test_a_sensitivity_that_a_double_would_round_down_is_refused_or_rounded_up() -> None:
+    with pytest.raises(InvalidValue, match="2\\^53"):
+        DiscreteLaplace(1.0, l1_sensitivity=2**53 + 1)
+    third = Fraction(1, 3)
+    assert DiscreteLaplace(1.0, l1_sensitivity=third, grid=2.0**-10).l1_sensitivity >= third  # type: ignore[arg-type]

@@ -90,8 +90,11 @@ def load(key: str) -> Arrays | None:
         path = place / f"{key}.npz"
         if not path.is_file() or not path.stat().st_size <= _LARGEST_FILE:
             return None
-        # From memory: NumPy leaves a file open when it cannot be read.
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as held:
+        packed = io.BytesIO(path.read_bytes())  # NumPy leaves a file open when it cannot be read
+        with zipfile.ZipFile(packed) as archive:  # a small file may unpack to a large one
+            if not sum(item.file_size for item in archive.infolist()) <= _LARGEST_FILE:
+                return None
+        with np.load(packed, allow_pickle=False) as held:
             if str(held["key"]) != key:
                 return None
             return {name: held[name] for name in held.files if name != "key"}

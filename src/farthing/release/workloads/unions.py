@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -113,8 +112,9 @@ def union(*parts: Workload, weights: Sequence[float] | None = None) -> Union:
             "parts", shapes, "must all be over the same shape", "use product with total for axes left out"
         )
     given = (1.0,) * len(parts) if weights is None else tuple(float(weight) for weight in weights)
-    if len(given) != len(parts) or not all(0 < weight < math.inf for weight in given):
-        raise InvalidValue("weights", weights, f"must be {len(parts)} finite numbers > 0, one for each part")
+    if len(given) != len(parts) or not all(1e-50 <= weight <= 1e50 for weight in given):
+        rule = f"must be {len(parts)} numbers from 1e-50 to 1e50, one for each part"
+        raise InvalidValue("weights", weights, rule)
     plain = default_columns(len(shapes[0]))
     named = {part.columns for part in parts if part.columns != plain}
     if len(named) > 1:

@@ -216,3 +216,15 @@ def test_the_users_cache_is_where_the_platform_keeps_it(
     assert folders["linux"] == tmp_path / ".cache" / "farthing" / "strategies"
     assert folders["darwin"] == tmp_path / "Library" / "Caches" / "farthing" / "strategies"
     assert folders["win32"] == tmp_path / "local" / "farthing" / "strategies"
+
+
+def test_a_small_file_that_unpacks_to_a_huge_one_is_not_read(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = np.zeros(2**18)
+    assert cache.store("bomb", {"cells": cells})
+    assert cache.load("bomb") is not None
+    monkeypatch.setattr(cache, "_LARGEST_FILE", 2**20)
+    np.savez_compressed(place / "bomb.npz", key=np.array("bomb"), cells=cells)
+    assert (place / "bomb.npz").stat().st_size < 2**20 < cells.nbytes
+    assert cache.load("bomb") is None
