@@ -63,6 +63,17 @@ def test_a_step_too_many_is_noticed() -> None:
             spending.check([*noises, noises[0]])
 
 
+def test_a_private_choice_counts_as_a_step() -> None:
+    spending = Spending(0.5)
+    noises = divided(spending, [1, 1])[:1]
+    half = spending.choice(Fraction(1, 2))
+    spending.check(noises, [half])
+    with pytest.raises(AssertionError):
+        spending.check(noises, [half, 2.0**-40])
+    with pytest.raises(AssertionError):
+        Spending(0.5, 1e-6, "gaussian").check([], [half])
+
+
 def test_monotone_more_of_the_budget_is_less_noise() -> None:
     for spending in (Spending(0.5), Spending(0.5, 1e-6, "gaussian")):
         deviations = [spending.deviation(Fraction(part, 100)) for part in (2, 10, 50, 100)]

@@ -6,5 +6,6 @@ settling    cells that are nowhere below zero, near in the norm of the workload
 costs       how far the cells of an interval are from all being equal
 dawa        a private partition, then the buckets measured for the workload
 refinement  a coarse look, then narrow buckets where the rows are
-choice      `auto`: a cheap look at the number of rows decides between the above and the best fixed strategy
+pieces      how far a histogram is from a few even pieces
+choice      `auto`: cheap looks at the rows decide between the above and the best fixed strategy
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,7 @@ from farthing.mechanisms import DiscreteLaplace
 from farthing.mechanisms.base import rounded_down
 from farthing.mechanisms.randomness import Source
 from farthing.release.data_dependent.bucket_tree import best_plan, measured
-from farthing.release.data_dependent.buckets import BucketEstimator
+from farthing.release.data_dependent.buckets import BucketEstimator, Counted
 from farthing.release.data_dependent.costs import IntervalFamily, unevenness
 from farthing.release.data_dependent.spending import Spending
 from farthing.release.strategies.base import Integers
@@ -22,15 +23,23 @@ _SPREAD = 2.0  # scales of noise that one more bucket must be worth
 _MOST = 2**40  # cells are clamped here, which moves no two neighbours further apart
 
 
-def dawa(cells: Integers, workload: Workload, spending: Spending, source: Source) -> BucketEstimator:
-    """Estimated cells: the partition for `spending.chosen`, the counts for the rest."""
-    rest = 1 - (spending.chosen if spending.kind == "laplace" else Fraction(0))
-    deviation = spending.deviation(rest)
-    edges = partition(cells, spending.choosing, deviation, source)
-    plan = best_plan(workload, edges, [], spending, rest)
+def dawa(
+    cells: Integers,
+    workload: Workload,
+    spending: Spending,
+    epsilon: float,
+    part: Fraction,
+    before: Sequence[Counted],
+    source: Source,
+) -> BucketEstimator:
+    """Estimated cells: `epsilon` for the partition, a part of the budget for the counts; `before` is known already."""
+    deviation = spending.deviation(part)
+    edges = partition(cells, epsilon, deviation, source)
+    plan = best_plan(workload, edges, before, spending, part)
     # A bucket much more uneven than twice its price would have been divided, as far as the noise can tell.
-    uneven = 2 * price_of_bucket(spending.choosing, deviation)
-    return BucketEstimator(workload.cells, measured(cells, plan, spending, source), uneven)
+    uneven = 2 * price_of_bucket(epsilon, deviation)
+    known = [*before, *measured(cells, plan, spending, source)]
+    return BucketEstimator(workload.cells, known, uneven)
 
 
 def partition(cells: Integers, epsilon: float, deviation: float, source: Source) -> Integers:

@@ -75,7 +75,7 @@ class Spending:
     @property
     def choosing(self) -> float:
         """The epsilon of the private choice."""
-        return rounded_down(self.chosen * self._total)
+        return self.choice(self.chosen)
 
     @property
     def event(self) -> Event:
@@ -88,6 +88,10 @@ class Spending:
     def cost(self) -> Bounds:
         """The proven epsilon of the whole at `delta`."""
         return compose([self.event]).epsilon_at(self.delta)
+
+    def choice(self, part: Fraction) -> float:
+        """The epsilon of a private choice that takes this part of epsilon, rounded down."""
+        return rounded_down(part * self._total)
 
     def deviation(self, part: Fraction) -> float:
         """The standard deviation of the noise of one count, for this part of the budget."""
@@ -111,15 +115,19 @@ class Spending:
         )
         return Priced(strategy, self.kind, noises, self.cost, self.delta)
 
-    def check(self, noises: Sequence[LevelNoise]) -> None:
-        """That the noises of all steps together cost no more than `event`: a fault of ours if they do."""
+    def check(self, noises: Sequence[LevelNoise], choices: Sequence[float] = ()) -> None:
+        """That all steps together cost no more than `event`: a fault of ours if they do.
+
+        `choices` are the epsilons of private choices beyond `chosen`; Gaussian noise leaves no room for those.
+        """
         if self.kind == "laplace":
-            spent = Fraction(self.choosing)
+            spent = Fraction(self.choosing) + sum(map(Fraction, choices))
             for one in noises:
                 assert isinstance(one.mechanism, DiscreteLaplace)
                 spent += Fraction(one.mechanism.epsilon)
             assert spent <= self._total
             return
+        assert not choices
         squares, leaks = Fraction(0), Fraction(0)
         for one in noises:
             assert isinstance(one.event, Composed)

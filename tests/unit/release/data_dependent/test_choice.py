@@ -20,6 +20,8 @@ from sources import TestSource
 Counts = NDArray[np.int64]
 SOME = np.random.default_rng(3).poisson(np.repeat([2.0, 40.0, 5.0, 0.1], 32))
 
+PIECES = np.repeat([0, 4000], 64)
+
 
 def error(workload: Workload, cells: Counts, strategy: str, seed: int) -> float:
     found = _answer_workload(cells, workload, epsilon=0.1, strategy=strategy, source=TestSource(seed))
@@ -34,7 +36,22 @@ def test_few_rows_are_refined_and_many_are_measured_by_a_fixed_strategy() -> Non
     assert many.strategy == "optimised"
     assert "rows" in few.candidates.chosen.why
     assert "even spread" in few.explain()
+    assert "optimised" in {one.strategy for one in few.candidates}
     assert not many.note
+
+
+def test_many_rows_in_a_few_even_pieces_are_measured_by_dawa() -> None:
+    workload = workloads.prefix(128)
+    found = [_answer_workload(PIECES, workload, epsilon=0.1, source=TestSource(seed)) for seed in range(5)]
+    assert sum(one.strategy == "dawa" for one in found) >= 4
+    rough = np.random.default_rng(3).permutation(np.repeat([0, 4000], 64))
+    others = [_answer_workload(rough, workload, epsilon=0.1, source=TestSource(seed)) for seed in range(5)]
+    assert {one.strategy for one in others} == {"optimised"}
+    assert "not in a few even pieces" in others[0].candidates.chosen.why
+    chosen = next(one for one in found if one.strategy == "dawa")
+    assert {"tree", "optimised"} <= {one.strategy for one in chosen.candidates}
+    assert "in a few even pieces, found for 4%" in chosen.candidates.chosen.why
+    assert "even spread" in chosen.note
 
 
 @pytest.mark.parametrize("strategy", ["auto", "dawa"])
@@ -52,7 +69,7 @@ def test_the_cost_is_known_before_and_the_same_for_all_data(
     workload = workloads.prefix(128)
     found = [
         answer_workload(cells, workload, epsilon=epsilon, delta=delta, strategy=strategy)
-        for cells in (SOME, SOME * 10_000, np.zeros(128, dtype=np.int64))
+        for cells in (SOME, SOME * 10_000, np.zeros(128, dtype=np.int64), PIECES)
     ]
     assert len({one.event for one in found}) == 1
     assert all(one.cost.upper <= epsilon for one in found)
