@@ -160,7 +160,8 @@ class Axis:
         return {_key(label): place for place, label in enumerate(self.labels or ())}
 
     def _between(self, low: Any, high: Any) -> NDArray[np.bool_]:
-        rule = f"must be a pair lo < hi {'of its edges' if self.edges is not None else 'within its values'}"
+        """As the condition lo <= column < hi would: there is nothing beyond the ends, so a pair may reach past them."""
+        rule = f"must be a pair lo < hi {'of its edges' if self.edges is not None else 'of such values'}"
         if isinstance(self.domain, Categories | Flags):
             raise InvalidValue(
                 self.column, (low, high), "has no order", "give one value, or a list of values in brackets"
@@ -170,14 +171,17 @@ class Axis:
             least, most = _numbers([low, high])
         except (TypeError, ValueError, AttributeError):
             raise InvalidValue(self.column, (low, high), rule, self._edges_shown()) from None
+        days = isinstance(self.domain, Dates)
+        same_kind = all(isinstance(edge, datetime.date) == days for edge in (low, high))
         if self.edges is not None:
-            good = least < most and least in marks and most in marks
+            known = all(edge in marks or not marks[0] <= edge <= marks[-1] for edge in (least, most))
+            # The last cell holds its upper edge, too: nothing begins there.
+            good = bool(least < most) and known and least != marks[-1]
             found = (marks[:-1] >= least) & (marks[:-1] < most)
         else:
-            end = np.nanmax(marks) + (0 if isinstance(self.domain, Reals) else 1)
-            good = np.nanmin(marks) <= least < most <= end
+            good = bool(least < most)
             found = (marks >= least) & (marks < most)
-        if not good:
+        if not (good and same_kind):
             raise InvalidValue(self.column, (low, high), rule, self._edges_shown())
         return np.asarray(found)
 

@@ -143,10 +143,21 @@ def test_wrong_choices_are_refused(question: object, message: str) -> None:
         vector_of(question, [AGE, SEX])  # type: ignore[arg-type]
 
 
-def test_pairs_stay_within_the_cells() -> None:
-    for pair in [(-1, 3), (0, 7), (3, 3), (4, 2), (float("nan"), 3)]:
-        with pytest.raises(InvalidValue, match="within its values"):
-            vector_of(pair, [Axis("x", range(6))])
+def test_a_pair_is_the_condition_it_stands_for_also_beyond_the_ends() -> None:
+    cells = [Axis("x", range(6))]
+    for low, high in [(-1, 3), (3, 20), (0, 7), (20, 30)]:
+        assert np.array_equal(vector_of((low, high), cells), vector_of(f"{low} <= x < {high}", cells))
+    assert (
+        vector_of((25, 200), [AGE]).tolist() == vector_of("25 <= age < 200", [AGE]).tolist() == [0, 0, 1, 1]
+    )
+    for pair in [(3, 3), (4, 2), (float("nan"), 3), (3, datetime.date(2026, 1, 1))]:
+        with pytest.raises(InvalidValue, match="pair lo < hi"):
+            vector_of(pair, cells)
+    for wrong in [(12, 200), (110, 200), (datetime.date(1900, 1, 1), datetime.date(2026, 1, 1))]:
+        with pytest.raises(InvalidValue, match="pair lo < hi of its edges"):
+            vector_of(wrong, [AGE])
+    with pytest.raises(InvalidValue, match="pair lo < hi of its edges"):
+        vector_of((3, 5), [DAY])
 
 
 def test_a_million_cells_are_asked_at_once() -> None:
