@@ -33,8 +33,9 @@ class WorkloadAnswers:
     """The answers of a workload, their standard errors, and the histogram they come from.
 
     `answers` and `standard_errors` have one number for each query, `estimate` is the reconstructed histogram, `cost`
-    the proven epsilon at `delta`, `candidates` the strategies that were weighed. `query` asks anything else that the
-    cells can answer: it is computed from what was released and costs nothing.
+    the proven epsilon at `delta`, `candidates` the strategies that were weighed, `look` what looking at the data took
+    of the budget, if there was a look. Printed, ± is one standard error. `query` asks anything else that the cells can
+    answer: it is computed from what was released and costs nothing.
 
     >>> from farthing.release import answer_workload, workloads
     >>> found = answer_workload([5, 0, 12, 3] * 16, workloads.prefix(64), epsilon=1.0, strategy="tree")
@@ -58,6 +59,7 @@ class WorkloadAnswers:
     candidates: Candidates
     confidence: float = 0.95
     note: str = ""
+    look: str = ""
     whole: bool = field(default=False)
 
     @cached_property
@@ -87,7 +89,8 @@ class WorkloadAnswers:
     def query(self, what: Question, confidence: float | None = None) -> Answer:
         """One more question of the same cells: "10 <= age < 25", a pair, a mapping of columns, or coefficients.
 
-        It is post-processing of what was released: free, at any time, as often as one likes.
+        It is post-processing of what was released: free, at any time, as often as one likes. It prints with its
+        interval of `confidence` (the release's own if left out), `standard_errors` has one standard error.
         """
         vector = vector_of(what, axes_of(self.workload))
         name = what if isinstance(what, str) else repr(what) if isinstance(what, tuple | dict) else "query"
@@ -111,6 +114,7 @@ class WorkloadAnswers:
             f"{self.workload.queries:,} queries over {self.workload.cells:,} cells, answered through {self.strategy!r}"
             f" for epsilon = {self.cost.upper:.4g}{of_delta}.",
             f"Expected error of a query: {self.rmse:.4g} (root mean square).",
+            *([self.look] if self.look else []),
             *([self.note] if self.note else []),
             "",
             str(self.candidates),
@@ -150,6 +154,7 @@ class WorkloadAnswers:
                 for one in self.candidates
             ],
             "note": self.note,
+            "look": self.look,
         }
 
     def to_json(self) -> str:
@@ -203,6 +208,5 @@ class WorkloadAnswers:
             for label, answer, error in zip(labels, self.answers, self.standard_errors, strict=False)
         ]
         more = self.workload.queries - shown
-        return "\n".join(
-            [f"{head} (± one standard error)", *rows, *([f"  ... and {more:,} more"] if more else [])]
-        )
+        meaning = f"± is one standard error; query(...) gives an interval of {100 * self.confidence:.6g}%"
+        return "\n".join([head, *rows, *([f"  ... and {more:,} more"] if more else []), f"  ({meaning})"])

@@ -17,7 +17,15 @@ from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.privacy.events import checked_delta
 from farthing.release.answered import WorkloadAnswers
 from farthing.release.candidates import Candidates, Weighed, named, table_of, weighed_at_best
-from farthing.release.data_dependent.choice import automatic, partitioned, suits_choice
+from farthing.release.data_dependent.choice import (
+    PILOT_PART,
+    SHAPE_PART,
+    Outcome,
+    automatic,
+    partitioned,
+    suits_choice,
+)
+from farthing.release.data_dependent.dawa import PARTITION_PART
 from farthing.release.data_dependent.settling import MOST_IN_ORDER, settled
 from farthing.release.error_of_query import error_law
 from farthing.release.strategies.base import Floats, Integers, Strategy
@@ -45,6 +53,10 @@ def answer_workload(
     one cell by 1. `strategy` decides what is measured: `auto` takes what has the least expected error, and
     `found.candidates` tells which others were weighed. Named strategies give unbiased answers unless `nonnegative`
     moves the histogram to where it must lie; `auto` does so by itself. `integers` rounds it, keeping its total.
+
+    Counts so large that sums could overflow are clamped, without a word, because a word would tell: above 2^62 over the
+    number of cells, for optimised strategies and Gaussian noise some thousand times lower (2^36 for 4,096 cells), and
+    above 2^53 where they come as doubles.
 
     One call is one release that costs (epsilon, delta). It writes to no ledger: a `Study` does that.
 
@@ -110,6 +122,7 @@ def _answer_workload(
             candidates=outcome.candidates,
             confidence=level,
             note=outcome.note,
+            look=_look(name, outcome),
             whole=whole,
         )
     chosen, candidates = _chosen(strategy, workload, budget, leak)
@@ -133,6 +146,21 @@ def _answer_workload(
         confidence=level,
         whole=whole,
     )
+
+
+def _look(name: str, outcome: Outcome) -> str:
+    """What looking at the data first took of the budget, in words; it follows from which way the release went."""
+    spending = outcome.spending
+    if name == "dawa":
+        took, what = PARTITION_PART, "choosing which cells to join"
+    elif spending.kind == "gaussian" or outcome.strategy == "refined":
+        took, what = PILOT_PART, "a noisy number of rows, which decided what the rest measured"
+    else:
+        took = PILOT_PART + SHAPE_PART
+        what = "a noisy number of rows and how even they lie, which decided what the rest measured"
+    if spending.kind == "laplace" or name == "dawa":
+        return f"Of epsilon = {spending.epsilon:.4g}, {float(took) * spending.epsilon:.4g} went to {what}."
+    return f"Of mu squared, which is how Gaussian noise counts its budget, {float(took):.0%} went to {what}."
 
 
 def checked_histogram(histogram: Any, workload: Workload) -> Integers:

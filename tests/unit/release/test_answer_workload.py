@@ -16,6 +16,7 @@ from farthing.privacy import Event
 from farthing.release import WorkloadAnswers, answer_workload, workloads
 from farthing.release.answering import _answer_workload
 from farthing.release.candidates import Candidate, Candidates
+from farthing.release.data_dependent.choice import PILOT_PART, SHAPE_PART
 from farthing.release.strategies.hierarchical import hierarchical
 from farthing.release.strategies.registry import find
 from sources import TestSource
@@ -271,3 +272,19 @@ def test_a_strategy_handed_over_gets_the_noise_it_was_made_for() -> None:
         assert name in repr(found.event) and found.cost.upper <= 1.0
         pure = answered(strategy, workload=workload, histogram=cells)
         assert "Laplace" in repr(pure.event)
+
+
+def test_what_plus_minus_means_is_said_and_what_the_look_cost() -> None:
+    found = answered("auto", workload=workloads.prefix(256), histogram=[3] * 256, epsilon=0.1, confidence=0.9)
+    assert "± is one standard error; query(...) gives an interval of 90%" in repr(found)
+    assert str(found.query((3, 20))).endswith("(90%)")
+    part = PILOT_PART + (0 if found.strategy == "refined" else SHAPE_PART)
+    assert f"Of epsilon = 0.1, {0.1 * float(part):.4g} went to a noisy number of rows" in found.explain()
+    joined = answered("dawa", workload=workloads.prefix(256), histogram=[3] * 256, epsilon=0.1)
+    assert "Of epsilon = 0.1, 0.025 went to choosing" in joined.explain()
+    assert answered("tree").look == ""
+
+
+def test_too_many_answers_are_refused_with_the_question_that_is_not() -> None:
+    with pytest.raises(InvalidValue, match=r"found\.query\(\(lo, hi\)\) answers any one"):
+        workloads.all_ranges(2**20).answers(np.ones(2**20))

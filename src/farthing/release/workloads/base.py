@@ -234,7 +234,8 @@ class Workload(ABC):
                 "queries",
                 self.queries,
                 f"must be at most {MOST_QUERIES:,} to be answered one by one",
-                "ask for fewer, for example with ranges(n, pairs), or use gram_times and trace",
+                "ask for fewer, for example with ranges(n, pairs); after answer_workload, "
+                f"found.query({'(lo, hi)' if len(self.shape) == 1 else '{column: value}'}) answers any one of them",
             )
 
     def _check_query(self, i: int) -> int:
