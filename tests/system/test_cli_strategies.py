@@ -36,6 +36,20 @@ def test_what_is_optimised_is_in_the_table_unless_there_is_no_time() -> None:
     assert "optimised" not in _run("prefix", "24", "--quick")[1]
 
 
+def test_what_does_not_suit_many_columns_is_refused_in_words_at_once() -> None:
+    code, text = _run("marginals", "x".join(["16"] * 12), "--json")
+    rows = {row["strategy"]: row for row in json.loads(text)["candidates"]}
+    assert code == 0 and rows["marginals"]["chosen"]
+    assert rows["identity"]["why"] == "has too many cells to measure each (at most 2^40)"
+    assert rows["optimised"]["why"] == "not looked for: marginals have a strategy of their own"
+    assert rows["optimised"]["rmse"] is None and rows["optimised"]["seconds"] < rows["marginals"]["seconds"]
+
+
+def test_only_workloads_that_auto_looks_at_are_told_of_the_look() -> None:
+    assert 'strategy="auto") spends a few percent of epsilon' in _run("prefix", "256", "--quick")[1]
+    assert "auto" not in _run("identity", "256", "--quick")[1]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -47,7 +61,8 @@ def test_what_is_optimised_is_in_the_table_unless_there_is_no_time() -> None:
         (("prefix", "8", "--epsilon", "0"), "must be > 0 and at most 50"),
         (("prefix", "8", "--epsilon", "nan"), "epsilon='nan': must be a plain number"),
         (("prefix", "8", "--delta", "1"), "delta=1.0: must be >= 0 and < 1"),
-        (("marginals", "2x2", "--way", "7"), "way=7: must be a whole number"),
+        (("marginals", "2x2", "--way", "7"), "way=7: must be a whole number from 1 to 2"),
+        (("marginals", "2x2", "--way", "0"), "way=0: must be a whole number from 1 to 2"),
     ],
 )
 def test_a_mistake_is_refused_with_what_to_do(words: tuple[str, ...], message: str) -> None:

@@ -117,6 +117,8 @@ class StrategyTable:
     seconds: dict[str, float]
 
     def __str__(self) -> str:
+        from farthing.release.data_dependent.choice import suits_choice
+
         shape = " x ".join(f"{size:,}" for size in self.workload.shape)
         lines = [
             f"{self.workload.queries:,} queries over {shape} cells at epsilon = {as_typed(self.epsilon)}, "
@@ -143,8 +145,14 @@ class StrategyTable:
             lines.append("  ".join(cells).rstrip())
         lines += [
             "",
-            'RMSE: the root mean squared error of a query, in rows. * is what strategy="auto" would take.',
+            "RMSE: the root mean squared error of a query, in rows. * has the least; it is the same for all data.",
         ]
+        if suits_choice(self.workload):
+            lines.append(
+                'With rows at hand, answer_workload(strategy="auto") spends a few percent of epsilon on a look at '
+                "them: if they are\nmany and uneven it takes the best fixed strategy, else it measures neighbouring "
+                "cells together."
+            )
         return "\n".join(lines)
 
     def as_data(self) -> dict[str, Any]:
@@ -171,7 +179,8 @@ def weighed_strategies(
     workload: Workload, epsilon: float, delta: float, *, quick: bool, work: Any
 ) -> StrategyTable:
     """Every strategy that suits the workload, one after the other, with its time."""
-    from farthing.release.candidates import Weighed, table_of, weighed
+    from farthing.release.candidates import Weighed, optimised_at_best, table_of, weighed
+    from farthing.release.strategies.marginal_strategy import marginal_tables
     from farthing.release.strategies.registry import suitable
 
     names = [name for name in suitable(workload) if name != "optimised"]
@@ -182,10 +191,13 @@ def weighed_strategies(
         work.begin(f"weighing {name}", measured=name == "optimised")
         start = time.perf_counter()
         if name == "optimised":
-            try:
-                found[name] = _optimised(workload, epsilon, delta, work.share)
-            except InvalidValue as error:
-                refused[name] = error.rule
+            if len(workload.shape) > 1 and marginal_tables(workload) is not None:
+                refused[name] = "not looked for: marginals have a strategy of their own"
+            else:
+                try:
+                    found[name] = optimised_at_best(workload, epsilon, delta, work.share)
+                except InvalidValue as error:
+                    refused[name] = error.rule
         else:
             one = weighed(workload, epsilon, delta, [name])
             found |= one.found
@@ -195,14 +207,3 @@ def weighed_strategies(
         raise InvalidValue("workload", workload.cells, "suits no strategy", "; ".join(refused.values()))
     best = min(found, key=lambda name: found[name].total_variance(workload))
     return StrategyTable(workload, epsilon, delta, table_of(Weighed(found, refused), workload, best), seconds)
-
-
-def _optimised(workload: Workload, epsilon: float, delta: float, share: Any) -> Any:
-    """The optimised strategy with the noise that suits it best."""
-    from farthing.release.strategies.optimising import optimised
-    from farthing.release.strategies.pricing import priced
-
-    found = [priced(optimised(workload, "l1", progress=share), workload, epsilon, delta, "laplace")]
-    if delta > 0:
-        found.append(priced(optimised(workload, "l2", progress=share), workload, epsilon, delta, "gaussian"))
-    return min(found, key=lambda one: one.total_variance(workload))
