@@ -37,14 +37,14 @@ from farthing.release.strategies.registry import find, search_notice
 from farthing.release.workloads.base import Workload
 from farthing.release.workloads.intervals import Intervals
 
-PILOT_PART = Fraction(1, 100)
+PILOT_PART = Fraction(3, 200)
 """Of the budget, for the number of rows."""
-SHAPE_PART = Fraction(1, 25)
+SHAPE_PART = Fraction(7, 200)
 """Of the budget, for how far many rows are from a few even pieces."""
 MOST_CELLS = 4096
 _FEW_ROWS = 65.0  # times the error of the best fixed strategy: up to so many rows, refinement does better
 _PIECE = 0.5  # errors of the best fixed strategy that a piece must be worth
-_SMOOTH = 13.0  # the same: up to so rough, `dawa` does better; found by trials on 45 shapes
+_SMOOTH = 12.5  # the same: up to so rough, `dawa` does better; found by trials on 45 shapes
 _LONG = 1.45  # how much worse single cells must be than a tree: otherwise queries are too short for buckets
 _HARD = 4.0  # noises of one count that a query must be off by: easier workloads are best measured as they are
 _QUICK = ("identity", "hierarchical", "wavelet", "tree")
@@ -105,7 +105,7 @@ def automatic(
     found = _fixed(workload, spending, rest)
     least = min(rmse_of(one, workload) for one in found.values())
     rows = float(pilot.values[0])
-    about = f"about {max(rows, 0.0):,.0f} rows (± {math.sqrt(pilot.variance):,.0f}), found for {float(PILOT_PART):.0%}"
+    about = f"about {max(rows, 0.0):,.0f} rows (± {math.sqrt(pilot.variance):,.0f}), found for {float(PILOT_PART):.1%}"
     if rows <= _FEW_ROWS * least:
         estimator = refined(cells, workload, spending, rest, [pilot], source)
         table = _with_buckets("refined", estimator, workload, f"best for {about}", found, spending, rest)
@@ -120,7 +120,7 @@ def automatic(
         shape = noisy_roughness(cells, price, spending, SHAPE_PART, source)
         looked.append(shape.noise)
         smooth = shape.rows <= _SMOOTH * least
-        about += f", {'in' if smooth else 'not in'} a few even pieces, found for {float(SHAPE_PART):.0%}"
+        about += f", {'in' if smooth else 'not in'} a few even pieces, found for {float(SHAPE_PART):.1%}"
         if smooth:
             choosing = spending.choice(rest * PARTITION_PART)
             part = rest * (1 - PARTITION_PART)

@@ -50,7 +50,7 @@ def test_many_rows_in_a_few_even_pieces_are_measured_by_dawa() -> None:
     assert "not in a few even pieces" in others[0].candidates.chosen.why
     chosen = next(one for one in found if one.strategy == "dawa")
     assert {"tree", "optimised"} <= {one.strategy for one in chosen.candidates}
-    assert "in a few even pieces, found for 4%" in chosen.candidates.chosen.why
+    assert "in a few even pieces, found for 3.5%" in chosen.candidates.chosen.why
     assert "even spread" in chosen.note
 
 
