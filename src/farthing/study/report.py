@@ -13,8 +13,8 @@ import numpy as np
 from farthing.inference import Answer
 from farthing.inference.figures import with_interval
 from farthing.study.explanations import Risk
-from farthing.study.report_charts import budget_bar, error_bars, price_bars
-from farthing.study.stored import records_of
+from farthing.study.report_charts import MOST_BARS, budget_bar, curve, error_bars, price_bars
+from farthing.study.stored import are_neighbours, records_of
 from farthing.study.words import shown
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def report_page(release: Release) -> str:
 <body>
 <header>
 <h1>{name}: what may be told</h1>
-<p class="lead">{len(release)} statistics, each with an honest margin of error. Noise was added so that nothing here
+<p class="lead">{_counted(len(release))}, each with an honest margin of error. Noise was added so that nothing here
 depends noticeably on {escape(_whom(plan))}.</p>
 {_numbers(release)}
 </header>
@@ -72,7 +72,7 @@ def _numbers(release: Release) -> str:
     facts = [
         ("epsilon spent", shown(release.cost, 4)),
         ("delta", f"{plan['delta']:g}"),
-        ("statistics", f"{len(release):,}"),
+        ("statistic" if len(release) == 1 else "statistics", f"{len(release):,}"),
     ]
     if left is not None:
         facts.append(("epsilon left", shown(left, 4) if left > 1e-4 * release.cost else "none"))
@@ -87,7 +87,7 @@ def _statistic(answer: Answer) -> str:
     note = f'<p class="soft">Note: {escape(answer.note)}.</p>' if answer.note else ""
     if not answer.labels:
         return f"{head}<p><b>{_told(rows[0])}</b> <span class='soft'>({level})</span></p>{note}"
-    chart = _drawn(error_bars, [(row["cell"], row["value"], row["lower"], row["upper"]) for row in rows])
+    chart = _chart(answer, [(row["cell"], row["value"], row["lower"], row["upper"]) for row in rows])
     body = "".join(
         f"<tr><td>{escape(row['cell'])}</td><td>{_told(row)}</td><td>{shown(row['standard_error'])}</td></tr>"
         for row in rows[:_MOST_ROWS]
@@ -101,8 +101,34 @@ def _statistic(answer: Answer) -> str:
     return (
         f"{head}{chart}<details{unfolded}><summary>{len(rows):,} numbers</summary><div class='scroll'>"
         f"<table><thead><tr><th>cell</th><th>value ({level})</th><th>standard error</th></tr></thead>"
-        f"<tbody>{body}</tbody></table></div>{more}</details>{note}"
+        f"<tbody>{body}</tbody></table></div>{more}</details>{_askable(answer)}{note}"
     )
+
+
+def _chart(answer: Answer, rows: list[tuple[str, float, float, float]]) -> str:
+    """Bars; for more neighbouring cells than there is room for, a curve, and for other cells the first ones."""
+    if len(rows) <= MOST_BARS:
+        return _drawn(error_bars, rows)
+    if are_neighbours(answer.labels):
+        return _drawn(curve, rows) + f'<p class="soft">The curve shows all {len(rows):,} cells.</p>'
+    few = _drawn(error_bars, rows[:MOST_BARS])
+    return few + f'<p class="soft">The chart shows the first {MOST_BARS} of {len(rows):,} cells.</p>'
+
+
+def _askable(answer: Answer) -> str:
+    """How to ask further, where that is possible."""
+    example = getattr(answer.asking, "example", None)
+    if example is None:
+        return ""
+    asked = escape(f"release[{answer.name!r}].query({example!r})")
+    return (
+        f"<p class='soft'>It answers further questions about its cells, free of charge and with their errors: "
+        f"<code>{asked}</code>.</p>"
+    )
+
+
+def _counted(statistics: int) -> str:
+    return "1 statistic" if statistics == 1 else f"{statistics:,} statistics"
 
 
 def _drawn(chart: Callable[..., str], *data: Any) -> str:

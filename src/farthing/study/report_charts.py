@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from html import escape
+from itertools import pairwise
 
 from farthing.study.words import shown
 
 _ROW = 22
 _NARROW = 500
-_MOST_ROWS = 60
+MOST_BARS = 60
+"""More would not fit on a page."""
 
 
 def error_bars(rows: Sequence[tuple[str, float, float, float]], width: int = 720) -> str:
@@ -19,7 +21,7 @@ def error_bars(rows: Sequence[tuple[str, float, float, float]], width: int = 720
     >>> "<svg" in error_bars([("F", 10.0, 8.0, 12.0)])
     True
     """
-    kept = [row for row in rows if all(math.isfinite(number) for number in row[1:])][:_MOST_ROWS]
+    kept = [row for row in rows if all(math.isfinite(number) for number in row[1:])][:MOST_BARS]
     if not kept:
         return ""
     low, high = min(row[2] for row in kept), max(row[3] for row in kept)
@@ -52,6 +54,51 @@ def error_bars(rows: Sequence[tuple[str, float, float, float]], width: int = 720
             )
         parts.append(f'<line class="bar" x1="{x(lower):.1f}" y1="{y}" x2="{x(upper):.1f}" y2="{y}"/>')
         parts.append(f'<circle class="dot" cx="{x(value):.1f}" cy="{y}" r="4"/>')
+    return "".join([*parts, "</svg>"])
+
+
+def curve(rows: Sequence[tuple[str, float, float, float]], width: int = 720) -> str:
+    """The values of very many neighbouring cells as a line and their intervals as a band; where cells are finer than
+    the picture, the line is their mean and the band holds all of them.
+
+    >>> "<path" in curve([(str(n), n, n - 1.0, n + 2.0) for n in range(100)])
+    True
+    """
+    kept = [row for row in rows if all(math.isfinite(number) for number in row[1:])]
+    if not kept:
+        return ""
+    left, height = 64, 220
+    inner, bottom = width - left - 16, height - 44
+    columns = min(len(kept), inner)
+    cuts = [len(kept) * place // columns for place in range(columns + 1)]
+    drawn = [kept[start:stop] for start, stop in pairwise(cuts)]
+    values = [math.fsum(row[1] for row in part) / len(part) for part in drawn]
+    lowers, uppers = (
+        [min(row[2] for row in part) for part in drawn],
+        [max(row[3] for row in part) for part in drawn],
+    )
+    low, high = min(0.0, *lowers), max(*uppers, 1e-9)
+
+    def point(place: int, value: float) -> str:
+        x, up = left + inner * (place + 0.5) / columns, (value - low) / (high - low)
+        return f"{x:.1f},{bottom - (bottom - 8) * up:.1f}"
+
+    parts = [_open(width, height, "values of neighbouring cells with their intervals")]
+    step = _step(low, high, 4)
+    for tick in _ticks(low, high, step):
+        y = float(point(0, tick).split(",")[1])
+        parts.append(f'<line class="grid" x1="{left}" y1="{y}" x2="{left + inner}" y2="{y}"/>')
+        parts.append(
+            f'<text class="tick" x="{left - 8}" y="{y + 4}" text-anchor="end">{_tick(tick, step)}</text>'
+        )
+    band = [point(place, value) for place, value in enumerate(uppers)]
+    band += [point(place, value) for place, value in reversed(list(enumerate(lowers)))]
+    parts.append(f'<path class="amount" d="M{" L".join(band)} Z"/>')
+    line = " L".join(point(place, value) for place, value in enumerate(values))
+    parts.append(f'<path class="bar" style="fill: none" d="M{line}"/>')
+    for label, x, anchor in ((kept[0][0], left, "start"), (kept[-1][0], left + inner, "end")):
+        text = escape(_cut(label, 24))
+        parts.append(f'<text class="tick" x="{x}" y="{height - 12}" text-anchor="{anchor}">{text}</text>')
     return "".join([*parts, "</svg>"])
 
 

@@ -127,8 +127,21 @@ def label_texts(labels: Sequence[Any]) -> list[str]:
     >>> label_texts([(0, 18), (18, 65)]), label_texts([("F", (0.0, 1.5))]), label_texts([(1, 1), (1, 2)])
     (['0 to 18', '18 to 65'], ['F, 0 to 1.5'], ['1, 1', '1, 2'])
     """
-    bins = all(_is_interval(label) for label in labels) and all(a[1] == b[0] for a, b in pairwise(labels))
+    bins = _are_bins(labels)
     return [_interval(label) if bins else _label_text(label) for label in labels]
+
+
+def are_neighbours(labels: Sequence[Any]) -> bool:
+    """Whether labels are the rising values or bins of one column of numbers or dates.
+
+    >>> are_neighbours([(0, 18), (18, 65)]), are_neighbours([1, 2, 5]), are_neighbours(["F", "M"])
+    (True, True, False)
+    """
+    return _are_bins(labels) or (all(map(_is_edge, labels)) and all(a < b for a, b in pairwise(labels)))
+
+
+def _are_bins(labels: Sequence[Any]) -> bool:
+    return all(_is_interval(label) for label in labels) and all(a[1] == b[0] for a, b in pairwise(labels))
 
 
 def _label_text(label: Any) -> str:

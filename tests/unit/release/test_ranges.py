@@ -300,6 +300,10 @@ def test_a_pair_means_the_same_with_and_without_bins() -> None:
         assert cells.sum() == ages
         listed = _exact_answer(design_of([ranges("age", ranges=[pair])], PEOPLE), "ranges of age")
         assert listed.values[0] == pytest.approx(np.isin(AGES, np.arange(pair[0], pair[0] + ages)).sum())
+    for axis in (values, bins):  # beyond the bounds there is nothing
+        assert mask_of((65, 500), [axis]).sum() == mask_of((65, 110), [axis]).sum()
+        with pytest.raises(FarthingError, match="must be cells of 'age'"):
+            mask_of((110, 110), [axis])
     with pytest.raises(FarthingError, match="must not hold the same range twice"):
         design_of([ranges("age", ranges=[(65, 110), (65, 111)])], PEOPLE)
 

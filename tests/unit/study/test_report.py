@@ -17,7 +17,7 @@ from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorLaw, Term
 from farthing.study.explanations import Risk
 from farthing.study.report import report_page
-from farthing.study.report_charts import budget_bar, error_bars, price_bars
+from farthing.study.report_charts import budget_bar, curve, error_bars, price_bars
 from farthing.study.words import shown
 
 Make = Callable[..., ft.Study]
@@ -129,3 +129,25 @@ def test_prices_that_no_theorem_bounds_are_left_out() -> None:
     assert price_bars([("a", math.inf)]) == ""
     assert price_bars([("a", 1.0), ("b", math.inf), ("c", 0.0)]).count("<rect") == 2
     assert budget_bar(0.0, 0.0, 0.0).startswith("<svg")
+
+
+def test_many_cells_are_all_drawn_or_said_to_be_left_out(make_study: Make) -> None:
+    study = make_study(2.0, 1e-9)
+    pairs = ft.marginals(["sex", "age"], name="pairs")
+    page = report_page(study.plan(ft.ranges("age"), pairs, epsilon=1.0).release())
+    parser = Balanced()
+    parser.feed(page)
+    assert parser.open == []
+    assert "The curve shows all 111 cells." in page and "The chart shows the first 60 of 222 cells." in page
+    assert "release[&#x27;ranges of age&#x27;].query(&#x27;age &lt; 110&#x27;)" in page
+    assert "2 statistics, each" in page
+    assert "1 statistic, each" in report_page(study.plan(ft.count(), epsilon=0.1).release())
+
+
+def test_a_curve_holds_every_cell() -> None:
+    """A peak between two points of the picture is still inside the band."""
+    rows = [(str(place), 1.0, 0.0, 2.0) for place in range(5000)]
+    flat = curve(rows)
+    rows[2501] = ("2501", 900.0, 890.0, 1000.0)
+    assert "1,000" in curve(rows) and "1,000" not in flat
+    assert curve([("x", math.nan, 0.0, 1.0)]) == ""

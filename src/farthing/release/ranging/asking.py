@@ -15,7 +15,7 @@ from farthing.inference import Answer
 from farthing.release.counting.cells import CellAxis
 from farthing.release.noise import Kind
 from farthing.release.ranging.axes import restored_axis, stored_axis
-from farthing.release.ranging.conditions import mask_of
+from farthing.release.ranging.conditions import condition_on, mask_of
 from farthing.release.ranging.shapes import NORMAL, UNKNOWN, Shape, ShapedInterval
 from farthing.release.ranging.stored_strategies import restored_transform, stored_transform
 from farthing.release.ranging.transforms import StrategyTransform
@@ -87,6 +87,11 @@ class RangeAsking:
             "deviation": self.deviation,
             "clustered": self.clustered,
         }
+
+    @property
+    def example(self) -> str:
+        """A question that can be asked."""
+        return condition_on(self.axes[-1])
 
     def stored(self) -> dict[str, Any]:
         """Everything it needs, as JSON-ready data."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from farthing.data.expressions.coercion import nearest_label
 from farthing.data.expressions.parsing import parse
-from farthing.data.expressions.tree import written
+from farthing.data.expressions.tree import written, written_name
 from farthing.data.schema import Categories, Flags, Schema
 from farthing.errors import InvalidValue
 from farthing.release.counting.cells import CellAxis
@@ -55,7 +55,7 @@ def columns_asked(what: Any, known: Sequence[CellAxis]) -> tuple[str, ...]:
     if isinstance(what, Mapping):
         named = {axes_name for axes_name in what if _place(axes_name, known) >= 0}
     elif isinstance(what, tuple):
-        raise InvalidValue("query", what, "must say which column it is about", _example(known))
+        raise InvalidValue("query", what, "must say which column it is about", example(known))
     else:
         formula = formula_of(unchained(what), _schema(known))
         named = {name for atom in formula.atoms() for name in atom.columns} if formula else set()
@@ -75,11 +75,11 @@ def _met(what: Any, axes: Sequence[CellAxis]) -> Mask:
     schema = _schema(axes)
     formula = formula_of(unchained(what), schema)
     if formula is None:
-        raise InvalidValue("query", what, "must be a condition", _example(axes))
+        raise InvalidValue("query", what, "must be a condition", example(axes))
     atoms = tuple(dict.fromkeys(formula.atoms()))
     for atom in atoms:
         if atom.columns and not (len(atom.columns) == 1 and is_plain(atom, schema[atom.columns[0]])):
-            raise InvalidValue("query", atom.text, "must compare one column with constants", _example(axes))
+            raise InvalidValue("query", atom.text, "must compare one column with constants", example(axes))
     pieces = [_pieces(axis, atoms) for axis in axes]
     truths: dict[Atom, Truths] = {}
     for place, own in enumerate(pieces):
@@ -169,11 +169,21 @@ def _schema(axes: Sequence[CellAxis]) -> Schema:
     return Schema({axis.column: axis.domain for axis in axes})
 
 
-def _example(axes: Sequence[CellAxis]) -> str:
-    axis = axes[-1]
+def example(axes: Sequence[CellAxis]) -> str:
+    """A condition that can be asked, in words."""
+    return f'for example "{condition_on(axes[-1])}"'
+
+
+def condition_on(axis: CellAxis) -> str:
+    """A condition that cuts no cell.
+
+    >>> from farthing.data.schema import Integers
+    >>> condition_on(CellAxis("age", Integers(0, 110), (0, 18, 65, 110)))
+    'age < 65'
+    """
     value = axis.labels[-1] if axis.edges is None else axis.edges[-2]
     operator = "=" if isinstance(axis.domain, Categories | Flags) else "<"
-    return f'for example "{axis.column} {operator} {_constant(value)}"'
+    return f"{written_name(axis.column)} {operator} {_constant(value)}"
 
 
 def _constant(value: Any) -> str:

@@ -17,7 +17,7 @@ from farthing.inference.marginals import Subset, closure, residual, summed
 from farthing.release.noise import Kind
 from farthing.release.ranging.asking import asked_text
 from farthing.release.ranging.axes import restored_axis, stored_axis
-from farthing.release.ranging.conditions import columns_asked, mask_of
+from farthing.release.ranging.conditions import columns_asked, condition_on, mask_of
 from farthing.release.ranging.marginal_cells import MarginalCells
 from farthing.release.ranging.shapes import NORMAL, UNKNOWN, ShapedInterval
 
@@ -74,6 +74,11 @@ class MarginalAsking:
     def labels(self) -> tuple[str, ...]:
         """What the cells are called: they need not be stored."""
         return self.cells.labels
+
+    @property
+    def example(self) -> str:
+        """A question that can be asked."""
+        return condition_on(self.cells.axes[-1])
 
     def stored(self) -> dict[str, Any]:
         """Everything it needs but for the estimate, as JSON-ready data."""

@@ -29,10 +29,11 @@ def within_bound(pair: tuple[Any, Any], domain: Domain) -> tuple[Any, Any]:
 
 
 def place_among(edges: Sequence[Any], end: Any) -> int | None:
-    """Which edge an end is; None for one between edges, and a TypeError for one of another kind.
+    """Which edge an end is; beyond the bounds there is nothing, so an end may lie there. None for one between edges.
 
-    >>> place_among((0, 18, 65), 18), place_among((0, 18, 65), 20)
-    (1, None)
+    >>> place_among((0, 18, 65), 18), place_among((0, 18, 65), 200), place_among((0, 18, 65), 20)
+    (1, 2, None)
     """
-    _ = edges[0] <= end
+    if not edges[0] <= end <= edges[-1]:  # a TypeError for one of another kind
+        return 0 if end < edges[0] else len(edges) - 1
     return edges.index(end) if end in edges else None
