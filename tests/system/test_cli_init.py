@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import secrets
 import tomllib
 from pathlib import Path
@@ -16,6 +17,7 @@ from farthing.cli import main
 from farthing.data import CellCounts, Count, Sum
 from farthing.data.declaration import read_declaration
 from farthing.errors import FarthingError, InvalidValue
+from farthing.release.statistics import CONSTRUCTORS
 from farthing.study.study_file import read_study
 
 
@@ -177,6 +179,13 @@ def test_the_file_becomes_a_study_when_the_budget_is_filled_in(tmp_path: Path) -
     study.write_text(written, encoding="utf-8")
     plan = read_study(study).plan()
     assert [one.name for one in plan.statistics] == [
-        "count", "mean of age where age >= 18 by sex", "histogram of age",
+        "count", "mean of age where age >= 18 by sex", "histogram of age", "ranges of age",
     ]  # fmt: skip
     assert plan["mean of age where age >= 18 by sex"].error() <= 9.5
+
+
+def test_every_kind_of_statistic_is_named(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("age\n", encoding="utf-8")
+    init(str(tmp_path / "people.csv"), "--out", str(tmp_path / "study.toml"))
+    kinds = (tmp_path / "study.toml").read_text(encoding="utf-8").split("# Kinds:")[1].split("[[")[0]
+    assert all(kind in re.findall(r"\w+", kinds) for kind in CONSTRUCTORS)

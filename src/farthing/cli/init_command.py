@@ -42,7 +42,8 @@ ledger = "study.db"
 # sex = { F = 0.5, M = 0.5 }    # shares of its categories
 
 # One [[statistics]] for each thing to tell; `farthing plan` shows its error before anything is spent.
-# Kinds: count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, contingency, linear_regression.
+# Kinds: count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, contingency, linear_regression,
+# and ranges and marginals, which can be asked further questions for free once they are released.
 [[statistics]]
 kind = "count"
 
@@ -58,6 +59,10 @@ kind = "count"
 # column = "age"
 # bins = 11
 # weight = 2.0                  # counts twice as much as the others
+
+# [[statistics]]
+# kind = "ranges"               # afterwards: release["ranges of age"].query("18 <= age < 65")
+# column = "age"
 """
 
 
