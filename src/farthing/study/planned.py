@@ -103,9 +103,12 @@ class PlannedStatistic:
     def shown_error(self) -> str:
         """The 95% error for a table: one number, or from and to where cells differ."""
         best, worst = self._extremes
+        # Ranges are asked for afterwards: the error that is shown, and that can be required, is that of their cells.
+        asked = self.output.statistic
+        of_what = " a cell" if asked.kind == "ranges" and not asked.ranges else ""
         if worst > _UNLIKE * best:
-            return f"± {shown(best)} to {shown(worst)}"
-        return f"± {shown(self.error())}"
+            return f"± {shown(best)} to {shown(worst)}{of_what}"
+        return f"± {shown(self.error())}{of_what}"
 
     @cached_property
     def note(self) -> str:

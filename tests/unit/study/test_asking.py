@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,12 @@ def test_plans_hold_weigh_and_require_them(make_study: Callable[..., ft.Study]) 
     assert held[RANGES].standard_error == plan[RANGES].standard_error
     exact = plan.require(PAIRS, within=0.8 * plan[PAIRS].error())
     assert 0.998 < exact[PAIRS].error() / (0.8 * plan[PAIRS].error()) <= 1
+    assert (
+        "a cell  " in str(plan).split(RANGES)[1].splitlines()[0] and "a cell" not in str(plan).split(PAIRS)[1]
+    )
     told = plan.explain()
+    quarter = float(re.search(r"a quarter of its cells is within ±([\d.]+)", told)[1])  # type: ignore[index]
+    assert 1.2 * plan[RANGES].error() < quarter < 5 * plan[RANGES].error()  # far from the 5.2 of 27 noises
     assert "any range of its cells has a standard error of" in told and "of marginals)" in told
     assert [one.cells for one in plan.statistics] == [111, 60, 8 + 6 + 12, 2]
 

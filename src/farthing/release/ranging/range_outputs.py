@@ -69,7 +69,20 @@ class RangesOutput(Output):
         if self.statistic.ranges:
             return (known,)
         error = math.sqrt(self._of_any_range(noise.kind) * self.slot.variance(noise))
-        return (f"any range of its cells has a standard error of {error:.3g} on average; {known}",)
+        quarter = self._of_a_quarter(transform) * self.slot.variance(noise)
+        off = (NORMAL if noise.kind == "gaussian" else UNKNOWN).factor(0.95) * math.sqrt(quarter)
+        return (
+            f"a range of a quarter of its cells is within ±{off:.3g} 95 times in 100, "
+            "the noise alone; a required error is that of a cell",
+            f"any range of its cells has a standard error of {error:.3g} on average; {known}",
+        )
+
+    def _of_a_quarter(self, transform: StrategyTransform) -> float:
+        """The variance of one range in the middle."""
+        cells = self.workload.cells
+        width = max(1, cells // 4)
+        places = np.arange(cells) - (cells - width) // 2
+        return transform.estimator.variance(((places >= 0) & (places < width)).astype(float))
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """Standard errors are exact; the shape is that of a sum of many noises."""
