@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -98,7 +98,7 @@ class WorkloadAnswers:
         if not math.isfinite(variance):
             way_out = 'use strategy="identity", or ask for it in the workload'
             raise InvalidValue("query", what, "needs cells that this strategy did not measure", way_out)
-        return Answer.around(
+        found = Answer.around(
             name,
             float(vector @ self.cells),
             self.law(vector),
@@ -106,6 +106,7 @@ class WorkloadAnswers:
             centre=float(vector @ self.centre),
             least=0.0 if bool(np.all(vector >= 0)) else -math.inf,
         )
+        return replace(found, note=self.note) if self.note else found  # what an interval rests on goes with it
 
     def explain(self) -> str:
         """In words: what was asked, what was measured, what it costs, and why this strategy."""

@@ -50,7 +50,7 @@ _HARD = 4.0  # noises of one count that a query must be off by: easier workloads
 _QUICK = ("identity", "hierarchical", "wavelet", "tree")
 _BIASED = (
     "Neighbouring cells were measured together where that pays: answers lean towards even spread within a bucket. "
-    "Standard errors hold the noise and a guess at that."
+    "Standard errors hold the noise and a guess at that; a narrow spike may lie outside the interval."
 )
 
 
