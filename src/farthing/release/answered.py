@@ -106,7 +106,9 @@ class WorkloadAnswers:
             centre=float(vector @ self.centre),
             least=0.0 if bool(np.all(vector >= 0)) else -math.inf,
         )
-        return replace(found, note=self.note) if self.note else found  # what an interval rests on goes with it
+        return (
+            replace(found, note=self.note) if self.note else found
+        )  # what an interval rests on goes with it
 
     def explain(self) -> str:
         """In words: what was asked, what was measured, what it costs, and why this strategy."""
