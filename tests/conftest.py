@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import tempfile
 from collections.abc import Generator
 
@@ -13,6 +14,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Shells start jobs in the background with Ctrl-C ignored, and children inherit that; the tests of Ctrl-C need it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Machines are shared and noisy, so no test may fail by the clock. Under CI the cases are the same each time, so that a
 # change is judged by itself; everywhere else hypothesis goes on searching.
