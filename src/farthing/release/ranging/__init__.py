@@ -4,7 +4,7 @@ transforms         whole-number combinations of cells, and how far one unit move
 strategy_slots     measurements of such combinations
 choosing           the strategy of the least error for a statistic
 shapes             the law of an estimate from very many noises
-range_outputs, cdf_outputs   the answers, with their errors before and after
+strategy_outputs, range_outputs, cdf_outputs   the answers, with their errors before and after
 marginal_cells, marginal_transforms, marginal_outputs   the same for marginals
 conditions, asking, marginal_asking     questions asked afterwards
 axes, labels, stored_strategies, restoring    all of it as plain data, and back

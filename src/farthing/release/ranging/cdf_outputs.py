@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from farthing.inference import Answer, ErrorLaw, nearest_increasing
 from farthing.release.counting.cdf import shares_between
 from farthing.release.noise import Kind, Noise
-from farthing.release.outputs import Output
 from farthing.release.ranging.range_outputs import shape_of, told_strategy, transform_of
 from farthing.release.ranging.shapes import ShapedErrors, ShapedLaw
-from farthing.release.ranging.strategy_slots import StrategySlot
+from farthing.release.ranging.strategy_outputs import StrategyOutput
 from farthing.release.ranging.transforms import StrategyTransform
 from farthing.release.slots import Integers
 from farthing.release.workloads.intervals import SomeRanges
@@ -37,18 +36,11 @@ class Spreads:
 
 
 @dataclass(frozen=True, eq=False)
-class StrategyCdfOutput(Output):
+class StrategyCdfOutput(StrategyOutput):
     """Estimated running totals over their sum, for each group of cells."""
 
     expected: Floats = field(kw_only=True)  # rows in each cell: groups x cells
     rows_per_unit: int = field(kw_only=True, default=1)
-
-    @property
-    def slot(self) -> StrategySlot:
-        """The one it reads."""
-        (slot,) = self.slots
-        assert isinstance(slot, StrategySlot)
-        return slot
 
     @cached_property
     def _expected_shares(self) -> tuple[Floats, Floats]:

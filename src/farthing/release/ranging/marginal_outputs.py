@@ -29,6 +29,7 @@ from farthing.release.ranging.marginal_asking import MarginalAsking
 from farthing.release.ranging.marginal_cells import MarginalCells
 from farthing.release.ranging.marginal_transforms import MarginalTransform
 from farthing.release.ranging.shapes import NORMAL, UNKNOWN, ShapedErrors, ShapedInterval, ShapedLaw
+from farthing.release.ranging.strategy_outputs import StrategyOutput
 from farthing.release.ranging.strategy_slots import StrategySlot
 from farthing.release.slots import Integers, Slot
 from farthing.release.statistic import Statistic, text_of
@@ -41,19 +42,12 @@ _FEW_TABLES = 40
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalsOutput(Output):
+class MarginalsOutput(StrategyOutput):
     """The cells of all tables, one table after the other."""
 
     cells: MarginalCells = field(kw_only=True)
     rows: float = field(kw_only=True)  # expected in all
     rows_per_unit: int = field(kw_only=True, default=1)
-
-    @property
-    def slot(self) -> StrategySlot:
-        """The one it reads."""
-        (slot,) = self.slots
-        assert isinstance(slot, StrategySlot)
-        return slot
 
     @cached_property
     def coefficients(self) -> Mapping[str, Floats]:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from farthing.inference import Answer, ErrorLaw, rounded
 from farthing.release.counting.cells import CellAxis
 from farthing.release.noise import Kind, Noise
-from farthing.release.outputs import Output
 from farthing.release.ranging.asking import MOST_CELLS_SHAPED, RangeAsking
 from farthing.release.ranging.shapes import NORMAL, UNKNOWN, Shape, ShapedErrors, ShapedInterval, ShapedLaw
+from farthing.release.ranging.strategy_outputs import StrategyOutput
 from farthing.release.ranging.strategy_slots import StrategySlot
 from farthing.release.ranging.transforms import StrategyTransform
 from farthing.release.slots import Integers
@@ -30,20 +30,13 @@ _MOST_SHAPES = 24
 
 
 @dataclass(frozen=True, eq=False)
-class RangesOutput(Output):
+class RangesOutput(StrategyOutput):
     """Sums of neighbouring cells, `workload` for each group of cells."""
 
     axes: tuple[CellAxis, ...] = field(kw_only=True)
     workload: Intervals = field(kw_only=True)
     expected: Floats = field(kw_only=True)  # rows in each range of each group
     rows_per_unit: int = field(kw_only=True, default=1)
-
-    @property
-    def slot(self) -> StrategySlot:
-        """The one it reads."""
-        (slot,) = self.slots
-        assert isinstance(slot, StrategySlot)
-        return slot
 
     @cached_property
     def coefficients(self) -> Mapping[str, Floats]:
