@@ -1,0 +1,141 @@
+"""The memory of a session: what was opened, which rounds were begun, and what each of them found.
+
+A session has an opening and a fixed number of rounds. A round is begun before its first question and recorded before
+anybody sees what it found, so that a session can be taken up again anywhere and no round is ever run twice.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from farthing.errors import InvalidData, InvalidValue
+from farthing.privacy.events import checked_count
+
+__all__ = ["Journal", "MemoryJournal", "checked_record"]
+
+Record = Mapping[str, Any]
+
+
+class Journal(Protocol):
+    """Where a session is kept. Rounds are numbered from 1; several sessions of one name may share a journal.
+
+    What is raised by `opening`, `begin` or `end` means that nothing may be shown; calling it again is always safe.
+    """
+
+    def opening(self, draw: Callable[[], Record]) -> Record:
+        """Charge the session, draw, record and return what was drawn: JSON-ready data of whole numbers and texts.
+
+        If the session was opened before, what was recorded then comes back and `draw` is never called.
+        """
+
+    def begin(self, round_number: int) -> bool:
+        """Durably begin this round; False when anybody began it before: it is spent then, and the next is tried."""
+
+    def end(self, round_number: int, record: Record) -> None:
+        """Record what the round found, before anybody sees it.
+
+        Raises a FarthingError if this journal did not begin the round or somebody gave it up: then what it found must
+        not be shown.
+        """
+
+    def history(self) -> Sequence[tuple[int, Record]]:
+        """All finished rounds with their records, in the order in which they were recorded, by whomever.
+
+        It only ever grows at its end: whoever has seen a part of it needs to look at the rest only.
+        """
+
+
+class MemoryJournal:
+    """A journal that lives as long as this object: for tests, audits and people without a ledger.
+
+    >>> journal = MemoryJournal()
+    >>> journal.opening(lambda: {"start": [3, -1]})
+    {'start': [3, -1]}
+    >>> journal.opening(lambda: {"start": [0, 0]})
+    {'start': [3, -1]}
+    >>> journal.begin(1), journal.begin(1), journal.begin(2)
+    (True, False, True)
+    >>> journal.end(2, {"sign": 1}); journal.end(1, {"sign": -1})
+    >>> journal.history()
+    [(2, {'sign': 1}), (1, {'sign': -1})]
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._opening: str | None = None
+        self._begun: set[int] = set()
+        self._ended: dict[int, str] = {}  # in the order of recording
+
+    def opening(self, draw: Callable[[], Record]) -> Record:
+        """What was drawn the first time."""
+        with self._lock:
+            if self._opening is None:
+                self._opening = checked_record(draw())
+            return _read(self._opening)
+
+    def begin(self, round_number: int) -> bool:
+        """True for whoever comes first."""
+        number = checked_round(round_number)
+        with self._lock:
+            first = number not in self._begun
+            self._begun.add(number)
+            return first
+
+    def end(self, round_number: int, record: Record) -> None:
+        """Keep the record of a round that was begun; the same one again changes nothing."""
+        number, text = checked_round(round_number), checked_record(record)
+        with self._lock:
+            if number not in self._begun or self._ended.get(number, text) != text:
+                raise InvalidValue("round_number", number, "must be a round that was begun and has no record")
+            self._ended[number] = text
+
+    def history(self) -> list[tuple[int, Record]]:
+        """All records, each a copy of the caller's own."""
+        with self._lock:
+            return [(number, _read(text)) for number, text in self._ended.items()]
+
+    def __repr__(self) -> str:
+        return f"MemoryJournal({len(self._begun)} rounds begun, {len(self._ended)} recorded)"
+
+
+def checked_record(record: Record) -> str:
+    """A record as text: JSON of whole numbers, texts, lists and mappings, which reads the same everywhere.
+
+    >>> checked_record({"sign": 1, "cells": [2, 3]})
+    '{"sign":1,"cells":[2,3]}'
+    >>> checked_record({"gap": 0.5})
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidData: record: must hold whole numbers, texts, lists and mappings, not float.
+    """
+    if not isinstance(record, Mapping):
+        raise InvalidData("record", f"must be a mapping, not {type(record).__name__}")
+    return json.dumps(_plain(record), separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    raise InvalidData(
+        "record", f"must hold whole numbers, texts, lists and mappings, not {type(value).__name__}"
+    )
+
+
+def checked_round(number: object) -> int:
+    """A round's number: whole, from 1."""
+    found = checked_count(number, "round_number")
+    if found < 1:
+        raise InvalidValue("round_number", number, "must be at least 1")
+    return found
+
+
+def _read(text: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(text)
+    return data
