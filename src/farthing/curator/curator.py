@@ -141,8 +141,35 @@ class Curator:
 
         The mechanism must have been made for the aggregate's sensitivity on this dataset, or for a larger one.
         """
+        return self.run(
+            dataset,
+            Single(name, aggregate, mechanism, dataset.probability),
+            ledger_name=ledger_name,
+            request_id=request_id,
+            world=world,
+            delta=delta,
+            timeout=timeout,
+            progress=progress,
+        )
+
+    def run(
+        self,
+        dataset: Dataset,
+        question: Question,
+        *,
+        ledger_name: str,
+        request_id: str | None = None,
+        world: str = "planned",
+        delta: float | None = None,
+        timeout: float | None = None,
+        progress: Progress | None = None,
+    ) -> Answered:
+        """Charge for any question that states its price, its fingerprint and its check, then run it.
+
+        What it draws must be whole numbers by name; `question.finish` may make JSON-ready data of them.
+        """
         asking = _Asking(ledger_name, _checked_request(request_id), world, delta, _checked_timeout(timeout))
-        return self._ask(Single(name, aggregate, mechanism, dataset.probability), dataset, asking, progress)
+        return self._ask(question, dataset, asking, progress)
 
     def _ask(
         self, question: Question, dataset: Dataset, asking: _Asking, progress: Progress | None

@@ -15,6 +15,7 @@ import pytest
 from asking import PEOPLE, Rows, plan, released, spent, state_of
 from farthing.curator import Answered, Curator, stored_answer, unit_of
 from farthing.curator import curator as module
+from farthing.curator.questions import Planned
 from farthing.data import Count, Sum, dataset
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Ledger
@@ -197,6 +198,14 @@ def test_one_mechanism_can_be_asked_by_itself(ledger: Ledger, rows: Rows) -> Non
     assert again.repeated and rows.reads == 1
     assert found.answers["years"].shape == () and found.answers == again.answers
     assert spent(ledger) == pytest.approx(0.25)
+
+
+def test_a_question_of_any_kind_goes_through_the_same_door(ledger: Ledger, rows: Rows) -> None:
+    question = Planned(plan(), finishing=lambda answers: {"names": sorted(answers)})
+    first = Curator(ledger).run(PEOPLE, question, ledger_name="survey", request_id="r-1")
+    again = Curator(ledger).run(PEOPLE, question, ledger_name="survey", request_id="r-1")
+    assert first.finished == again.finished == {"names": ["people", "years"]}
+    assert again.repeated and rows.reads == 1 and spent(ledger) == pytest.approx(0.25)
 
 
 def test_a_secret_sample_is_charged_as_one(ledger: Ledger) -> None:
