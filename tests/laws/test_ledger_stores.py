@@ -110,6 +110,33 @@ def test_a_refusal_changes_no_account_and_poisons_nothing(place: Place) -> None:
         assert ledger.verify().ok
 
 
+def test_a_charge_of_nothing_is_admitted_by_a_spent_budget_and_by_a_spent_grant(place: Place) -> None:
+    with place.open() as ledger:
+        ledger.register("people", 1.0, 1e-9)
+        ledger.grant("people", "bob", 1.0, 1e-9)
+        plan = Composed(((GaussianNoise(20.0), 13),))
+        ledger.charge("people", plan, request_id="all", analyst="bob")
+        before = ledger.budget("people"), ledger.budget("people", "bob")
+        for number in range(70):  # past the entry at which a replay compares whole states
+            charge = ledger.charge("people", 0.0, request_id=f"r-{number}", analyst="bob")
+            assert not charge.repeated
+            ledger.release(charge, "x")
+        assert ledger.charge("people", 0.0, request_id="r-0", analyst="bob").repeated
+        after = ledger.budget("people"), ledger.budget("people", "bob")
+        for was, now in zip(before, after, strict=True):
+            assert (now.spent_upper, now.remaining, now.count) == (was.spent_upper, was.remaining, 71)
+        assert ledger.verify().ok
+        with pytest.raises(BudgetExceeded):
+            ledger.charge("people", 0.0, request_id="no grant", analyst="eve")
+        with pytest.raises(BudgetExceeded):
+            ledger.charge("people", 1e-9, request_id="something")
+        with pytest.raises(InvalidValue):
+            ledger.charge("nobody", 0.0, request_id="unknown")
+        assert ledger.verify().ok
+    with place.open(create=False) as ledger:
+        assert ledger.budget("people").count == 71 and ledger.verify().ok
+
+
 def test_ten_tenths_fit_and_an_eleventh_does_not(place: Place) -> None:
     with place.open() as ledger:
         ledger.register("people", 1.0)

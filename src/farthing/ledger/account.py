@@ -71,11 +71,14 @@ class Account:
         First charge: one that is made before any answer may choose the rule. If the filters side by side refuse it but
         plain sums with all of delta do not, then from there on the account is plain sums with all of delta. If they
         refuse it too but it is (epsilon, delta)-DP by its own curve, it is admitted and nothing after it.
+        Nothing: a charge that is (0, 0)-DP is always admitted, and changes nothing but the number of charges.
     Source: this proof. Let S be a set of transcripts, and S_j those of S that satisfy F_j at their end and no
         filter before it in the list; they split S. On S_j no charge ever broke F_j, so each of its transcripts is as
         likely as with the analyst who is stopped by F_j: P(S_j) <= e^epsilon Q(S_j) + delta_j. Add up.
         First charge: nothing was answered when it is made, so which rule it falls under does not depend on the data,
         and each of the three rules is a theorem by itself.
+        Nothing: whatever was answered before, its answer is as likely beside a neighbour. So a transcript with it is
+        one without it, processed further by a rule that knows no rows.
         Budgets: what F_j admits under a budget it admits under a larger one (`order_of` says why), so every path ends
         with some F_j of the largest budget unbroken.
         The two filters are BasicFilter and RenyiFilter of `farthing.accounting.filters`, with their own sources.
@@ -166,7 +169,7 @@ class Account:
             fits = after.after(_withheld_price(withheld))._fits()
         else:
             fits = after._fits() or after._whole_fits()
-        return after if fits else None
+        return after if fits or price.is_nothing else None
 
     @property
     def pricing(self) -> tuple[int, int, int, bool]:
@@ -185,6 +188,7 @@ class Account:
         250000000
         """
         first = not self.count  # only the first charge may choose the rule
+        whole = (price.alone_nano, price.alone_units) if first else self._whole_after(price)
         after = Account(
             self.epsilon_nano,
             self.delta_units,
@@ -193,8 +197,7 @@ class Account:
             self.sum_units + price.delta_units,
             self.leak_units + price.leak_units,
             _sums(self.divergences, price.divergences),
-            price.alone_nano if first else None,
-            price.alone_units if first else 0,
+            *whole,
             self.only_sums,
         )
         if first and not after._fits():
@@ -211,6 +214,7 @@ class Account:
         True
         """
         assert self.count, "the first charge may choose the rule"
+        whole_nano, whole_units = self._whole_after(price)
         return replace(
             self,
             count=self.count + times,
@@ -218,8 +222,8 @@ class Account:
             sum_units=self.sum_units + times * price.delta_units,
             leak_units=self.leak_units + times * price.leak_units,
             divergences=_sums(self.divergences, tuple(_times(part, times) for part in price.divergences)),
-            whole_nano=None,
-            whole_units=0,
+            whole_nano=whole_nano,
+            whole_units=whole_units,
         )
 
     @property
@@ -370,6 +374,12 @@ class Account:
         """Whether the only charge fits by its own curve."""
         fits = self.whole_nano is not None and self.whole_nano <= self.epsilon_nano
         return fits and self.whole_units <= self.delta_units
+
+    def _whole_after(self, price: Price) -> tuple[int | None, int]:
+        """What the first charge is by its own curve, as long as nothing but nothing came after it."""
+        if self.whole_nano is not None and price.is_nothing:
+            return self.whole_nano, self.whole_units
+        return None, 0
 
     def _renyi_left(self) -> tuple[int, int]:
         """The largest black-box charge that the Renyi filter admits (billionths, units); negative if none."""

@@ -57,6 +57,13 @@ class Price:
     alone_nano: int | None = None
     alone_units: int = 0
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the charge is (0, 0)-DP: it costs nothing in any currency."""
+        return not (
+            self.delta_units or self.leak_units or any(x != 0 for x in (self.epsilon_nano, *self.divergences))
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Whole numbers and lists of them; -1 is infinite."""
         return {
@@ -112,7 +119,7 @@ def _chosen_point(
 
     Of the delta that plain sums may use it takes the same share as of epsilon, rounded to a power of two, so that
     neither runs out long before the other; for that a rough epsilon is enough, read off the divergences. A plan that
-    has a pure epsilon keeps it unless composing it saves an eighth.
+    has a pure epsilon keeps it unless composing it saves more than an eighth.
     """
     room = plain_units - leak
     rough = [
@@ -127,7 +134,7 @@ def _chosen_point(
         halvings += 1
     units = leak + max(1, room >> halvings)
     composed = composed_nano(event, units)
-    if pure is not None and (composed is None or 8 * composed > 7 * pure):
+    if pure is not None and (composed is None or 8 * composed >= 7 * pure):
         return leak, pure
     return units, composed
 

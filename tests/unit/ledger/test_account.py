@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -177,6 +178,48 @@ class TestFirstCharge:
         assert account.is_whole and not account.admits(account.priced(1e-9))
         raised = account.with_budget(2.0, 1e-9)
         assert not raised.is_whole and raised.admits(raised.priced(0.2))
+
+
+class TestNothing:
+    """A charge that is (0, 0)-DP tells nothing, so that it always fits and changes nothing."""
+
+    FULL = (
+        ("whole", Account.of(1.0, 1e-9), Composed(((GaussianNoise(20.0), 13),))),
+        ("exhausted", Account.of(1.0, 0.0), 1.0),
+        ("sums only", Account.of(1.0, 1e-9), (1.0, 1e-9)),
+    )
+
+    @pytest.mark.parametrize(("empty", "event"), [(a, e) for _, a, e in FULL], ids=[n for n, _, _ in FULL])
+    def test_it_is_admitted_where_nothing_else_is_and_changes_no_amount(
+        self, empty: Account, event: Any
+    ) -> None:
+        account = _charged(empty, event)
+        assert not account.admits(account.priced(1e-9))
+        later = _charged(account, 0.0, ApproxDP(0.0), Composed(((ApproxDP(0.0), 7),)))
+        assert later == replace(account, count=account.count + 3)
+        assert later == account.after_many(account.priced(0.0), 3)
+        assert later.spent_upper == account.spent_upper and later.remaining == account.remaining
+        assert not later.admits(later.priced(1e-9))
+
+    def test_it_is_admitted_beside_a_reserve_and_under_a_lowered_budget(self) -> None:
+        account = _charged(Account.of(1.0), 1.0).with_budget(0.5)
+        assert account.admits(account.priced(0.0)) and account.admits(
+            account.priced(0.0), withheld=(10**8, 0)
+        )
+
+    @pytest.mark.parametrize("event", [1e-12, (0.0, 1e-30), GaussianNoise(1e9)])
+    def test_next_to_nothing_is_not_nothing(self, event: Any) -> None:
+        account = _charged(Account.of(1.0), 1.0)
+        assert not account.priced(event).is_nothing and not account.admits(account.priced(event))
+
+    def test_nothing_at_a_delta_is_not_nothing(self) -> None:
+        account = _charged(Account.of(1.0, 1e-9), (1.0, 1e-9))
+        assert not account.admits(account.priced(0.0, delta=1e-10))
+
+    def test_the_first_real_charge_after_it_does_not_choose_the_rule(self) -> None:
+        plan = Composed(((GaussianNoise(20.0), 13),))
+        account = _charged(Account.of(1.0, 1e-9), 0.0)
+        assert not account.admits(account.priced(plan))
 
 
 class TestRaising:
