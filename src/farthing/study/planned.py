@@ -13,6 +13,7 @@ from farthing.inference import ErrorLaw
 from farthing.planner import Allocation, own_epsilon
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
+from farthing.release.statistic import Statistic, text_of
 from farthing.study.words import sentence_of, shown
 
 _WORDS = {
@@ -149,10 +150,22 @@ class PlannedStatistic:
             "standard_error": self.standard_error,
             "error": self.error(confidence),
             "sentence": self.sentence,
+            "asked": _asked(self.output.statistic),
         }
 
     def __repr__(self) -> str:
         return f"{self.name}: ± {shown(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
+
+
+def _asked(statistic: Statistic) -> dict[str, Any]:
+    """What a later session must know in order to use the answers: which columns, which rows, cut or not."""
+    return {
+        "kind": statistic.kind,
+        "columns": list(statistic.columns),
+        "by": list(statistic.by),
+        "where": None if statistic.where is None else text_of(statistic.where),
+        "cut": bool(statistic.bins),
+    }
 
 
 def planned(output: Output, allocation: Allocation) -> PlannedStatistic:
