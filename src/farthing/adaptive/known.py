@@ -221,8 +221,9 @@ def _begins(cells: Sequence[Any], whole: bool) -> Floats | None:
         cells = [cells[0][1], *(end for _, end in cells[:-1])]
     firsts = [cell[0] if isinstance(cell, tuple) else cell for cell in cells]
     numbers = [day.toordinal() if isinstance(day, datetime.date) else day for day in firsts]
-    found = np.array([math.ceil(number) if whole else number for number in numbers], dtype=np.float64)
-    return found if np.all(np.diff(found[1:]) > 0) else None
+    later = [math.ceil(number) if whole else number for number in numbers[1:]]
+    found = np.array([-math.inf, *later], dtype=np.float64)
+    return found if np.all(np.diff(found) > 0) else None
 
 
 def _coarsened(
