@@ -117,8 +117,11 @@ class StudyFile:
         return value
 
 
-def read_study(path: str | os.PathLike[str]) -> StudyFile:
-    """The study that a file describes; what is wrong with it is said with its place."""
+def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> StudyFile:
+    """The study that a file describes; what is wrong with it is said with its place.
+
+    `statistics` says that there must be some to release; what asks for other things can do without.
+    """
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
@@ -138,8 +141,9 @@ def read_study(path: str | os.PathLike[str]) -> StudyFile:
         raise InvalidValue("study.ledger", about["ledger"], "must be a file name or a URL")
     if "expected" in facts:
         _table(facts, "expected", "[expected]")
-    asked = facts.get("statistics")
-    if not isinstance(asked, list) or not asked or not all(isinstance(entry, dict) for entry in asked):
+    asked: Any = facts.get("statistics", None if statistics else [])
+    listed = isinstance(asked, list) and all(isinstance(entry, dict) for entry in asked)
+    if not listed or (statistics and not asked):
         raise InvalidValue(
             "statistics",
             asked,

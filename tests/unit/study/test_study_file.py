@@ -115,3 +115,12 @@ def test_a_file_that_cannot_be_read_says_so(tmp_path: Path, make: object) -> Non
 def test_a_ledger_elsewhere_is_an_address(write: Path) -> None:
     write.write_text(HEAD + STUDY.replace("study.db", "postgresql://host/farthing") + COUNT)
     assert read_study(write).ledger_url == "postgresql://host/farthing"
+
+
+def test_a_study_that_asks_for_other_things_needs_no_statistics(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(HEAD + STUDY)
+    assert read_study(file, statistics=False).statistics == ()
+    file.write_text(HEAD + STUDY + "[statistics]\nkind = 'count'\n")
+    with pytest.raises(ValueError, match="must be a list of at least one"):
+        read_study(file, statistics=False)
