@@ -1,0 +1,224 @@
+"""A monitor: look at many counts as often as you like, and pay for the alerts only."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from farthing.adaptive.journal import Journal
+from farthing.adaptive.monitor.plan import MonitorPlan
+from farthing.errors import BudgetExceeded, FarthingError, InvalidValue, LedgerUnavailable
+from farthing.mechanisms.randomness import SYSTEM, Source
+from farthing.mechanisms.threshold_session import Above, ThresholdSession
+from farthing.privacy.events import checked_count
+
+Read = Callable[..., Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Alert:
+    """A series was found to have reached its threshold, at a look.
+
+    `above_by` is a noisy guess at how far it was above; `estimate` is the same as a count. Among many series, those
+    that are reported tend to have had lucky noise.
+
+    >>> Alert("cases in north", 7, 33, 500).estimate
+    533
+    """
+
+    series: str
+    step: int
+    above_by: int
+    threshold: int
+
+    @property
+    def estimate(self) -> int:
+        """Threshold and excess together."""
+        return self.threshold + self.above_by
+
+    def __str__(self) -> str:
+        return f"look {self.step}: {self.series} has reached {self.threshold:,} (about {self.estimate:,})"
+
+
+@dataclass(frozen=True)
+class Look(Sequence[Alert]):
+    """What one look came to: its alerts, in order, and how far off its answers may be.
+
+    `unseen` names the series that were not looked at because the last alert had been given. A look is true if there
+    is an alert in it.
+
+    >>> bool(Look(3, (), error=40)), Look(3, (), error=40).complete
+    (False, True)
+    """
+
+    step: int
+    alerts: tuple[Alert, ...]
+    error: int
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every series was looked at."""
+        return not self.unseen
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.alerts[place]
+
+    def __len__(self) -> int:
+        return len(self.alerts)
+
+    def __iter__(self) -> Iterator[Alert]:
+        return iter(self.alerts)
+
+
+@dataclass
+class _Round:
+    """A round that is running: its number, the secret noise, and how many looks it has been through."""
+
+    number: int
+    session: ThresholdSession
+    looks: int = 0
+
+
+@dataclass
+class _Found:
+    """An alert that is not recorded yet, and hence not shown."""
+
+    number: int
+    record: Mapping[str, Any] = field(repr=False)
+
+
+class Monitor:
+    """Counts that are looked at again and again; `look()` returns the alerts.
+
+    Made by `Study.monitor`. Rounds, their number and their price are fixed when it is opened. A round is begun in the
+    journal before its first question and ends with an alert, which is recorded before it is shown. The noise of the
+    running round lives in this object only: a monitor that is opened again begins another round, and the one
+    that was running is lost.
+
+    >>> from farthing.adaptive.journal import MemoryJournal
+    >>> from farthing.adaptive.monitor import Series, plan_monitor
+    >>> plan = plan_monitor(
+    ...     [Series("north", "cases"), Series("south", "cases")], [500, 500], alerts=2, steps=52, epsilon=1.0
+    ... )
+    >>> counts = [12, 90]
+    >>> monitor = Monitor(plan, lambda **_: counts, MemoryJournal())
+    >>> len(monitor.look())
+    0
+    >>> counts[0] = 4_000
+    >>> [alert.series for alert in monitor.look()], monitor.alerts_left
+    (['north'], 1)
+    >>> len(monitor.look())  # north was reported, and is muted
+    0
+    """
+
+    _source: Source = SYSTEM
+
+    def __init__(self, plan: MonitorPlan, read: Read, journal: Journal) -> None:
+        self.plan = plan
+        self._read = read
+        self._journal = journal
+        self._lock = threading.Lock()
+        self._round: _Round | None = None
+        self._found: _Found | None = None
+        self._next = 1
+        self._thresholds = {one.name: t for one, t in zip(plan.series, plan.thresholds, strict=True)}
+        journal.opening(dict)
+        self._step = max((alert.step for alert in self.alerts), default=0)
+
+    @property
+    def alerts(self) -> list[Alert]:
+        """Every alert that was given, by whichever process of this session, in the order of recording."""
+        return [self._alert(record) for _, record in self._journal.history()]
+
+    @property
+    def alerts_left(self) -> int:
+        """How many more alerts there can be; rounds that other processes lost are found out when their turn comes."""
+        ended = max((number for number, _ in self._journal.history()), default=0)
+        running = 0 if self._round is None else 1
+        return self.plan.alerts - max(self._next - 1, ended) + running
+
+    def look(self, table: Any = None, *, where: Any = None, step: int | None = None) -> Look:
+        """Read all counts once and tell which have reached their thresholds.
+
+        `table` is the dataset as it is now, where it is not the source itself that grows; `where` limits this look to
+        some rows, such as those of the last days; `step` numbers the look, one more than the last unless told.
+
+        When the last alert has been given, the rest of that look is `unseen`, and the next one is refused. If the
+        ledger fails in between, its error is raised: what was recorded is in `alerts`, and what was found but not
+        recorded is kept, and shown by the next look when it has been.
+        """
+        number = self._step + 1 if step is None else checked_count(step, "step")
+        if not number >= 1:
+            raise InvalidValue("step", step, "must be a whole number >= 1")
+        with self._lock:
+            alerts = [] if self._found is None else [self._record()]
+            if self._begin() is None and not alerts:
+                raise BudgetExceeded(
+                    f"this monitor has used up its {self.plan.alerts} rounds; what it found is in `alerts`. "
+                    "Open another one, with a request id of its own, which is charged anew.",
+                    requested=1,
+                    remaining=0,
+                )
+            values = self._read(table=table, where=where)
+            self._step = number
+            return self._looked(number, values, alerts)
+
+    def _looked(self, number: int, values: Sequence[int], alerts: list[Alert]) -> Look:
+        muted = {alert.series for alert in self.alerts} if self.plan.mute else set()
+        unseen: list[str] = []
+        looks = 1
+        for series, value, threshold in zip(self.plan.series, values, self.plan.thresholds, strict=True):
+            if series.name in muted:
+                continue
+            running = self._begin()
+            if running is None:
+                unseen.append(series.name)
+                continue
+            looks = max(looks, running.looks + 1)
+            # Thresholds are public: a count less its threshold moves as far as the count.
+            answer = running.session.ask(int(value) - threshold)
+            if isinstance(answer, Above):
+                record = {"series": series.name, "step": number, "above_by": int(answer.gap or 0)}
+                self._round, self._found = None, _Found(running.number, record)
+                alerts.append(self._record())
+        if self._round is not None:
+            self._round.looks += 1
+        error = self.plan.error if looks <= self.plan.steps else self.plan.error_of(looks)
+        return Look(number, tuple(alerts), error, tuple(unseen))
+
+    def _begin(self) -> _Round | None:
+        """The round that is running, or else the next one that nobody has begun; None when all are used up."""
+        if self._round is not None and self._round.session.stopped:
+            self._round = None  # interrupted between its answer and the record: it is lost
+        while self._round is None and self._next <= self.plan.alerts:
+            number = self._next
+            mine = self._journal.begin(number)
+            self._next += 1  # after it: a journal that is away is asked for the same round again
+            if mine:
+                self._round = _Round(number, self.plan.mechanism._start(self._source))
+        return self._round
+
+    def _record(self) -> Alert:
+        """Make an alert durable; only then is it an alert."""
+        assert self._found is not None
+        try:
+            self._journal.end(self._found.number, self._found.record)
+        except LedgerUnavailable:
+            raise
+        except FarthingError:  # the round is not ours any more, and its finding is nobody's
+            self._found = None
+            raise
+        record, self._found = self._found.record, None
+        return self._alert(record)
+
+    def _alert(self, record: Mapping[str, Any]) -> Alert:
+        name = record["series"]
+        return Alert(name, record["step"], record["above_by"], self._thresholds[name])
+
+    def __repr__(self) -> str:
+        return (
+            f"Monitor({len(self.plan.series)} series, {self.alerts_left} of {self.plan.alerts} alerts left)"
+        )

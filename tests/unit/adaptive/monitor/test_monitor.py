@@ -1,0 +1,238 @@
+"""A monitor without a ledger: rounds, alerts, muting, restarts, and what happens when a journal fails."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from farthing.adaptive.journal import MemoryJournal
+from farthing.adaptive.monitor import Monitor, MonitorPlan, Series, plan_monitor
+from farthing.errors import BudgetExceeded, InvalidValue, LedgerUnavailable
+from farthing.privacy import ApproxDP, Composed
+from sources import TestSource
+
+FAR = 10**6
+
+
+def plan(series: int = 3, threshold: int = 0, **changed: Any) -> MonitorPlan:
+    names = [Series(f"s{place}", "s") for place in range(series)]
+    told: dict[str, Any] = {"alerts": 2, "steps": 10, "epsilon": 1.0, **changed}
+    return plan_monitor(names, [threshold] * series, **told)
+
+
+def monitor(values: Sequence[int], journal: Any = None, **changed: Any) -> Monitor:
+    asked = plan(len(values), **changed)
+    return Monitor(asked, lambda **_: list(values), journal or MemoryJournal())
+
+
+def test_an_alert_ends_a_round_and_the_look_goes_on_with_the_next() -> None:
+    watching = monitor([FAR, -FAR, FAR])
+    look = watching.look()
+    assert [alert.series for alert in look] == ["s0", "s2"]
+    assert look.complete and bool(look)
+    assert watching.alerts_left == 0
+    assert all(abs(alert.above_by - FAR) < 1_000 for alert in look)
+
+
+def test_when_the_last_alert_is_given_the_rest_is_unseen_and_the_next_look_refused() -> None:
+    watching = monitor([FAR, FAR, FAR, -FAR])
+    look = watching.look()
+    assert [alert.series for alert in look] == ["s0", "s1"]
+    assert look.unseen == ("s2", "s3")
+    with pytest.raises(BudgetExceeded, match="used up its 2 rounds"):
+        watching.look()
+    assert [alert.series for alert in watching.alerts] == ["s0", "s1"]
+
+
+def test_looks_without_an_alert_use_nothing_up() -> None:
+    watching = monitor([-FAR] * 3)
+    assert not any(watching.look() for _ in range(50))
+    assert watching.alerts_left == 2
+    assert watching.look().step == 51
+
+
+def test_a_series_that_was_reported_is_muted_unless_told() -> None:
+    assert [len(watching.look()) for watching in [monitor([FAR, -FAR])] for _ in range(3)] == [1, 0, 0]
+    heard = monitor([FAR, -FAR], mute=False, alerts=3)
+    assert [len(heard.look()) for _ in range(3)] == [1, 1, 1]
+
+
+def test_thresholds_are_those_of_the_series() -> None:
+    asked = plan_monitor([Series("a", "a"), Series("b", "b")], [FAR, 3 * FAR], alerts=1, steps=1, epsilon=1.0)
+    look = Monitor(asked, lambda **_: [2 * FAR, 2 * FAR], MemoryJournal()).look()
+    assert [alert.series for alert in look] == ["a"]
+    assert look[0].threshold == FAR
+    assert abs(look[0].estimate - 2 * FAR) < 1_000
+
+
+def test_a_monitor_opened_again_remembers_alerts_and_loses_the_running_round() -> None:
+    journal = MemoryJournal()
+    values = [FAR, -FAR]
+    first = monitor(values, journal, alerts=3)
+    assert len(first.look(step=4)) == 1
+    assert len(first.look()) == 0  # the second round is running now
+    again = monitor(values, journal, alerts=3)
+    assert [(alert.series, alert.step) for alert in again.alerts] == [("s0", 4)]
+    assert again.look().step == 5
+    assert again.alerts_left == 1  # of three: one gave its alert, one is lost, one is running
+    values[1] = FAR
+    third = monitor(values, journal, alerts=3)
+    with pytest.raises(BudgetExceeded):
+        third.look()
+
+
+def test_two_monitors_on_one_journal_never_give_more_than_the_alerts() -> None:
+    journal = MemoryJournal()
+    both = [monitor([FAR, FAR], journal, alerts=5, mute=False) for _ in range(2)]
+    given = 0
+    for turn in range(4):
+        try:
+            given += len(both[turn % 2].look())
+        except BudgetExceeded:
+            assert turn == 3
+    assert given == len(journal.history()) == 5
+
+
+class FailingJournal(MemoryJournal):
+    """A journal that is away when told so."""
+
+    away = ""
+
+    def begin(self, round_number: int) -> bool:
+        if self.away == "begin":
+            raise LedgerUnavailable("away")
+        return super().begin(round_number)
+
+    def end(self, round_number: int, record: Any) -> None:
+        if self.away == "end":
+            raise LedgerUnavailable("away")
+        if self.away == "lost":
+            raise InvalidValue("round_number", round_number, "was given up")
+        super().end(round_number, record)
+
+
+def test_an_alert_that_cannot_be_recorded_is_shown_by_the_next_look() -> None:
+    journal = FailingJournal()
+    watching = monitor([FAR, -FAR], journal)
+    journal.away = "end"
+    for _ in range(2):
+        with pytest.raises(LedgerUnavailable):
+            watching.look()
+    assert watching.alerts == []
+    journal.away = ""
+    assert [alert.series for alert in watching.look()] == ["s0"]
+    assert watching.alerts_left == 1
+
+
+def test_the_finding_of_a_round_that_was_given_up_is_never_shown() -> None:
+    journal = FailingJournal()
+    watching = monitor([FAR, -FAR], journal)
+    journal.away = "lost"
+    with pytest.raises(InvalidValue):
+        watching.look()
+    journal.away = ""
+    assert [number for number, _ in journal.history()] == []
+    assert len(watching.look()) == 1  # found again, in the second round, and paid for again
+    assert watching.alerts_left == 0
+
+
+def test_no_row_is_read_when_no_round_can_be_begun() -> None:
+    journal, reads = FailingJournal(), []
+    watching = Monitor(plan(1), lambda **_: reads.append(1) or [-FAR], journal)  # type: ignore[func-returns-value]
+    journal.away = "begin"
+    with pytest.raises(LedgerUnavailable):
+        watching.look()
+    assert not reads
+    journal.away = ""
+    watching.look()
+    assert watching.alerts_left == 2
+
+
+def test_a_read_that_fails_uses_nothing_up() -> None:
+    def read(**_: Any) -> list[int]:
+        raise OSError("away")
+
+    watching = Monitor(plan(1), read, MemoryJournal())
+    for _ in range(3):
+        with pytest.raises(OSError, match="away"):
+            watching.look()
+    assert watching.alerts_left == 2
+
+
+def test_the_error_holds_for_all_looks_and_grows_when_there_are_more() -> None:
+    watching = monitor([-FAR], steps=2)
+    errors = [watching.look().error for _ in range(40)]
+    assert errors[0] == errors[1] == watching.plan.error
+    assert errors[-1] == watching.plan.error_of(40) > watching.plan.error
+
+
+def test_monitors_keep_the_stated_confidence() -> None:
+    """All series just beyond the error: no more false alarms than stated; noise of four times the width is seen."""
+    asked, loose = (plan(4, alerts=1, steps=5, epsilon=e, confidence=0.8) for e in (0.5, 0.125))
+    runs, source = 400, TestSource(5)
+    for drawn in (asked, loose):
+        failures = 0
+        for _ in range(runs):
+            watching = Monitor(drawn, lambda **_: [-asked.error - 1] * 4, MemoryJournal())
+            watching._source = source
+            failures += any(watching.look() for _ in range(5) if watching.alerts_left)
+        # The mean is at most 80; 5 standard deviations are 40.
+        assert (failures <= 120) == (drawn is asked)
+
+
+def test_the_price_is_fixed_when_the_plan_is_made() -> None:
+    pure = plan(alerts=4)
+    assert pure.event == Composed(((ApproxDP(pure.round_epsilon), 4),))
+    assert pure.round_epsilon == pytest.approx(0.25, rel=1e-8)
+    assert pure.round_epsilon * 4 <= 1.0
+    advanced = plan(alerts=400, delta=1e-9)
+    assert advanced.round_epsilon > 1.5 / 400  # optimal composition, not a sum
+    assert plan(monotone=True).error < plan().error < plan(l1_sensitivity=3).error
+
+
+def test_chances_of_the_plan_agree_with_its_error() -> None:
+    asked = plan(alerts=3, steps=20)
+    assert asked.false_alarm(asked.error + 1) <= 0.05
+    assert asked.miss(asked.error + 1) <= 0.05
+    assert asked.false_alarm(0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"alerts": 0}, "alerts"),
+        ({"alerts": 2.5}, "alerts"),
+        ({"steps": 0}, "steps"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"mute": "yes"}, "mute"),
+    ],
+)
+def test_bad_plans_are_refused_by_name(changed: dict[str, Any], named: str) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        plan(**changed)
+    assert refused.value.name == named
+
+
+def test_nothing_private_is_shown_or_carried_away() -> None:
+    watching = monitor([7654321, 5])
+    watching.look()
+    assert "7654321" not in repr(watching) + str(watching.plan) + repr(watching.plan)
+    with pytest.raises((TypeError, AttributeError)):
+        pickle.dumps(watching)
+    child = os.fork()
+    if child == 0:  # the secret noise stays with the process that drew it
+        try:
+            watching.plan.mechanism._start(watching._source)
+            watching.look()
+        except Exception:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
