@@ -1,0 +1,13 @@
+"""Online private multiplicative weights.
+
+plan, split_budget     prices and promises before anything is spent; what a split budget would give
+rounds                 questions watched on both sides until the first that is far
+start, weights, masks  the hypothesis: where it begins, how it moves, what it says
+answerer               the stream
+"""
+
+from farthing.adaptive.online.answerer import Answer, OnlineAnswerer, Step
+from farthing.adaptive.online.plan import AnswererPlan, plan_answerer
+from farthing.adaptive.online.split_budget import SplitBudget
+
+__all__ = ["Answer", "AnswererPlan", "OnlineAnswerer", "SplitBudget", "Step", "plan_answerer"]

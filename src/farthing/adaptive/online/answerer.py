@@ -1,0 +1,291 @@
+"""Online private multiplicative weights: a stream of counting questions, of which only the surprising ones cost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from farthing.adaptive.journal import Journal
+from farthing.adaptive.online.masks import Cells, Mask
+from farthing.adaptive.online.plan import AnswererPlan, centre_of_gap
+from farthing.adaptive.online.rounds import Asking
+from farthing.adaptive.online.start import drawn_start, read_start, starting_weights
+from farthing.adaptive.online.weights import goal_of_step, stepped
+from farthing.errors import BudgetExceeded, FarthingError, InvalidData, InvalidValue, LedgerUnavailable
+from farthing.mechanisms.base import checked_integers
+from farthing.mechanisms.randomness import SYSTEM, Source
+from farthing.release.workloads.asking import Question
+from farthing.release.workloads.axes import Axis
+
+_MOST_TEXTS = 2**16  # masks of texts that are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer to a counting question: how many rows, within `error` with the plan's confidence.
+
+    `error` holds for all answers of the session at once; None means that nothing is promised (an estimate). `paid`
+    says that the answer used up an update.
+
+    >>> answer = Answer(value=1200, error=300, paid=False, rows=10_000)
+    >>> print(answer), answer.fraction
+    1,200 ± 300 (free)
+    (None, 0.12)
+    """
+
+    value: int
+    error: int | None
+    paid: bool
+    rows: int
+
+    @property
+    def fraction(self) -> float:
+        """The answer as a part of the rows that the plan speaks of."""
+        return self.value / self.rows
+
+    def __str__(self) -> str:
+        if self.error is None:
+            return f"about {self.value:,} (an estimate)"
+        return f"{self.value:,} ± {self.error:,} ({'paid' if self.paid else 'free'})"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The state after a question: for plots."""
+
+    question: int
+    value: int
+    error: int
+    paid: bool
+    updates: int
+
+
+class OnlineAnswerer:
+    """Answers to a stream of counting questions over a public domain, each at once.
+
+    `plan` fixes all prices; the journal charges them and remembers. `cells` fetches the private counts, one for each
+    cell of the domain, when they are first needed; nothing that this object shows holds them.
+
+    A question is first answered from public weights. If the noisy difference to the rows is near, the answer stands
+    and is free; if not, it is corrected, the weights are moved, and one update is used up.
+
+    >>> from farthing.adaptive.journal import MemoryJournal
+    >>> from farthing.adaptive.online.plan import plan_answerer
+    >>> axes = [Axis("sex", ("F", "M")), Axis("age", range(100))]
+    >>> plan = plan_answerer(axes, epsilon=1.0, delta=1e-9, alpha=0.02, queries=1000, rows=50_000)
+    >>> answerer = OnlineAnswerer(plan, axes, lambda: np.full((2, 100), 250), MemoryJournal())
+    >>> answer = answerer.ask("sex = 'M' and age < 30")
+    >>> abs(answer.value - 7500) <= answer.error <= 1000
+    True
+    >>> answerer.updates + answerer.updates_left == plan.updates, answerer.questions
+    (True, 1)
+    """
+
+    def __init__(
+        self, plan: AnswererPlan, axes: Sequence[Axis], cells: Callable[[], ArrayLike], journal: Journal
+    ) -> None:
+        self._set_up(plan, axes, cells, journal, SYSTEM)
+
+    @classmethod
+    def _with_source(
+        cls,
+        plan: AnswererPlan,
+        axes: Sequence[Axis],
+        cells: Callable[[], ArrayLike],
+        journal: Journal,
+        source: Source,
+    ) -> OnlineAnswerer:
+        """The same with another source of randomness; only tests hand one over."""
+        answerer = cls.__new__(cls)
+        answerer._set_up(plan, axes, cells, journal, source)
+        return answerer
+
+    def _set_up(
+        self,
+        plan: AnswererPlan,
+        axes: Sequence[Axis],
+        cells: Callable[[], ArrayLike],
+        journal: Journal,
+        source: Source,
+    ) -> None:
+        self.plan = plan
+        self.axes = tuple(axes)
+        self._shape = tuple(len(axis) for axis in self.axes)
+        if plan.cells != np.prod(self._shape, dtype=object):
+            raise InvalidValue("plan", f"{plan.cells:,} cells", "must be for the cells of these axes")
+        self._fetch, self._journal, self._source = cells, journal, source
+        self._lock = threading.RLock()
+        self._private: Cells[np.int64] | None = None
+        self._asking: Asking | None = None
+        self._unrecorded: tuple[int, dict[str, Any]] | None = None
+        self._round = 0  # the last round known to be begun by anybody
+        self._seen = 0  # how many finished rounds of the journal are part of the weights
+        self._answers: dict[Any, Answer] = {}
+        self._texts: dict[str, Mask] = {}
+        self._history: list[Step] = []
+        self._asked = 0
+        opening = journal.opening(lambda: drawn_start(plan, self._rows().values, source))
+        self._weights = Cells(starting_weights(plan, self._shape, read_start(opening)))
+        self._catch_up()
+
+    @property
+    def updates(self) -> int:
+        """How many updates are used up, unfinished rounds of processes that ended included."""
+        return self._round - (self._asking is not None)
+
+    @property
+    def updates_left(self) -> int:
+        """How many answers may still be paid for."""
+        return self.plan.updates - self.updates
+
+    @property
+    def questions(self) -> int:
+        """How many different questions were asked, as far as is known here (elsewhere: until the last update)."""
+        return self._asked
+
+    @property
+    def history(self) -> tuple[Step, ...]:
+        """The answers given by this object, in order."""
+        return tuple(self._history)
+
+    def ask(self, question: Question) -> Answer:
+        """The number of rows for which a condition holds; free as long as it is near what was expected.
+
+        The same question gets the same answer again. When the updates are used up it is refused, unless it has an
+        answer already; `estimate` still works.
+        """
+        with self._lock:
+            mask = self._mask(question)
+            found = self._answers.get(mask.key)
+            if found is None:
+                found = self._fresh(mask, question)
+                self._answers[mask.key] = found
+            return found
+
+    def estimate(self, question: Question) -> Answer:
+        """What the weights say: free, always there, and without a promise.
+
+        >>> from farthing.adaptive.journal import MemoryJournal
+        >>> from farthing.adaptive.online.plan import plan_answerer
+        >>> plan = plan_answerer(4, 1.0, 0.0, alpha=0.1, queries=10, rows=1000, start="none")
+        >>> answerer = OnlineAnswerer(plan, [Axis("x", range(4))], lambda: [1000, 0, 0, 0], MemoryJournal())
+        >>> print(answerer.estimate("x = 1"))
+        about 250 (an estimate)
+        """
+        with self._lock:
+            return Answer(self._expected(self._mask(question)), None, False, self.plan.rows)
+
+    def _fresh(self, mask: Mask, question: Question) -> Answer:
+        asking = self._current_round()
+        expected = self._expected(mask)
+        found = asking.ask(int(self._rows().sum_under(mask)) - expected)
+        self._asked += 1
+        if found is None:
+            answer = Answer(expected, self.plan.error, False, self.plan.rows)
+        else:
+            self._asking = None
+            record = {
+                "mask": mask.record, "question": question if isinstance(question, str) else "", "asked": self._asked,
+                "expected": expected, "side": found.side, "gap": found.gap,
+            }  # fmt: skip
+            self._unrecorded = self._round, record
+            self._record()
+            answer = self._answers[mask.key]
+        self._history.append(Step(self._asked, answer.value, answer.error or 0, answer.paid, self.updates))
+        return answer
+
+    def _record(self) -> None:
+        """Record what a round found, before it is shown; while the ledger is away, the next question tries again."""
+        if self._unrecorded is not None:
+            number, record = self._unrecorded
+            try:
+                self._journal.end(number, record)
+            except LedgerUnavailable:
+                raise
+            except FarthingError:
+                self._unrecorded = None  # somebody gave the round up: what it found is never shown
+                raise
+            self._unrecorded = None
+        self._catch_up()
+
+    def _current_round(self) -> Asking:
+        """The round under way in this process, or the next one that nobody has begun."""
+        if self._asking is not None and self._asking.here:
+            return self._asking
+        self._asking = None
+        self._record()
+        self._rows()  # fetch before the round is begun: a failure here costs nothing
+        while self._round < self.plan.updates:
+            number = self._round + 1
+            mine = self._journal.begin(number)
+            self._round = number
+            if mine:
+                self._catch_up()
+                self._asking = self.plan.round._start(self._source)
+                return self._asking
+        raise BudgetExceeded(
+            f"all {self.plan.updates:,} updates of this session are used up; questions that have an answer can still "
+            "be asked, estimate() answers others without a promise, and a new session can be opened and paid for.",
+            requested=1,
+            remaining=0,
+        )
+
+    def _catch_up(self) -> None:
+        """Bring in all finished rounds of the journal, by whomever, in the order in which they were recorded."""
+        finished = self._journal.history()
+        for number, record in finished[self._seen :]:
+            self._bring_in(record)
+            self._round = max(self._round, number)
+        self._seen = len(finished)
+
+    def _bring_in(self, record: Mapping[str, Any]) -> None:
+        """Move the weights as a recorded round says, and keep its answer: public data only."""
+        mask = Mask.read(record["mask"])
+        side, gap, expected = int(record["side"]), int(record["gap"]), int(record["expected"])
+        self._asked = max(self._asked, int(record["asked"]))
+        plan = self.plan
+        doublings = max(0, (self._asked - 1) // plan.queries).bit_length()
+        thresholds, questions = plan.reaches(doublings)
+        shift = centre_of_gap(plan.round.rates)
+        least = expected + side * (plan.threshold + gap - questions)
+        likely = expected + side * (plan.threshold + gap + shift)
+        error = max(questions + shift, thresholds - shift)
+        self._answers[mask.key] = Answer(max(likely, 0), error, True, plan.rows)
+        weight = float(self._weights.sum_under(mask))
+        if weight > 0 and side * (least - weight) > 0:
+            factor = goal_of_step(weight, float(least), float(likely)) / weight
+            most = (1 + plan.alpha) * plan.rows
+            self._weights = Cells(stepped(self._weights.values, mask.counted, factor, most))
+
+    def _expected(self, mask: Mask) -> int:
+        return round(float(self._weights.sum_under(mask)))
+
+    def _mask(self, question: Question) -> Mask:
+        if not isinstance(question, str):
+            return Mask.of(question, self.axes)
+        mask = self._texts.get(question)
+        if mask is None:
+            mask = Mask.of(question, self.axes)
+            if len(self._texts) >= _MOST_TEXTS:
+                self._texts.clear()
+            self._texts[question] = mask
+        return mask
+
+    def _rows(self) -> Cells[np.int64]:
+        if self._private is None:
+            counts = checked_integers(self._fetch(), "cells")
+            if counts.size != self.plan.cells:
+                raise InvalidData("cells", "must be a count for each cell of the domain")
+            self._private = Cells(np.maximum(counts, 0).reshape(self._shape))
+        return self._private
+
+    def __repr__(self) -> str:
+        return (
+            f"OnlineAnswerer({' x '.join(axis.column for axis in self.axes)}, {self.questions:,} questions, "
+            f"{self.updates_left:,} of {self.plan.updates:,} updates left)"
+        )

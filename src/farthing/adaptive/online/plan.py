@@ -1,0 +1,308 @@
+"""What a session of the online answerer will cost and promise, from public facts and before anything is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from farthing.accounting import calibrate
+from farthing.adaptive.online.rounds import TwoSidedThreshold, reach_of_noise
+from farthing.adaptive.online.split_budget import SplitBudget, split_budget
+from farthing.adaptive.online.weights import most_updates
+from farthing.errors import Infeasible, InvalidValue
+from farthing.mechanisms import DiscreteLaplace
+from farthing.mechanisms.base import checked_mechanism_epsilon
+from farthing.privacy.events import (
+    ApproxDP,
+    Composed,
+    Event,
+    checked_count,
+    checked_delta,
+    checked_real,
+)
+from farthing.release.workloads.axes import Axis
+
+MOST_CELLS = 2**22
+STARTS = ("auto", "cells", "none")
+_SHARES = (0.75, 0.5, 0.25)  # of epsilon for the start: the most that leaves enough for the rounds
+_ENOUGH = 3  # rounds
+_ROOM = 0.25  # of alpha * rows: the error that every update is sure to find
+_PARTS = 2**16
+_MOST_UPDATES = 2**16
+
+
+@dataclass(frozen=True, slots=True)
+class AnswererPlan:
+    """The prices and promises of one session, all fixed before the first question.
+
+    `error` bounds every free answer, `paid_error` every paid one, all of them at once with probability `confidence`,
+    in rows. `threshold` is where a round's noise is centred. `least_gain` is the error that every update is sure to
+    find, with the same probability; `most_updates` is the number of updates that can then be needed at all.
+
+    >>> from farthing.adaptive.online.plan import plan_answerer
+    >>> plan = plan_answerer(2**16, epsilon=1.0, delta=1e-9, alpha=0.01, queries=10_000, rows=100_000)
+    >>> plan.start, plan.start_epsilon, plan.updates >= 3, plan.error <= 1000
+    ('cells', 0.75, True, True)
+    >>> from farthing.accounting import compose
+    >>> compose([plan.event]).epsilon_at(1e-9).upper <= 1.0
+    True
+    """
+
+    cells: int
+    epsilon: float
+    delta: float
+    alpha: float
+    queries: int
+    rows: int
+    sensitivity: int
+    confidence: float
+    start: str
+    start_epsilon: float
+    updates: int
+    round_epsilon: float
+    threshold_parts: int
+    threshold: int
+    error: int
+    paid_error: int
+    least_gain: int
+    most_updates: int
+    split_budget: SplitBudget
+
+    @property
+    def event(self) -> Event:
+        """What the whole session costs; charge it once, before the opening."""
+        rounds = (ApproxDP(self.round_epsilon), self.updates)
+        opening = self.opening
+        return Composed((rounds,) if opening is None else ((opening.event, 1), rounds))
+
+    @property
+    def opening(self) -> DiscreteLaplace | None:
+        """The noise on every cell that the start is made of; None for a start from nothing."""
+        if self.start == "none":
+            return None
+        return DiscreteLaplace(self.start_epsilon, self.sensitivity, cells=self.cells)
+
+    @property
+    def round(self) -> TwoSidedThreshold:
+        """One round."""
+        return TwoSidedThreshold(self.round_epsilon, self.threshold, self.sensitivity, self.threshold_parts)
+
+    def reaches(self, doublings: int = 0) -> tuple[int, int]:
+        """How far the noises of thresholds and questions go, for 2^doublings times the planned questions.
+
+        Half of what may fail is for the thresholds, a quarter for the planned questions, an eighth for as many
+        again, and so on: the promise covers all of them, however many come.
+        """
+        return _reaches(self.round.rates, self.updates, self.queries, self.confidence, doublings)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as JSON-ready data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        percent = f"{self.confidence:.4g}".removeprefix("0.")
+        start = (
+            "from nothing"
+            if self.start == "none"
+            else f"{self.start}, with epsilon {self.start_epsilon:.3g} of noise"
+        )
+        return "\n".join(
+            (
+                f"online answers on {self.cells:,} cells, epsilon {self.epsilon:.3g}, delta {self.delta:.3g}",
+                f"  start             {start}",
+                f"  updates           {self.updates:,}, epsilon {self.round_epsilon:.3g} each "
+                f"(the theorem needs at most {self.most_updates:,})",
+                f"  free answers      within {self.error:,} of about {self.rows:,} rows",
+                f"  paid answers      within {self.paid_error:,}",
+                f"  confidence        0.{percent}, for {self.queries:,} questions at once",
+                f"  a split budget    within {self.split_budget.error:,} ({self.split_budget.mechanism})",
+            )
+        )
+
+
+def plan_answerer(
+    domain: Sequence[Axis] | int,
+    epsilon: float,
+    delta: float,
+    alpha: float,
+    queries: int,
+    rows: int,
+    sensitivity: int = 1,
+    updates: int | None = None,
+    start: str = "auto",
+    confidence: float = 0.95,
+) -> AnswererPlan:
+    """The plan of a session over a public domain: its axes, or the number of its cells.
+
+    `alpha` is the accuracy as a part of `rows`, a public number or guess; `sensitivity` how far neighbours' cells can
+    be apart in l1. `updates=None` takes as many rounds as leave room for `alpha`, at most those the theorem needs.
+
+    >>> print(plan_answerer(4096, epsilon=1.0, delta=1e-9, alpha=0.02, queries=1000, rows=50_000))
+    online answers on 4,096 cells, ...
+    >>> plan_answerer(4096, epsilon=1.0, delta=1e-9, alpha=1e-4, queries=1000, rows=50_000)
+    Traceback (most recent call last):
+        ...
+    farthing.errors.Infeasible: alpha=0.0001: must be at least ... for epsilon=1 and about 50,000 rows; ...
+    """
+    facts = _Facts(
+        cells=_checked_cells(domain),
+        epsilon=checked_mechanism_epsilon(epsilon),
+        delta=checked_delta(delta),
+        alpha=_checked_part(alpha, "alpha"),
+        queries=_at_least_one(queries, "queries"),
+        rows=_at_least_one(rows, "rows"),
+        sensitivity=_at_least_one(sensitivity, "sensitivity"),
+        confidence=_checked_part(confidence, "confidence"),
+    )
+    if start not in STARTS:
+        raise InvalidValue("start", start, f"must be one of {', '.join(STARTS)}")
+    wanted = None if updates is None else _at_least_one(updates, "updates")
+    if wanted is not None and wanted > _MOST_UPDATES:
+        raise InvalidValue("updates", updates, f"must be at most {_MOST_UPDATES:,}")
+    shares = {"auto": (*_SHARES, 0.0), "cells": _SHARES, "none": (0.0,)}[start]
+    found = [(facts.most_rounds(share, wanted), share) for share in shares]
+    enough = [pair for pair in found if pair[0] >= min(_ENOUGH, wanted or _ENOUGH)] or found
+    rounds, share = enough[0] if enough is not found else max(found)
+    if rounds < (wanted or 1):
+        raise facts.refusal(shares[-1], wanted)
+    return facts.plan(share, rounds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """The public facts of a session."""
+
+    cells: int
+    epsilon: float
+    delta: float
+    alpha: float
+    queries: int
+    rows: int
+    sensitivity: int
+    confidence: float
+
+    @property
+    def most(self) -> int:
+        """The error allowed, in rows."""
+        return math.floor(self.alpha * self.rows)
+
+    def most_rounds(self, share: float, wanted: int | None) -> int:
+        """The largest number of rounds that leaves room for alpha; or `wanted` if that does, or 0."""
+        if wanted is not None:
+            return wanted if self._fits(share, wanted) else 0
+        if not self._fits(share, 1):
+            return 0
+        low, high = 1, 2
+        while high <= _MOST_UPDATES and self._fits(share, high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._fits(share, middle) else (low, middle)
+        return low
+
+    def _fits(self, share: float, rounds: int) -> bool:
+        *_, thresholds, questions = self._round(share, rounds)
+        return self.most - thresholds - questions >= max(1, _ROOM * self.most)
+
+    def _round(self, share: float, rounds: int) -> tuple[float, int, int, int]:
+        """Epsilon of a round, the parts of it for its thresholds, and how far both noises reach."""
+        each = self._epsilon_of_round(share, rounds)
+        unproven = 1 - self.confidence
+        # The sum of both reaches is least when the rates are as the roots of the logarithms.
+        thresholds = math.sqrt(math.log(4 * rounds / unproven))
+        questions = math.sqrt(math.log(8 * self.queries / unproven))
+        parts = round(_PARTS * thresholds / (thresholds + questions))
+        rates = TwoSidedThreshold(each, 0, self.sensitivity, parts).rates
+        return each, parts, *_reaches(rates, rounds, self.queries, self.confidence)
+
+    def _epsilon_of_round(self, share: float, rounds: int) -> float:
+        start = self.start_epsilon(share)
+        opening = [DiscreteLaplace(start, self.sensitivity).event] if share else []
+        plain = (1 - share) * self.epsilon / rounds
+        if self.delta == 0 or rounds * math.log(1 / self.delta) < 1:
+            return plain * (1 - 1e-12)
+        found = calibrate(
+            lambda each: [*opening, Composed(((ApproxDP(each), rounds),))],
+            self.epsilon,
+            self.delta,
+            direction="epsilon",
+            bracket=(plain * (1 - 1e-9), plain * 64),
+            tolerance=1e-4,
+        )
+        return found.parameter
+
+    def start_epsilon(self, share: float) -> float:
+        return share * self.epsilon
+
+    def plan(self, share: float, rounds: int) -> AnswererPlan:
+        each, parts, thresholds, questions = self._round(share, rounds)
+        threshold = self.most - thresholds + 1
+        least = threshold - questions
+        shift = centre_of_gap(TwoSidedThreshold(each, 0, self.sensitivity, parts).rates)
+        return AnswererPlan(
+            cells=self.cells, epsilon=self.epsilon, delta=self.delta, alpha=self.alpha, queries=self.queries,
+            rows=self.rows, sensitivity=self.sensitivity, confidence=self.confidence,
+            start="cells" if share else "none", start_epsilon=self.start_epsilon(share),
+            updates=rounds, round_epsilon=each, threshold_parts=parts, threshold=threshold,
+            error=self.most, paid_error=max(questions + shift, thresholds - shift), least_gain=least,
+            most_updates=most_updates(self.cells, self.rows, self.alpha, least),
+            split_budget=split_budget(self.epsilon, self.delta, self.queries, self.sensitivity, self.confidence),
+        )  # fmt: skip
+
+    def refusal(self, share: float, wanted: int | None) -> Infeasible:
+        rounds = wanted or 1
+        *_, thresholds, questions = self._round(share, rounds)
+        least = (thresholds + questions + 1) / (1 - _ROOM) / self.rows
+        several = "" if rounds == 1 else f" and {rounds:,} updates"
+        return Infeasible(
+            f"alpha={self.alpha:.3g}: must be at least {least:.3g} for epsilon={self.epsilon:.3g} and about "
+            f"{self.rows:,} rows{several}; raise alpha or epsilon, or ask for fewer queries or updates.",
+            blocking=("alpha",),
+            closest=least,
+            epsilon=self.epsilon,
+        )
+
+
+def centre_of_gap(rates: tuple[Fraction, Fraction]) -> int:
+    """What a gap is short of on average: the mean of the threshold's noise less that of the question's."""
+    threshold, question = (1 / math.expm1(float(rate)) for rate in rates)
+    return round(threshold - question)
+
+
+def _reaches(
+    rates: tuple[Fraction, Fraction], rounds: int, queries: int, confidence: float, doublings: int = 0
+) -> tuple[int, int]:
+    failure = 1 - confidence
+    return (
+        reach_of_noise(rates[0], 2 * rounds, failure / 2),
+        reach_of_noise(rates[1], 2 * queries << doublings, failure / (4 << doublings)),
+    )
+
+
+def _checked_cells(domain: Sequence[Axis] | int) -> int:
+    cells = domain if isinstance(domain, int) else math.prod(len(axis) for axis in domain)
+    if not 1 <= checked_count(cells, "cells") <= MOST_CELLS:
+        raise InvalidValue(
+            "cells",
+            cells,
+            f"must be from 1 to {MOST_CELLS:,}",
+            "take fewer columns or wider bins, or make a synthetic table, which has no such limit",
+        )
+    return int(cells)
+
+
+def _checked_part(value: object, name: str) -> float:
+    number = checked_real(value, name)
+    if not 0 < number < 1:
+        raise InvalidValue(name, value, "must be above 0 and below 1")
+    return number
+
+
+def _at_least_one(value: object, name: str) -> int:
+    number = checked_count(value, name)
+    if not number >= 1:
+        raise InvalidValue(name, value, "must be a whole number >= 1")
+    return number

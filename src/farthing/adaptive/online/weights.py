@@ -1,0 +1,96 @@
+"""The hypothesis: one positive weight for each cell, moved by a factor where a question was far off."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+UNIFORM_PART = 2.0**-7
+"""The part of every start that is spread evenly over the cells, so that no cell is ever ruled out."""
+_LEAST_FACTOR = (
+    2.0**-30
+)  # weights stay positive: a question that should count nothing is scaled down by this much
+
+
+def gain_of_step(rows: float, weight: float, goal: float) -> float:
+    """By how much the divergence from the rows falls if the cells of a question are scaled from `weight` to `goal`.
+
+    Statement:
+        Let D(x || h) = sum_i x_i ln(x_i / h_i) - x_i + h_i over cells, with 0 ln 0 = 0. Multiply h_i by m / b in the
+        cells that a question counts, where h says b > 0 and x says a. D falls by exactly a ln(m / b) - m + b. That is
+        concave in m, greatest at m = a, and there at least (a - b)^2 / (2 max(a, b)).
+        Proof: D(x||h) - D(x||h') = sum x_i ln(h'_i / h_i) - sum (h'_i - h_i). With t = b / a the gain at m = a is
+        a (t - 1 - ln t); f(t) = t - 1 - ln t has f(1) = f'(1) = 0 and f''(t) = 1 / t^2, so for t <= 1 (where
+        f'' >= 1) f >= (1 - t)^2 / 2 and for t > 1, by comparing derivatives, f >= (t - 1)^2 / (2 t).
+    Source: own derivation; the potential argument is Hardt & Rothblum 2010, "A multiplicative weights mechanism for
+        privacy-preserving data analysis", Section 3, there with normalised weights and a fixed step.
+    Assumes: a >= 0; b, m > 0; the question counts every cell zero times or once.
+    Direction: exact.
+    Checked by: tests/theorems/test_multiplicative_weights_updates.py
+
+    >>> round(gain_of_step(rows=200, weight=100, goal=200), 3)
+    38.629
+    """
+    return rows * math.log(goal / weight) - goal + weight
+
+
+def most_updates(cells: int, rows: int, alpha: float, least_gain: int) -> int:
+    """How many updates can be needed at all.
+
+    Statement:
+        Let n <= (1 + alpha) N rows lie in K cells, and let the start be at least w N / K in every cell, with a total
+        of at most (1 + alpha) N. If every update finds a question that is off by at least g, goes at least so far that
+        half of the gain of a step by g is kept, and weights are scaled down to the total (1 + alpha) N whenever they
+        are above it, there are at most 4 M^2 ln((1 + alpha) K / w) / g^2 updates, M = (1 + alpha) N.
+        Proof: D(x || h) >= 0 always. At the start it is at most n ln(n K / (w N)) - n + M, which rises in n, so at
+        most M ln((1 + alpha) K / w). A step gains at least g^2 / (4 max(a, b)) by `gain_of_step`, and a, b <= M.
+        Scaling down to the total M projects on a convex set that x lies in, which only lowers D.
+    Source: own derivation; Hardt & Rothblum 2010, Section 3, has the same with 4 ln K / (g / N)^2 for known n.
+    Assumes: the number of rows is at most (1 + alpha) times the public `rows`; what `AnswererPlan.confidence` covers.
+    Direction: rounded up; an upper bound.
+    Checked by: tests/theorems/test_multiplicative_weights_updates.py
+
+    >>> most_updates(cells=2**16, rows=100_000, alpha=0.01, least_gain=250)
+    10414706
+    """
+    most = (1 + alpha) * rows
+    return math.ceil(
+        4 * (most / least_gain) ** 2 * math.log((1 + alpha) * cells / UNIFORM_PART) * (1 + 1e-12)
+    )
+
+
+def goal_of_step(weight: float, sure: float, likely: float) -> float:
+    """Where a question's weight is moved to: towards what is likely, but so that half of the sure gain is kept.
+
+    `sure` is the count on the near side of which the rows certainly are not, `likely` the best guess beyond it.
+
+    >>> goal_of_step(weight=100.0, sure=120.0, likely=125.0)
+    125.0
+    >>> round(goal_of_step(weight=100.0, sure=120.0, likely=200.0), 1)
+    135.6
+    """
+    nearest = max(sure, 0.0)
+    best = max(likely, weight * _LEAST_FACTOR)
+    enough = (gain_of_step(nearest, weight, nearest) if nearest else weight) / 2
+    if gain_of_step(nearest, weight, best) >= enough:
+        return best
+    kept, lost = max(nearest, weight * _LEAST_FACTOR), best
+    for _ in range(60):
+        middle = (kept + lost) / 2
+        kept, lost = (middle, lost) if gain_of_step(nearest, weight, middle) >= enough else (kept, middle)
+    return kept
+
+
+def stepped(
+    weights: NDArray[np.float64], counted: NDArray[np.bool_], factor: float, most: float
+) -> NDArray[np.float64]:
+    """Weights after one update, scaled down to the largest total allowed.
+
+    >>> stepped(np.array([1.0, 2.0, 3.0]), np.array([True, False, False]), 2.0, most=100.0)
+    array([2., 2., 3.])
+    """
+    moved = np.where(counted, weights * factor, weights)
+    total = float(moved.sum())
+    return moved if total <= most else moved * (most / total)
