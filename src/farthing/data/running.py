@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from farthing.data.engines import Engine
 from farthing.errors import EngineError
@@ -17,6 +17,7 @@ from farthing.errors import EngineError
 PATIENCE = 0.05  # seconds between two looks at the progress
 
 Progress = Callable[[float], None]
+T = TypeVar("T")
 
 
 _turns: weakref.WeakKeyDictionary[Engine, threading.Lock] = weakref.WeakKeyDictionary()
@@ -24,7 +25,12 @@ _making = threading.Lock()
 
 
 def rows_of(engine: Engine, sql: str, progress: Progress | None = None) -> list[tuple[Any, ...]]:
-    """The rows of a query; `progress` hears a share between 0 and 1 now and then, the last one where nothing is new.
+    """The rows of a query; see `run`."""
+    return run(engine, lambda: engine.rows(sql), progress)
+
+
+def run(engine: Engine, query: Callable[[], T], progress: Progress | None = None) -> T:
+    """What a query comes to; `progress` hears a share between 0 and 1 now and then, the last one where nothing is new.
 
     An interruption of this thread stops the query in the engine before it goes on, and so does a `progress` that
     raises. Queries on one engine take turns, and the turn is waited for here, so that whoever is interrupted while
@@ -36,19 +42,19 @@ def rows_of(engine: Engine, sql: str, progress: Progress | None = None) -> list[
         if progress is not None:
             progress(0.0)
     try:
-        return _rows_in_turn(engine, sql, progress)
+        return _run_in_turn(engine, query, progress)
     finally:
         turn.release()
 
 
-def _rows_in_turn(engine: Engine, sql: str, progress: Progress | None) -> list[tuple[Any, ...]]:
-    answer: list[list[tuple[Any, ...]]] = []
+def _run_in_turn(engine: Engine, query: Callable[[], T], progress: Progress | None) -> T:
+    answer: list[T] = []
     failure: list[EngineError] = []
     done = threading.Event()
 
     def work() -> None:
         try:
-            answer.append(engine.rows(sql))
+            answer.append(query())
         except EngineError as problem:  # an engine that knows its own failures has made a safe one already
             failure.append(EngineError(problem.engine, problem.kind, problem.way_out))
         except BaseException as problem:  # whatever it is, its text must not leave this function

@@ -12,11 +12,14 @@ integers agree with the others has not been tried.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from farthing.errors import InvalidValue
 
 KNOWN = ("duckdb", "postgres", "pyspark")
+PART = 2**16
+"""How many rows are handed over at a time."""
 
 
 class Engine(Protocol):
@@ -32,8 +35,12 @@ class Engine(Protocol):
         """Run `sql` and return its rows as Python values (exact integers stay exact)."""
         ...
 
+    def each(self, sql: str, take: Callable[[list[tuple[Any, ...]]], None]) -> None:
+        """Run `sql` and hand its rows to `take` in parts, for answers that are too long to hold as Python values."""
+        ...
+
     def cancel(self) -> None:
-        """Stop the query that `rows` is running, from another thread."""
+        """Stop the query that `rows` or `each` is running, from another thread."""
         ...
 
     def progress(self) -> float | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from farthing.data.engines import PART
 from farthing.errors import EngineError
 
 T = TypeVar("T")
@@ -59,6 +60,15 @@ class DuckDBEngine:
         with self._turn:
             self._refuse_collation()
             return list(self.backend.con.execute(sql).fetchall())
+
+    def each(self, sql: str, take: Callable[[list[tuple[Any, ...]]], None]) -> None:
+        """Run and fetch in parts."""
+        self._refuse_elsewhere()
+        with self._turn:
+            self._refuse_collation()
+            found = self.backend.con.execute(sql)
+            while part := found.fetchmany(PART):
+                take(part)
 
     def open(self, opening: Callable[[Any], T]) -> T:
         """What `opening` makes of the backend, between two queries."""

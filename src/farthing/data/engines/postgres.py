@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
+from farthing.data.engines import PART
 from farthing.data.engines.addresses import split_address
 from farthing.data.engines.exact_values import exact_rows
 from farthing.errors import EngineError, InvalidValue
@@ -71,13 +72,25 @@ class PostgresEngine:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run and fetch. A sum of integers is a `numeric` here; it comes back as a Python integer, not as a float."""
+        return self._fetched(sql, lambda cursor: exact_rows(cursor.fetchall()))
+
+    def each(self, sql: str, take: Callable[[list[tuple[Any, ...]]], None]) -> None:
+        """Run and turn the server's answer into Python values in parts."""
+
+        def parts(cursor: Any) -> None:
+            while part := cursor.fetchmany(PART):
+                take(exact_rows(part))
+
+        self._fetched(sql, parts)
+
+    def _fetched(self, sql: str, fetch: Callable[[Any], T]) -> T:
         connection = self.backend.con
 
-        def fetched() -> list[tuple[Any, ...]]:
+        def fetched() -> T:
             with self._turn, connection.transaction(), connection.cursor() as cursor:
                 # Whatever the role may do elsewhere, this query cannot write.
                 cursor.execute("SET TRANSACTION READ ONLY")
-                return exact_rows(cursor.execute(sql).fetchall())
+                return fetch(cursor.execute(sql))
 
         return _with_safe_errors(fetched)
 

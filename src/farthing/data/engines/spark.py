@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from farthing.data.engines import PART
 from farthing.data.engines.addresses import split_address
 from farthing.data.engines.exact_values import exact_rows
 from farthing.errors import EngineError, InvalidValue
@@ -81,6 +82,18 @@ class SparkEngine:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run and fetch; a sum of decimals comes back as a Python integer."""
+        return self._fetched(sql, lambda found: exact_rows(found.collect()))
+
+    def each(self, sql: str, take: Callable[[list[tuple[Any, ...]]], None]) -> None:
+        """Run, fetch as Arrow, and turn that into Python values in parts."""
+
+        def parts(found: Any) -> None:
+            for batch in found.toArrow().to_batches(max_chunksize=PART):
+                take(exact_rows(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
+
+        self._fetched(sql, parts)
+
+    def _fetched(self, sql: str, fetch: Callable[[Any], T]) -> T:
         with self._turn:
             session, tag = self.backend._session, f"farthing-{uuid.uuid4().hex}"
             timer = threading.Timer(float(self._timeout), self.cancel) if self._timeout else None
@@ -91,7 +104,7 @@ class SparkEngine:
             try:
                 if timer:
                     timer.start()
-                return _with_safe_errors(lambda: exact_rows(session.sql(sql).collect()))
+                return _with_safe_errors(lambda: fetch(session.sql(sql)))
             except KeyboardInterrupt:
                 self._interrupt(tag, patience=1.0)  # the client has let go; the cluster would work on
                 raise
