@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.curator.questions import Finish, OneNumber, Planned, Question, Single, digest_of
-from farthing.curator.recording import Answers, answers_of, finished_of, text_of
+from farthing.curator.recording import Answers, answers_of, finished_of, record, text_of
 from farthing.curator.running import Progress, run_apart
 from farthing.curator.units import refuse_other_unit, unit_of
 from farthing.data import Dataset
 from farthing.data.aggregates.shape import Aggregate
-from farthing.errors import AnswerForfeited, InvalidValue, LedgerUnavailable
+from farthing.errors import AnswerForfeited, InvalidValue
 from farthing.ledger.values import checked_name
 from farthing.privacy.events import checked_real
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from farthing.ledger import Charge, Ledger, Receipt
     from farthing.release.measurements import Measurements
 
-_PAUSES = (0.1, 0.4, 1.6)  # seconds between attempts to record what was drawn, for a database that restarts
 _LONGEST_REASON = 200
 _LOOK = 0.05  # seconds between two looks for an answer that another process may be about to record
 
@@ -119,7 +118,7 @@ class Curator:
         is met depends on rows, so choose it generously.
         """
         request, limit = _checked_request(request_id), _checked_timeout(timeout)
-        asking = _Asking(ledger_name, request, world, delta, limit, sampling_rate)
+        asking = _Asking(ledger_name, request, world, delta, limit, sampling_rate, limit)
         sampled = None if sampling_rate is None else (sampling_rate, delta or 0.0)
         return self._ask(Planned(measurements, sampled, finish), dataset, asking, progress)
 
@@ -163,12 +162,16 @@ class Curator:
         delta: float | None = None,
         timeout: float | None = None,
         progress: Progress | None = None,
+        patience: float | None = None,
     ) -> Answered:
         """Charge for any question that states its price, its fingerprint and its check, then run it.
 
-        What it draws must be whole numbers by name; `question.finish` may make JSON-ready data of them.
+        What it draws must be whole numbers by name; `question.finish` may make JSON-ready data of them. `patience` is
+        how many seconds to wait where another process runs the same request just now: `timeout` unless told.
         """
-        asking = _Asking(ledger_name, _checked_request(request_id), world, delta, _checked_timeout(timeout))
+        limit = _checked_timeout(timeout)
+        waiting = limit if patience is None else _checked_timeout(patience)
+        asking = _Asking(ledger_name, _checked_request(request_id), world, delta, limit, patience=waiting)
         return self._ask(question, dataset, asking, progress)
 
     def _ask(
@@ -190,7 +193,7 @@ class Curator:
                 digest=digest,
             )
             if charge.repeated:  # by whoever charged first, who may have drawn, and may have been seen
-                return _finished(question, self._recorded(asking))
+                return _finished(question, self.recorded(asking.request_id, asking.patience))
             self._refuse_second_sample(asking, charge)  # again, because another process may have been quicker
             return _finished(question, self._run(question, dataset, charge, asking.timeout, progress))
 
@@ -210,7 +213,7 @@ class Curator:
         if outcome.text is None:
             self._forfeit(charge, outcome.reason)
             raise AnswerForfeited(charge.request_id, outcome.reason) from outcome.error
-        receipt = self._record(charge, outcome.text)
+        receipt = record(self.ledger, charge, outcome.text)
         return _answered(outcome.text, receipt, charge.request_id, repeated=False)
 
     def _refuse_second_sample(self, asking: _Asking, charge: Charge | None) -> None:
@@ -237,32 +240,19 @@ class Curator:
             "put all statistics into one plan; a second one can only be planned for the table by itself",
         )
 
-    def _record(self, charge: Charge, text: str) -> Receipt:
-        """Record what was drawn, again if the database is away for a moment: it is the same answer each time."""
-        for pause in (*_PAUSES, None):
-            try:
-                return self.ledger.release(charge, text)
-            except LedgerUnavailable:
-                if pause is None:  # recorded or not, asking again with this request id finds out
-                    raise
-                time.sleep(pause)
-            except InvalidValue:
-                break
-        raise AnswerForfeited(charge.request_id, "another call with this request id gave it up meanwhile")
+    def recorded(self, request_id: str, patience: float | None = None) -> Answered:
+        """The answer of a request that was charged before; without one it is forfeited, because noise is drawn once.
 
-    def _recorded(self, asking: _Asking) -> Answered:
-        """The answer of an earlier attempt; without one the charge is forfeited, because noise is drawn once."""
-        stored = self.ledger.stored(asking.request_id)
-        deadline = time.monotonic() + (asking.timeout or 0.0)
+        `patience` is how many seconds to wait for a process that may be about to record it.
+        """
+        stored = self.ledger.stored(request_id)
+        deadline = time.monotonic() + (patience or 0.0)
         while stored is not None and stored.state == "reserved" and time.monotonic() < deadline:
             time.sleep(_LOOK)  # another process may be running it, with a time limit like ours
-            stored = self.ledger.stored(asking.request_id)
+            stored = self.ledger.stored(request_id)
         if stored is not None and stored.state == "reserved":
             self._forfeit(stored.charge, "no answer was recorded by the attempt that was charged")
-            stored = self.ledger.stored(asking.request_id)
-        if stored is None or stored.answer is None:
-            raise AnswerForfeited(asking.request_id, "the attempt that was charged ended without one")
-        return _answered(stored.answer, stored.receipt, asking.request_id, repeated=True)
+        return stored_answer(self.ledger, request_id)
 
     def _forfeit(self, charge: Charge, reason: str) -> None:
         """Write down that no answer will come; if that fails, the charge stays as it is, which is spent."""
@@ -323,6 +313,7 @@ class _Asking:
     delta: float | None
     timeout: float | None
     sampling_rate: float | None = None
+    patience: float | None = None
 
 
 class _Turn:

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.errors import InvalidData
+from farthing.errors import AnswerForfeited, InvalidData, InvalidValue, LedgerUnavailable
+
+if TYPE_CHECKING:
+    from farthing.ledger import Charge, Ledger, Receipt
 
 Answers = dict[str, NDArray[Any]]
+
+PAUSES = (0.1, 0.4, 1.6)  # seconds between attempts to record what was drawn, for a database that restarts
+
+
+def record(ledger: Ledger, charge: Charge, text: str) -> Receipt:
+    """Record what was drawn, again if the database is away for a moment: it is the same answer each time."""
+    for pause in (*PAUSES, None):
+        try:
+            return ledger.release(charge, text)
+        except LedgerUnavailable:
+            if pause is None:  # recorded or not, asking again with this request id finds out
+                raise
+            time.sleep(pause)
+        except InvalidValue:
+            break
+    raise AnswerForfeited(charge.request_id, "another call with this request id gave it up meanwhile")
 
 
 def text_of(answers: Mapping[str, Any], finished: Mapping[str, Any] | None = None) -> str:

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from asking import Rows, plan, released, spent, state_of
-from farthing.curator import Curator
-from farthing.curator import curator as module
+from farthing.curator import Curator, recording
 from farthing.data import connection, dataset
 from farthing.data.engines.duckdb import quiet
 from farthing.data.running import rows_of
@@ -147,7 +146,7 @@ def test_an_answer_that_comes_too_late_is_never_given(
 def test_a_ledger_that_is_away_for_a_moment_gets_the_same_answer_again(
     ledger: Ledger, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PAUSES", (0.01,))
+    monkeypatch.setattr(recording, "PAUSES", (0.01,))
     texts: list[str] = []
     release = ledger.release
 
@@ -163,7 +162,7 @@ def test_a_ledger_that_is_away_for_a_moment_gets_the_same_answer_again(
 def test_an_answer_that_could_not_be_recorded_is_not_given(
     ledger: Ledger, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PAUSES", (0.01,))
+    monkeypatch.setattr(recording, "PAUSES", (0.01,))
     with monkeypatch.context() as patch, pytest.raises(LedgerUnavailable):
         patch.setattr(ledger, "release", _failing)
         released(ledger)
@@ -178,7 +177,7 @@ def test_an_answer_that_was_recorded_is_found_again(
     ledger: Ledger, rows: Rows, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
 ) -> None:
     """The answer is in the ledger and the caller never got it."""
-    monkeypatch.setattr(module, "_PAUSES", ())
+    monkeypatch.setattr(recording, "PAUSES", ())
     with monkeypatch.context() as patch, pytest.raises(kind):
         patch.setattr(ledger, "release", _done_and_failing(ledger.release, kind))
         released(ledger)
