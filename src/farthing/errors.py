@@ -7,6 +7,7 @@
     ├── EngineError                           a database failed; its own words are kept out, they may quote a row
     ├── MissingExtra      (also ImportError)  a part of farthing whose optional packages are not installed
     ├── BudgetExceeded                        a filter or ledger refused a charge
+    │   └── SessionEnded                      what a session paid for in advance is used up
     ├── Infeasible                            a plan cannot meet what was required of it
     ├── AnswerForfeited                       a request was charged and will never have an answer
     └── LedgerError                           the ledger refused; nothing was released
@@ -34,6 +35,7 @@ __all__ = [
     "LedgerUnavailable",
     "MissingExtra",
     "NotAllowed",
+    "SessionEnded",
 ]
 
 
@@ -136,6 +138,26 @@ class BudgetExceeded(FarthingError):
         self.remaining = remaining
         self.budget_id = budget_id
         super().__init__(message)
+
+
+class SessionEnded(BudgetExceeded):
+    """All rounds that a session paid for are used up; nothing was charged, and what is recorded stays.
+
+    `rounds` is how many there were, `way_out` what can still be answered.
+
+    >>> error = SessionEnded("updates", 40, "ask what was asked before, or open another session")
+    >>> print(error)
+    all 40 updates of this session are used up; ask what was asked before, or open another session.
+    >>> error.rounds, error.remaining
+    (40, 0)
+    """
+
+    def __init__(self, what: str, rounds: int, way_out: str) -> None:
+        self.rounds = rounds
+        self.way_out = way_out
+        super().__init__(
+            f"all {rounds:,} {what} of this session are used up; {way_out}.", requested=1, remaining=0
+        )
 
 
 class Infeasible(FarthingError):
