@@ -16,7 +16,7 @@ from farthing.adaptive.online.plan import AnswererPlan, centre_of_gap
 from farthing.adaptive.online.rounds import Asking
 from farthing.adaptive.online.start import drawn_start, read_start, starting_weights
 from farthing.adaptive.online.weights import goal_of_step, stepped
-from farthing.errors import BudgetExceeded, FarthingError, InvalidData, InvalidValue, LedgerUnavailable
+from farthing.errors import FarthingError, InvalidData, InvalidValue, LedgerUnavailable, SessionEnded
 from farthing.mechanisms.base import checked_integers
 from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.release.workloads.asking import Question
@@ -228,11 +228,11 @@ class OnlineAnswerer:
                 self._catch_up()
                 self._asking = self.plan.round._start(self._source)
                 return self._asking
-        raise BudgetExceeded(
-            f"all {self.plan.updates:,} updates of this session are used up; questions that have an answer can still "
-            "be asked, estimate() answers others without a promise, and a new session can be opened and paid for.",
-            requested=1,
-            remaining=0,
+        raise SessionEnded(
+            "updates",
+            self.plan.updates,
+            "questions that have an answer can still be asked, estimate() answers others without a promise, and a new "
+            "session can be opened and paid for",
         )
 
     def _catch_up(self) -> None:
