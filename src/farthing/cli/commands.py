@@ -16,6 +16,7 @@ from farthing.cli.compose_command import compose_command
 from farthing.cli.demo_command import demo_command
 from farthing.cli.init_command import init_command
 from farthing.cli.ledger_command import ledger_command
+from farthing.cli.monitor_command import monitor_command
 from farthing.cli.plan_command import plan_command
 from farthing.cli.release_command import release_command
 from farthing.cli.strategies_command import strategies_command
@@ -57,6 +58,7 @@ main.add_command(compose_command)
 main.add_command(demo_command)
 main.add_command(init_command)
 main.add_command(ledger_command)
+main.add_command(monitor_command)
 main.add_command(plan_command)
 main.add_command(release_command)
 main.add_command(strategies_command)

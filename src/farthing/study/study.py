@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from farthing.adaptive.monitor import Monitor, MonitorPlan
 from farthing.curator import Curator, unit_of
 from farthing.curator.units import rate_of
 from farthing.data import Dataset
@@ -17,6 +18,7 @@ from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 from farthing.release import Statistic
 from farthing.release.designs import design_of
 from farthing.study.allowance import Allowance, allowance_of
+from farthing.study.monitors import Asked, opened_monitor, planned_monitor
 from farthing.study.plan import Plan
 from farthing.study.released import Release, reopened
 
@@ -122,6 +124,45 @@ class Study:
         for name in requirements:
             plan.named(name)
         return plan.fitted(requirements)
+
+    def monitor_plan(
+        self,
+        *series: Statistic | str,
+        threshold: Any,
+        alerts: int,
+        steps: int = 100,
+        by: str | Sequence[str] | None = None,
+        epsilon: float | None = None,
+        mute: bool = True,
+        confidence: float = 0.95,
+    ) -> MonitorPlan:
+        """What `monitor` with the same arguments would cost and how far off it may be; nothing is spent."""
+        return planned_monitor(self, Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence))
+
+    def monitor(
+        self,
+        *series: Statistic | str,
+        threshold: Any,
+        alerts: int,
+        steps: int = 100,
+        by: str | Sequence[str] | None = None,
+        epsilon: float | None = None,
+        mute: bool = True,
+        confidence: float = 0.95,
+        request_id: str | None = None,
+        timeout: float | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Monitor:
+        """Charge once, then look as often as you like: `monitor.look()` tells which counts have reached `threshold`.
+
+        `series` are counts, or conditions as text; with `by`, one for each public value of a column (or of several).
+        `threshold` is one for all, or a mapping from series to theirs. Up to `alerts` alerts are given in all; looks
+        without one are free. `steps` is how many looks the error is promised for. A series that was reported is
+        not asked about again unless `mute=False`. The same arguments, or the same `request_id`, take up the same
+        monitor: its alerts are known, and the round that was running is lost.
+        """
+        asked = Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence)
+        return opened_monitor(self, asked, request_id, timeout, progress)
 
     def allowance(self, epsilon: float | None = None) -> Allowance:
         """The epsilon and delta that a plan may use now."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from farthing.adaptive.journal import Journal
 from farthing.adaptive.monitor.plan import MonitorPlan
-from farthing.errors import BudgetExceeded, FarthingError, InvalidValue, LedgerUnavailable
+from farthing.errors import FarthingError, InvalidValue, LedgerUnavailable, SessionEnded
 from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.mechanisms.threshold_session import Above, ThresholdSession
 from farthing.privacy.events import checked_count
@@ -137,8 +137,12 @@ class Monitor:
     def alerts_left(self) -> int:
         """How many more alerts there can be; rounds that other processes lost are found out when their turn comes."""
         ended = max((number for number, _ in self._journal.history()), default=0)
-        running = 0 if self._round is None else 1
-        return self.plan.alerts - max(self._next - 1, ended) + running
+        return self.plan.alerts - max(self._next - 1, ended) + self.running
+
+    @property
+    def running(self) -> bool:
+        """Whether a round is running: it is lost when this object is."""
+        return self._round is not None
 
     def look(self, table: Any = None, *, where: Any = None, step: int | None = None) -> Look:
         """Read all counts once and tell which have reached their thresholds.
@@ -156,11 +160,11 @@ class Monitor:
         with self._lock:
             alerts = [] if self._found is None else [self._record()]
             if self._begin() is None and not alerts:
-                raise BudgetExceeded(
-                    f"this monitor has used up its {self.plan.alerts} rounds; what it found is in `alerts`. "
-                    "Open another one, with a request id of its own, which is charged anew.",
-                    requested=1,
-                    remaining=0,
+                raise SessionEnded(
+                    "rounds",
+                    self.plan.alerts,
+                    "what was found is in `alerts`; open another monitor under a request id of its own, which is "
+                    "charged anew",
                 )
             values = self._read(table=table, where=where)
             self._step = number

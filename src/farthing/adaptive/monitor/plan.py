@@ -109,7 +109,9 @@ class MonitorPlan:
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything public about it."""
-        return hashlib.sha256(json.dumps(self.to_dict()).encode()).hexdigest()
+        told = self.to_dict()
+        facts = {name: told[name] for name in told if "error" not in name}  # errors follow from the rest
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data."""

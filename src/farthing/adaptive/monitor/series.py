@@ -94,8 +94,10 @@ def watched(asked: Sequence[Any], dataset: Dataset, by: str | Sequence[str] | No
 def thresholds_of(threshold: Any, series: Sequence[Series]) -> tuple[int, ...]:
     """The threshold of every series: one for all, or a mapping from series, statistics or cells to theirs.
 
-    >>> north, south = Series("count by region: n", "count by region", ("n",)), Series("all", "all")
-    >>> thresholds_of(500, [north, south]), thresholds_of({"n": 20, "all": 99.5}, [north, south])
+    In a mapping, None stands for all that are not named.
+
+    >>> north, whole = Series("count by region: n", "count by region", ("n",)), Series("all", "all")
+    >>> thresholds_of(500, [north, whole]), thresholds_of({"n": 20, None: 99.5}, [north, whole])
     ((500, 500), (20, 100))
     """
     if not isinstance(threshold, Mapping):
@@ -106,7 +108,7 @@ def thresholds_of(threshold: Any, series: Sequence[Series]) -> tuple[int, ...]:
         names = [key for key in _names(one) if key in threshold]
         if not names:
             raise InvalidValue("threshold", one.name, "must have a threshold", f"add {one.name!r}: ...")
-        unused -= set(names)
+        unused -= {*names, None}
         found.append(_whole(threshold[names[0]]))
     if unused:
         known = ", ".join(one.name for one in series[:5])
@@ -118,7 +120,7 @@ def _names(series: Series) -> list[Any]:
     """All that a series may be called, the most special first."""
     bare = [series.labels[0]] if len(series.labels) == 1 else []
     cell = [_text(series.labels), series.labels, *bare] if series.labels else []
-    return [series.name, *cell, series.statistic]
+    return [series.name, *cell, series.statistic, None]
 
 
 def _whole(threshold: Any) -> int:

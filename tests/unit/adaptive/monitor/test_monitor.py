@@ -12,7 +12,7 @@ import pytest
 
 from farthing.adaptive.journal import MemoryJournal
 from farthing.adaptive.monitor import Monitor, MonitorPlan, Series, plan_monitor
-from farthing.errors import BudgetExceeded, InvalidValue, LedgerUnavailable
+from farthing.errors import InvalidValue, LedgerUnavailable, SessionEnded
 from farthing.privacy import ApproxDP, Composed
 from sources import TestSource
 
@@ -44,7 +44,7 @@ def test_when_the_last_alert_is_given_the_rest_is_unseen_and_the_next_look_refus
     look = watching.look()
     assert [alert.series for alert in look] == ["s0", "s1"]
     assert look.unseen == ("s2", "s3")
-    with pytest.raises(BudgetExceeded, match="used up its 2 rounds"):
+    with pytest.raises(SessionEnded, match="all 2 rounds"):
         watching.look()
     assert [alert.series for alert in watching.alerts] == ["s0", "s1"]
 
@@ -82,7 +82,7 @@ def test_a_monitor_opened_again_remembers_alerts_and_loses_the_running_round() -
     assert again.alerts_left == 1  # of three: one gave its alert, one is lost, one is running
     values[1] = FAR
     third = monitor(values, journal, alerts=3)
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(SessionEnded):
         third.look()
 
 
@@ -93,7 +93,7 @@ def test_two_monitors_on_one_journal_never_give_more_than_the_alerts() -> None:
     for turn in range(4):
         try:
             given += len(both[turn % 2].look())
-        except BudgetExceeded:
+        except SessionEnded:
             assert turn == 3
     assert given == len(journal.history()) == 5
 

@@ -1,0 +1,237 @@
+"""`farthing monitor`: look at many counts, and say which have reached their thresholds."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farthing.cli.words import decimal_number, whole_number
+from farthing.errors import EngineError, FarthingError, InvalidValue, LedgerUnavailable, SessionEnded
+
+if TYPE_CHECKING:
+    from farthing.adaptive.monitor import Look, Monitor
+    from farthing.study import Study
+    from farthing.study.monitors import Asked
+
+HELP = """\
+Watch the counts of a study's table and tell when any of them reaches a threshold.
+
+Up to --alerts alerts are paid for, once, when the monitor is opened; looks without an alert are free, however many
+series and looks there are. The same words take up the same monitor again.
+
+\b
+Examples:
+  farthing monitor study.toml --threshold 500 --by region --alerts 5 --plan
+  farthing monitor study.toml --threshold 500 --by region --alerts 5 --watch 3600
+  farthing monitor study.toml --threshold 90 --threshold north=200 --by region --where "age >= 65" --alerts 3
+
+With --watch it stays and looks again every so many seconds: this is the cheap way. Without it there is one look per
+call, as a cron job makes it, and EVERY CALL USES UP ONE OF THE ALERTS: what a free look rests on is secret noise that
+lives in the memory of the process, and is drawn anew, and paid for, by the next one.
+
+Exit code: 0 when there was no alert; 3 when there was; 1 when you said no; 2 when it was refused; 130 when
+interrupted.
+"""
+
+
+@click.command("monitor", help=HELP)
+@click.argument("file", default="study.toml")
+@click.option(
+    "--threshold",
+    "thresholds",
+    metavar="N",
+    multiple=True,
+    required=True,
+    help="Alert at this count. NAME=N for one series or cell; may be given several times.",
+)
+@click.option("--alerts", metavar="C", required=True, help="How many alerts to pay for.")
+@click.option(
+    "--where",
+    "conditions",
+    metavar="CONDITION",
+    multiple=True,
+    help="Count these rows; several times for more.",
+)
+@click.option("--by", metavar="COLUMNS", help="One series for each value of a column, or of several (a,b).")
+@click.option(
+    "--steps", metavar="N", default="100", help="How many looks the error is promised for; 100 if left out."
+)
+@click.option(
+    "--epsilon", metavar="E", help="What all alerts together may cost; all that is left if left out."
+)
+@click.option("--confidence", metavar="P", default="0.95", help="Of the error; 0.95 if left out.")
+@click.option("--repeat", is_flag=True, help="Report a series again at every look at which it is above.")
+@click.option("--watch", metavar="SECONDS", help="Stay, and look again every so many seconds.")
+@click.option("--looks", metavar="N", help="Stop after so many looks; with --watch.")
+@click.option("--session", metavar="ID", help="Name this monitor; a new name is charged anew.")
+@click.option("--plan", "plan_only", is_flag=True, help="Show price and error, and spend nothing.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per look; asks nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask before spending.")
+def monitor_command(
+    file: str,
+    thresholds: tuple[str, ...],
+    alerts: str,
+    conditions: tuple[str, ...],
+    by: str | None,
+    steps: str,
+    epsilon: str | None,
+    confidence: str,
+    repeat: bool,
+    watch: str | None,
+    looks: str | None,
+    session: str | None,
+    plan_only: bool,
+    as_json: bool,
+    yes: bool,
+) -> None:
+    """Read the words, show the plan, confirm, open, look."""
+    from farthing.study.monitors import Asked
+    from farthing.study.study_file import read_study
+
+    asked = Asked(
+        conditions,
+        read_thresholds(thresholds),
+        whole_number(alerts, "alerts"),
+        whole_number(steps, "steps"),
+        None if by is None else [name.strip() for name in by.split(",")],
+        None if epsilon is None else decimal_number(epsilon, "epsilon"),
+        not repeat,
+        decimal_number(confidence, "confidence"),
+    )
+    pause, most = _pace(watch, looks)
+    study = read_study(file).study()
+    if plan_only:
+        plan = _plan(study, asked)
+        click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
+        return
+    watching = _opened(study, asked, session, agreed=yes or as_json)
+    given = _watch(watching, pause, most, as_json)
+    if not as_json:
+        click.echo(_rest(watching, once=pause is None))
+    click.get_current_context().exit(3 if given else 0)
+
+
+def read_thresholds(words: Sequence[str]) -> Any:
+    """One number for all series, or numbers by name.
+
+    >>> read_thresholds(["500"]), read_thresholds(["90", "north=200"])
+    (500, {None: 90, 'north': 200})
+    """
+    found: dict[str | None, int] = {}
+    for word in words:
+        name, equals, number = word.rpartition("=")
+        key = name.strip() if equals else None
+        if key in found or key == "":
+            raise InvalidValue("threshold", word, "must be N or NAME=N, each once")
+        found[key] = whole_number(number.strip(), "threshold")
+    return found[None] if list(found) == [None] else found
+
+
+def _pace(watch: str | None, looks: str | None) -> tuple[float | None, int | None]:
+    if watch is None:
+        if looks is not None:
+            raise InvalidValue("looks", looks, "is for --watch only", "without it there is one look")
+        return None, 1
+    pause = decimal_number(watch, "watch")
+    if not 0 < pause <= 10**7:
+        raise InvalidValue("watch", watch, "must be a number of seconds > 0", "3600 for once an hour")
+    most = None if looks is None else whole_number(looks, "looks")
+    if most == 0:
+        raise InvalidValue("looks", looks, "must be at least 1")
+    return pause, most
+
+
+def _plan(study: Study, asked: Asked) -> Any:
+    from farthing.study.monitors import planned_monitor
+
+    return planned_monitor(study, asked)
+
+
+def _opened(study: Study, asked: Asked, session: str | None, *, agreed: bool) -> Monitor:
+    from farthing.study.monitors import opened_monitor, session_name
+
+    name = session or session_name(study, asked)
+    if study.ledger.stored(name) is None and not agreed:
+        _confirm(study, asked)
+    return opened_monitor(study, asked, name)
+
+
+def _confirm(study: Study, asked: Asked) -> None:
+    from farthing.study.words import shown
+
+    plan = _plan(study, asked)
+    left = shown(study.budget.remaining.epsilon, 6)
+    click.echo(str(plan))
+    click.echo(
+        f"\nThis will spend epsilon {shown(plan.epsilon, 6)} of the {left} left for {study.name!r}, for good."
+    )
+    if not sys.stdin.isatty():
+        raise FarthingError("there is no terminal to ask on; add --yes.")
+    if not click.confirm("Open it?"):
+        click.echo("Nothing was spent.")
+        click.get_current_context().exit(1)
+
+
+def _watch(watching: Monitor, pause: float | None, most: int | None, as_json: bool) -> int:
+    """Look until there have been enough looks or no alert is left; how many alerts there were."""
+    given = done = 0
+    while True:
+        try:
+            look = watching.look()
+        except (LedgerUnavailable, EngineError) as problem:
+            if pause is None:
+                raise
+            click.echo(
+                f"no look: {problem}", err=True
+            )  # the round is still running: the next look goes on with it
+        except SessionEnded:
+            if not given:
+                raise
+            return given
+        else:
+            given += len(look)
+            _print(look, watching, as_json)
+        done += 1
+        if pause is None or done == most or not watching.alerts_left:
+            return given
+        time.sleep(pause)
+
+
+def _print(look: Look, watching: Monitor, as_json: bool) -> None:
+    if as_json:
+        data = {
+            "look": look.step,
+            "alerts": [{**asdict(alert), "estimate": alert.estimate} for alert in look],
+            "error": look.error,
+            "unseen": list(look.unseen),
+            "alerts_left": watching.alerts_left,
+        }
+        click.echo(json.dumps(data))
+        return
+    for alert in look:
+        click.echo(f"ALERT {alert}")
+    if not look:
+        click.echo(f"look {look.step}: no alert")
+    if look.unseen:
+        click.echo(f"not looked at, as the last alert was given: {', '.join(look.unseen)}")
+    sys.stdout.flush()
+
+
+def _rest(watching: Monitor, *, once: bool) -> str:
+    plan, left = watching.plan, watching.alerts_left
+    times = f"{100 * plan.confidence:g} times in 100"
+    promise = f"{times} no answer of {plan.steps:,} looks is off by more than {plan.error:,}"
+    if not once:
+        return f"{left} of {plan.alerts} alerts left; {promise}."
+    # The round that this process began is lost when it ends, whether or not it gave an alert.
+    after = left - (1 if watching.running else 0)
+    return (
+        f"{after} of {plan.alerts} alerts left after this call, which used up a round; --watch would not have; "
+        f"{promise}."
+    )

@@ -1,0 +1,157 @@
+"""Monitors of a study: series from its schema, a price from its budget, rounds in its ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from farthing.adaptive.monitor import Monitor, MonitorPlan, Watched, plan_monitor, thresholds_of, watched
+from farthing.curator.running import run_apart
+from farthing.curator.sessions import LedgerJournal, Session, stored_session
+from farthing.curator.units import unit_of
+from farthing.data import Dataset
+from farthing.errors import FarthingError, InvalidValue
+
+if TYPE_CHECKING:
+    from farthing.study.study import Study
+
+_PRICE = ("epsilon", "delta", "round_epsilon")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for, before a budget has set its price."""
+
+    series: Sequence[Any]
+    threshold: Any
+    alerts: int
+    steps: int
+    by: str | Sequence[str] | None = None
+    epsilon: float | None = None
+    mute: bool = True
+    confidence: float = 0.95
+
+    def plan(self, study: Study, seen: Watched, price: Mapping[str, Any] | None = None) -> MonitorPlan:
+        """The plan at the study's budget as it is now, or at a price that was set when it was opened."""
+        if price is None:
+            allowance = study.allowance(self.epsilon)
+            epsilon, delta = allowance.epsilon, allowance.delta
+        else:
+            epsilon, delta = price["epsilon"], price["delta"]
+        found = plan_monitor(
+            seen.series,
+            thresholds_of(self.threshold, seen.series),
+            alerts=self.alerts,
+            steps=self.steps,
+            epsilon=epsilon,
+            delta=delta,
+            l1_sensitivity=seen.l1_sensitivity,
+            monotone=seen.monotone,
+            mute=self.mute,
+            confidence=self.confidence,
+        )
+        return found if price is None else replace(found, **{name: price[name] for name in _PRICE})
+
+    def request_id(self, study: Study, seen: Watched) -> str:
+        """The same words name the same monitor: a second call takes it up where it was."""
+        thresholds = thresholds_of(self.threshold, seen.series)
+        facts = [study.name, [one.name for one in seen.series], thresholds, self.alerts, self.steps]
+        text = json.dumps([*facts, self.epsilon, self.mute, self.confidence])
+        return f"monitor-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+
+def planned_monitor(study: Study, asked: Asked) -> MonitorPlan:
+    """What it would cost and how far off it may be; nothing is spent and no row is read."""
+    return asked.plan(study, _seen(study, asked))
+
+
+def session_name(study: Study, asked: Asked) -> str:
+    """The request id of a monitor that was given none."""
+    return asked.request_id(study, _seen(study, asked))
+
+
+def opened_monitor(
+    study: Study,
+    asked: Asked,
+    request_id: str | None = None,
+    timeout: float | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Monitor:
+    """Charge for all rounds, once; a monitor that was opened before is taken up with the price it has paid."""
+    seen = _seen(study, asked)
+    name = request_id or asked.request_id(study, seen)
+    plan = asked.plan(study, seen, stored_session(study.curator, name))
+
+    def check(dataset: Dataset) -> None:
+        _refuse_further(watched(asked.series, dataset, asked.by), plan)
+
+    session = Session(
+        plan.event, plan.digest, plan.alerts, check, {one: getattr(plan, one) for one in _PRICE}
+    )
+    journal = LedgerJournal(
+        study.curator, study.dataset, session, ledger_name=study.name, request_id=name, delta=plan.delta
+    )
+
+    def read(table: Dataset | None = None, where: Any = None) -> list[int]:
+        rows = study.dataset if table is None else _refuse_unlike(table, study.dataset)
+        rows = rows if where is None else rows.where(where)
+        check(rows)
+        return _read(rows, seen, timeout, progress)
+
+    return Monitor(plan, read, journal)
+
+
+def _seen(study: Study, asked: Asked) -> Watched:
+    if study.sampling_rate is not None:
+        raise InvalidValue(
+            "sampling_rate",
+            study.sampling_rate,
+            "holds for one release, and a monitor looks again and again",
+            "study the table by itself, under another name= and without sampling_rate=",
+        )
+    return watched(asked.series, study.dataset, asked.by)
+
+
+def _read(
+    rows: Dataset, seen: Watched, timeout: float | None, progress: Callable[[float], None] | None
+) -> list[int]:
+    """The private counts; of what goes wrong only words that hold nothing of a row come out."""
+    found: list[list[int]] = []
+
+    def work(tell: Callable[[float], None]) -> str:
+        found.append(seen.values(rows.exact(seen.counts, tell)))
+        return ""
+
+    outcome = run_apart(work, timeout, progress)
+    if outcome.text is None:
+        raise outcome.error or FarthingError(f"the look failed and used nothing up: {outcome.reason}.")
+    return found[0]
+
+
+def _refuse_further(seen: Watched, plan: MonitorPlan) -> None:
+    """The noise was made for neighbours that move a count so far, and in one direction or in both."""
+    if seen.l1_sensitivity > plan.l1_sensitivity or plan.monotone > seen.monotone:
+        raise InvalidValue(
+            "l1_sensitivity",
+            plan.l1_sensitivity,
+            f"must be at least {seen.l1_sensitivity} for these rows",
+            "make the monitor for the dataset that it looks at",
+        )
+
+
+def _refuse_unlike(table: Any, dataset: Dataset) -> Dataset:
+    """Later rows of the same table: the same people are protected, and its columns mean the same."""
+    if not isinstance(table, Dataset):
+        raise InvalidValue(
+            "table", type(table).__name__, "must be a dataset", "make one with farthing.dataset(...)"
+        )
+    if table.schema != dataset.schema:
+        raise InvalidValue(
+            "table", list(table.schema), "must have the columns and domains that the monitor was opened with"
+        )
+    if unit_of(table) != unit_of(dataset) or table.probability != dataset.probability:
+        raise InvalidValue("table", unit_of(table), f"must protect {unit_of(dataset)!r}, as the monitor does")
+    return table

@@ -1,0 +1,173 @@
+"""Monitors of a study: one charge, rounds in the ledger, restarts, and what is refused before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import farthing as ft
+from farthing.errors import BudgetExceeded, InvalidExpression, InvalidValue, NotAllowed, SessionEnded
+from farthing.ledger import open_ledger
+from study_people import SCHEMA, table
+
+MakeStudy = Callable[..., ft.Study]
+ASKED: dict[str, Any] = {"by": "sex", "threshold": 100_000, "alerts": 3}
+
+
+def cases(folder: Path, north: int, south: int) -> Path:
+    path = folder / "cases.parquet"
+    pq.write_table(pa.table({"region": ["north"] * north + ["south"] * south}), path)
+    return path
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> ft.Study:
+    dataset = ft.dataset(cases(tmp_path, 100, 100), schema={"region": ["north", "south"]})
+    return ft.Study(dataset, 2.0, 1e-9, ledger=tmp_path / "cases.db")
+
+
+def test_a_plan_spends_nothing_and_a_monitor_what_the_plan_said(make_study: MakeStudy) -> None:
+    study = make_study(delta=1e-9)
+    plan = study.monitor_plan(**ASKED, epsilon=0.5)
+    assert study.budget.count == 0
+    assert plan.monotone and plan.l1_sensitivity == 1
+    watching = study.monitor(**ASKED, epsilon=0.5)
+    assert watching.plan == plan
+    assert study.budget.spent_upper == pytest.approx(0.5, abs=1e-6)
+    for _ in range(5):
+        assert not watching.look()
+    assert study.budget.spent_upper == pytest.approx(0.5, abs=1e-6)
+    assert study.ledger.verify().entries > 0
+
+
+def test_new_rows_raise_an_alert_and_other_series_stay_quiet(growing: ft.Study, tmp_path: Path) -> None:
+    watching = growing.monitor(by="region", threshold=1_000, alerts=2)
+    assert not watching.look()
+    cases(tmp_path, 20_000, 100)
+    (alert,) = watching.look()
+    assert alert.series == "count by region: north"
+    assert abs(alert.estimate - 20_000) < 1_000
+    assert not watching.look()  # muted
+    assert watching.alerts_left == 1
+
+
+def test_a_look_may_be_at_a_part_of_the_rows_or_at_another_table(growing: ft.Study) -> None:
+    watching = growing.monitor(threshold=10_000, alerts=2, mute=False)
+    big = ft.dataset(pa.table({"region": ["north"] * 40_000}), schema={"region": ["north", "south"]})
+    assert len(watching.look(big)) == 1
+    assert len(watching.look(big, where="region = 'south'")) == 0
+    for wrong in (
+        ft.dataset(pa.table({"region": ["north"]}), schema={"region": ["north"]}),
+        ft.dataset(pa.table({"region": ["north"]}), schema={"region": ["north", "south"]}).group_privacy(2),
+        pa.table({"region": ["north"]}),
+    ):
+        with pytest.raises(InvalidValue):
+            watching.look(wrong)
+    with pytest.raises((InvalidValue, InvalidExpression)):
+        watching.look(where="nothing = 3")
+    assert watching.alerts_left == 1
+
+
+def test_the_same_words_take_up_the_same_monitor_and_lose_the_running_round(
+    growing: ft.Study, tmp_path: Path
+) -> None:
+    asked: dict[str, Any] = {"by": "region", "threshold": 1_000, "alerts": 3, "epsilon": 1.0}
+    first = growing.monitor(**asked)
+    cases(tmp_path, 20_000, 100)
+    assert len(first.look()) == 1
+    assert not first.look()
+    spent = growing.budget.spent_upper
+    with open_ledger(tmp_path / "cases.db") as ledger:  # as another process would
+        again = ft.Study(growing.dataset, 2.0, 1e-9, ledger=ledger).monitor(**asked)
+        assert again.plan == first.plan
+        assert again.alerts == first.alerts
+        assert not again.look()
+        assert again.alerts_left == 1
+        assert ledger.budget("cases.parquet").spent_upper == spent
+        cases(tmp_path, 20_000, 20_000)
+        assert len(again.look()) == 1
+        assert len(first.look()) == 0  # what the other has reported is muted here, too
+        with pytest.raises(SessionEnded, match="all 3 rounds"):
+            ft.Study(growing.dataset, 2.0, 1e-9, ledger=ledger).monitor(**asked).look()
+        ledger.verify()
+
+
+def test_a_session_name_holds_for_one_monitor(growing: ft.Study) -> None:
+    growing.monitor(threshold=1_000, alerts=2, epsilon=0.5, request_id="cases")
+    spent = growing.budget.spent_upper
+    for changed in ({"threshold": 999}, {"alerts": 3}, {"by": "region"}):
+        asked: dict[str, Any] = {"threshold": 1_000, "alerts": 2, "epsilon": 0.5, **changed}
+        with pytest.raises(InvalidValue, match="charged before for something else"):
+            growing.monitor(**asked, request_id="cases")
+    assert growing.budget.spent_upper == spent
+
+
+@pytest.mark.parametrize(
+    ("series", "changed"),
+    [
+        (["nothing < 3"], {}),
+        (["age <"], {}),
+        ([ft.mean("age")], {}),
+        ([ft.count(by="sex")], {"by": "sex"}),
+        (["age < 3", "age < 3"], {}),
+        ([], {"by": "income"}),
+        ([], {"by": "nobody"}),
+        ([], {"threshold": {"F": 3}}),
+        ([], {"threshold": {"F": 3, "M": 3, "X": 3}}),
+        ([], {"threshold": float("nan")}),
+        ([], {"threshold": "many"}),
+        ([], {"alerts": 0}),
+        ([], {"steps": -1}),
+        ([], {"epsilon": 0.0}),
+        ([], {"epsilon": 5.0}),
+    ],
+)
+def test_what_cannot_be_watched_is_refused_before_anything_is_charged(
+    make_study: MakeStudy, series: list[Any], changed: dict[str, Any]
+) -> None:
+    study = make_study()
+    asked = {**ASKED, **({"by": None} if series else {}), **changed}
+    with pytest.raises((InvalidValue, InvalidExpression, BudgetExceeded)):
+        study.monitor(*series, **asked)
+    assert study.budget.count == 0
+
+
+def test_a_secret_sample_and_an_auditor_have_no_monitor(make_study: MakeStudy, tmp_path: Path) -> None:
+    people = ft.dataset(table(), schema=SCHEMA)
+    sampled = ft.Study(people, 1.0, 1e-9, ledger=tmp_path / "sample.db", name="s", sampling_rate=0.1)
+    with pytest.raises(InvalidValue, match="looks again and again"):
+        sampled.monitor(**ASKED)
+    make_study()
+    with open_ledger(tmp_path / "study.db", role="auditor") as ledger:
+        study = ft.Study(people, 1.0, ledger=ledger, name="people")
+        with pytest.raises(NotAllowed):
+            study.monitor(**ASKED)
+
+
+def test_a_budget_that_is_used_up_still_lets_its_monitor_look(make_study: MakeStudy) -> None:
+    study = make_study()
+    watching = study.monitor(**ASKED)
+    assert study.budget.remaining.epsilon < 1e-6
+    with pytest.raises(BudgetExceeded):
+        study.monitor(threshold=5, alerts=1)
+    assert not watching.look()
+
+
+def test_what_the_engine_says_about_a_row_is_not_repeated(tmp_path: Path) -> None:
+    path = cases(tmp_path, 10, 10)
+    study = ft.Study(
+        ft.dataset(path, schema={"region": ["north", "south"]}), 1.0, ledger=tmp_path / "cases.db"
+    )
+    watching = study.monitor(by="region", threshold=1_000, alerts=1)
+    path.write_bytes(b"no parquet any more, secret-row-77")
+    with pytest.raises(ft.errors.FarthingError) as refused:
+        watching.look()
+    assert "secret-row" not in str(refused.value)
+    cases(tmp_path, 10, 10)
+    assert not watching.look()
+    assert watching.alerts_left == 1
