@@ -1,0 +1,13 @@
+"""The reusable holdout: adaptive questions about rows that must not be overfitted.
+
+Holdout           Thresholdout, with a budget of corrections that stops
+HoldoutAnswer     a mean, its error on the population, and whether it was corrected
+HoldoutGuarantee  what is promised, with constants
+HoldoutPlan       the same before any row is looked at
+"""
+
+from farthing.adaptive.holdout.guarantee import HoldoutGuarantee
+from farthing.adaptive.holdout.holdout import Holdout, HoldoutAnswer
+from farthing.adaptive.holdout.plan import HoldoutPlan
+
+__all__ = ["Holdout", "HoldoutAnswer", "HoldoutGuarantee", "HoldoutPlan"]

@@ -1,0 +1,274 @@
+"""A holdout set that can be asked again and again without being overfitted: Thresholdout."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from farthing.adaptive.holdout.guarantee import HoldoutGuarantee
+from farthing.adaptive.holdout.plan import LEVELS, HoldoutPlan
+from farthing.adaptive.holdout.statistics import STEPS, Statistic, checked_statistic, number_of_rows, steps_of
+from farthing.adaptive.journal import Journal, MemoryJournal
+from farthing.errors import BudgetExceeded, InvalidValue
+from farthing.mechanisms.randomness import SYSTEM, Source
+from farthing.mechanisms.threshold_session import ThresholdSession
+from farthing.privacy.events import Event, checked_real
+
+
+@dataclass(frozen=True)
+class HoldoutAnswer:
+    """A mean that may be believed: the training mean if it agrees with the holdout, else the holdout's with noise.
+
+    `error` is the distance from the population's mean that the holdout's guarantee allows, for all answers at once.
+
+    >>> answer = HoldoutAnswer(value=0.5, error=0.07, paid=True, training=0.68)
+    >>> round(answer.overfit, 2)
+    0.18
+    >>> print(answer)
+    0.5 ± 0.07 (corrected: the training rows say 0.68)
+    """
+
+    value: float
+    error: float
+    paid: bool
+    training: float
+
+    @property
+    def overfit(self) -> float:
+        """By how much the training mean is above the answer; 0 for an answer that was let through."""
+        return self.training - self.value
+
+    def __str__(self) -> str:
+        shown = f"{self.value:.3g} ± {self.error:.2g}"
+        return f"{shown} (corrected: the training rows say {self.training:.3g})" if self.paid else shown
+
+
+class Holdout:
+    """Thresholdout: questions about a holdout set, as many as were planned for, each chosen after the last answer.
+
+    A statistic is a function of a table that gives each row a number in [0, 1], out of that row alone (values beyond
+    are clamped, NaN counts as 0). `ask` compares its mean over `training` with that over `holdout`, both noisy: if
+    they agree to within `threshold` the training mean is the answer and nothing is used up; otherwise the answer is the
+    holdout mean with noise, and one of `corrections` is used up. The last one ends the session.
+
+    Tables are anything the statistics can take: arrays, data frames, mappings of columns, tuples (X, y).
+    `epsilon` and `delta` are for the whole session, when one holdout row is replaced; `guarantee` says how far all
+    answers may be from the population's means. `journal` makes a session outlive the process.
+
+    Statement:
+        The answers of a session are (epsilon, delta)-DP in the holdout rows when one of them is replaced, however the
+        questions are chosen; the training rows are taken to be known to the analyst.
+        Proof: let c be the training mean in whole steps of 1/STEPS. The sum of floor(value STEPS) - c over the holdout
+        rows is a whole number that moves by at most STEPS when a row is replaced, and so does its size. A round is a
+        run of the sparse vector with one positive on the latter (see `SparseVector`), then one answer of the discrete
+        Laplace mechanism on the former. All prices are fixed before the first question, so that the session is the
+        adaptive composition of `plan.event`. Free answers and the rounding of paid ones to 1/256 are post-processing.
+    Source: Dwork, Feldman, Hardt, Pitassi, Reingold & Roth, "Generalization in adaptive data analysis and holdout
+        reuse", arXiv:1506.02629v2, Figure 1 (Thresholdout); Science 349 (2015), pages 636-638.
+    Departs from source: exact discrete noise; prices by optimal composition; a budget of corrections that stops.
+    Assumes: a statistic treats rows one by one; the holdout rows were not used to choose the questions otherwise.
+    Direction: epsilon is an upper bound.
+    Checked by: tests/unit/adaptive/holdout/test_holdout.py
+
+    >>> import numpy as np
+    >>> rows = np.random.default_rng(1).integers(0, 2, (20_000, 3)).astype(float)
+    >>> session = Holdout(rows[:10_000], rows[10_000:], epsilon=1.0, queries=100, corrections=3)
+    >>> answer = session.ask(lambda table: table[:, 0])
+    >>> answer.paid, abs(answer.value - 0.5) < 0.02
+    (False, True)
+    >>> session
+    Holdout(10000 rows, 1 of 100 questions asked, 3 of 3 corrections left)
+    """
+
+    def __init__(
+        self,
+        training: Any,
+        holdout: Any,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        queries: int = 1_000,
+        corrections: int = 10,
+        threshold: float | None = None,
+        confidence: float = 0.95,
+        journal: Journal | None = None,
+    ) -> None:
+        self._training, self._holdout = training, holdout
+        self._plan = HoldoutPlan(
+            number_of_rows(holdout, "holdout"),
+            number_of_rows(training, "training"),
+            epsilon,
+            delta,
+            queries,
+            corrections,
+            threshold,
+            confidence,
+        )
+        if not self._plan.threshold < 1:
+            raise InvalidValue(
+                "holdout",
+                f"{self._plan.rows} rows",
+                "must have more rows for so little epsilon and so many corrections: the noise drowns every difference",
+                "plan for fewer corrections or more epsilon; Holdout.needed tells how many rows a tolerance takes",
+            )
+        self._journal: Journal = MemoryJournal() if journal is None else journal
+        self._source: Source = SYSTEM
+        self._lock = threading.Lock()
+        self._asked = 0
+        self._round = 0
+        self._session: ThresholdSession | None = None
+        self._journal.opening(dict)  # nothing is drawn yet: a charge, if the journal makes any
+
+    @staticmethod
+    def plan(
+        rows: int,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        queries: int = 1_000,
+        corrections: int = 10,
+        threshold: float | None = None,
+        confidence: float = 0.95,
+        training_rows: int | None = None,
+    ) -> HoldoutPlan:
+        """What a session over so many holdout rows will promise; no row is needed for that.
+
+        >>> [round(Holdout.plan(rows, epsilon=1.0).guarantee.error_free, 2) for rows in (2_000, 20_000, 200_000)]
+        [0.57, 0.11, 0.03]
+        """
+        other = rows if training_rows is None else training_rows
+        return HoldoutPlan(rows, other, epsilon, delta, queries, corrections, threshold, confidence)
+
+    @staticmethod
+    def needed(
+        tolerance: float,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        queries: int = 1_000,
+        corrections: int = 10,
+        confidence: float = 0.95,
+    ) -> int:
+        """How many holdout rows (and as many training rows) it takes until all answers are within `tolerance`.
+
+        >>> rows = Holdout.needed(0.05, epsilon=1.0)
+        >>> Holdout.plan(rows, epsilon=1.0).guarantee.error_free <= 0.05
+        True
+        """
+        wanted = checked_real(tolerance, "tolerance")
+        if not 0 < wanted < 1:
+            raise InvalidValue("tolerance", tolerance, "must be above 0 and below 1", "0.05 is usual")
+
+        def enough(rows: int) -> bool:
+            plan = HoldoutPlan(rows, rows, epsilon, delta, queries, corrections, None, confidence)
+            return max(plan.guarantee.error_free, plan.guarantee.error_paid) <= wanted
+
+        high = 16
+        while not enough(high):
+            if high >= 2**41:
+                raise InvalidValue(
+                    "tolerance",
+                    tolerance,
+                    "is below what any number of rows reaches",
+                    "ask for 0.005 or more",
+                )
+            high *= 2
+        low = high // 2
+        while high - low > max(1, high >> 10):  # to a thousandth, and never too few
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
+
+    def ask(self, statistic: Statistic) -> HoldoutAnswer:
+        """The mean of `statistic`, from the training rows if the holdout agrees, else from the holdout with noise."""
+        plan, function = self._plan, checked_statistic(statistic)
+        self._refuse_if_over()
+        centre = steps_of(function, self._training, plan.training_rows, "training") // plan.training_rows
+        total = steps_of(function, self._holdout, plan.rows, "holdout")
+        excess = total - plan.rows * centre
+        training = centre / STEPS
+        with self._lock:
+            self._refuse_if_over()
+            session = self._running()
+            self._asked += 1
+            if not session._ask_steps(abs(excess)):
+                return HoldoutAnswer(training, self._plan.guarantee.error_free, paid=False, training=training)
+            level = self._corrected_level(centre, excess)
+        return HoldoutAnswer(level / LEVELS, self._plan.guarantee.error_paid, paid=True, training=training)
+
+    def _corrected_level(self, centre: int, excess: int) -> int:
+        """A noisy mean of the holdout, in whole levels, recorded before anybody sees it; the round is over."""
+        self._session = None
+        noisy = self._plan.measurement._answer(excess, self._source)
+        mean = (Fraction(noisy, self._plan.rows) + centre) / STEPS
+        level = min(max(round(mean * LEVELS), 0), LEVELS)
+        self._journal.end(self._round, {"level": level})
+        return level
+
+    def _running(self) -> ThresholdSession:
+        """The round at hand, or the next that nobody has begun."""
+        while self._session is None:
+            if self._round >= self._plan.corrections:
+                raise self._over()
+            begun = self._journal.begin(self._round + 1)
+            self._round += 1
+            if begun:
+                self._session = self._plan.comparison.start(self._plan.threshold_steps, self._source)
+        return self._session
+
+    def _refuse_if_over(self) -> None:
+        if self._session is None and self._round >= self._plan.corrections:
+            raise self._over()
+        if self._asked >= self._plan.queries:
+            raise BudgetExceeded(
+                f"all {self._plan.queries} planned questions were asked, and the guarantee holds for no more; plan for "
+                "more next time: the number enters it by its logarithm only.",
+                requested=1,
+                remaining=0,
+            )
+
+    def _over(self) -> BudgetExceeded:
+        return BudgetExceeded(
+            f"all {self._plan.corrections} corrections are used up, and the holdout rows answer no more; earlier "
+            "answers stand as they are. Go on with fresh rows, or plan for more corrections next time.",
+            requested=1,
+            remaining=0,
+        )
+
+    @property
+    def guarantee(self) -> HoldoutGuarantee:
+        """How far the answers may be from the population's means; print it."""
+        return self._plan.guarantee
+
+    @property
+    def event(self) -> Event:
+        """What the whole session costs in privacy of the holdout rows, asked or not."""
+        return self._plan.event
+
+    @property
+    def threshold(self) -> float:
+        """How far a training mean may be from the holdout's before it is corrected."""
+        return self._plan.threshold
+
+    @property
+    def questions(self) -> int:
+        """How many questions were asked here."""
+        return self._asked
+
+    @property
+    def corrections_left(self) -> int:
+        """How many corrections may still be made, the one that is waited for included."""
+        return self._plan.corrections - self._round + (self._session is not None)
+
+    def __repr__(self) -> str:
+        return (
+            f"Holdout({self._plan.rows} rows, {self._asked} of {self._plan.queries} questions asked, "
+            f"{self.corrections_left} of {self._plan.corrections} corrections left)"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a holdout session cannot be copied or pickled: a copy would answer against the same noise"
+        )
