@@ -36,7 +36,8 @@ class Session:
 
     `event` is its whole price, `rounds` the most rounds that it pays for, `digest` a fingerprint of everything public
     about it, `check` refuses a dataset whose neighbours are further apart than it was priced for. `facts` are recorded
-    beside the opening, so that the session can be taken up again by whoever knows its request id.
+    beside the opening, so that the session can be taken up again by whoever knows its request id. `listen` is told
+    whom to tell how far the opening is, just before it is drawn.
 
     >>> Session(ApproxDP(1.0), "alpha=0.01", rounds=50, check=lambda dataset: None).rounds
     50
@@ -47,6 +48,7 @@ class Session:
     rounds: int
     check: Callable[[Dataset], None]
     facts: Record = field(default_factory=dict)
+    listen: Callable[[Progress], None] | None = None
 
 
 class LedgerJournal:
@@ -236,6 +238,8 @@ class _Opening:
 
     def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
         """Draw; what is drawn is whole numbers and texts, and is recorded as it is."""
+        if self.session.listen is not None:
+            self.session.listen(progress)
         self._drawn = checked_record(self.draw())
         return {}
 

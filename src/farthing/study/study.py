@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from farthing.adaptive.monitor import Monitor, MonitorPlan
+from farthing.adaptive.online import AnswererPlan, OnlineAnswerer
 from farthing.curator import Curator, unit_of
 from farthing.curator.units import rate_of
 from farthing.data import Dataset
@@ -17,6 +18,7 @@ from farthing.planner import Problem, Requirement
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 from farthing.release import Statistic
 from farthing.release.designs import design_of
+from farthing.study import answerers
 from farthing.study.allowance import Allowance, allowance_of
 from farthing.study.monitors import Asked, opened_monitor, planned_monitor
 from farthing.study.plan import Plan
@@ -124,6 +126,51 @@ class Study:
         for name in requirements:
             plan.named(name)
         return plan.fitted(requirements)
+
+    def answerer_plan(
+        self,
+        alpha: float,
+        queries: int,
+        *,
+        columns: Sequence[str] | str | None = None,
+        bins: Mapping[str, int | Sequence[Any]] | None = None,
+        updates: int | None = None,
+        rows: int | None = None,
+        epsilon: float | None = None,
+        start: str = "auto",
+        confidence: float = 0.95,
+        request_id: str | None = None,
+    ) -> AnswererPlan:
+        """What `answerer` with the same arguments would cost and promise; nothing is spent."""
+        asked = answerers.Asked(alpha, queries, columns, bins, updates, rows, epsilon, start, confidence)
+        return answerers.planned_answerer(self, asked, request_id)
+
+    def answerer(
+        self,
+        alpha: float,
+        queries: int,
+        *,
+        columns: Sequence[str] | str | None = None,
+        bins: Mapping[str, int | Sequence[Any]] | None = None,
+        updates: int | None = None,
+        rows: int | None = None,
+        epsilon: float | None = None,
+        start: str = "auto",
+        confidence: float = 0.95,
+        request_id: str | None = None,
+        timeout: float | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> OnlineAnswerer:
+        """Charge once, then ask: `answerer.ask("sex = 'M' and age < 30")` is answered at once, within `alpha` of rows.
+
+        `alpha` is the error as a part of the rows, promised for all of `queries` questions together, which may depend
+        on earlier answers. Questions are about `columns`, all of the schema unless told; `bins` cuts columns of
+        numbers or dates into cells. Answers near what was expected are free; the others use up one of a fixed number
+        of updates. `rows` is how many rows there are, about; where that is neither public nor given, they are counted
+        first, for a hundredth of epsilon. The same arguments, or the same `request_id`, take up the same session.
+        """
+        asked = answerers.Asked(alpha, queries, columns, bins, updates, rows, epsilon, start, confidence)
+        return answerers.opened_answerer(self, asked, request_id, timeout, progress)
 
     def monitor_plan(
         self,

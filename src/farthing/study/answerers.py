@@ -1,0 +1,267 @@
+"""Online answers of a study: a domain from its schema, a price from its budget, rounds in its ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from farthing.adaptive.online import AnswererPlan, OnlineAnswerer, SplitBudget, plan_answerer
+from farthing.adaptive.online.plan import MOST_CELLS
+from farthing.curator import stored_answer
+from farthing.curator.private_cells import PrivateCells
+from farthing.curator.sessions import LedgerJournal, Session, stored_session
+from farthing.data import Count, Dataset, Dates, Integers, Reals
+from farthing.data.aggregates.shape import MOST_CELLS as MOST_VALUES
+from farthing.data.aggregates.shape import domain_of, names_of
+from farthing.data.coded_axes import CodedAxis, coded_axes
+from farthing.data.coded_rows import sensitivity_of_coded_rows
+from farthing.errors import InvalidValue
+from farthing.mechanisms import DiscreteLaplace
+from farthing.release.counting.cells import size_of
+from farthing.release.workloads.axes import Axis
+
+if TYPE_CHECKING:
+    from farthing.study.study import Study
+
+_COUNTING = 0.01  # of epsilon, for the number of rows where nobody knows it
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for, before a budget has set its price."""
+
+    alpha: float
+    queries: int
+    columns: Sequence[str] | str | None = None
+    bins: Mapping[str, int | Sequence[Any]] | None = None
+    updates: int | None = None
+    rows: int | None = None
+    epsilon: float | None = None
+    start: str = "auto"
+    confidence: float = 0.95
+
+    def axes(self, dataset: Dataset) -> tuple[CodedAxis, ...]:
+        """The cells of its columns, from the schema alone."""
+        schema = dataset.schema
+        names = tuple(schema) if self.columns is None else names_of(self.columns, "columns")
+        bins = dict(self.bins or {})
+        for name in names:
+            domain = domain_of(name, schema, "columns")
+            if name in bins or not isinstance(domain, Integers | Reals | Dates):
+                continue
+            values = size_of(domain)
+            if values is None or values > MOST_VALUES:
+                raise InvalidValue(
+                    "columns", name, f"must have a list of at most {MOST_VALUES:,} values, or cells",
+                    f"cut it into some, bins={{{name!r}: 20}}, or leave it out: columns=[...]",
+                )  # fmt: skip
+            bins[name] = values  # every value a cell of its own
+        found = coded_axes(schema, names, bins=bins, missing=False)
+        _refuse_too_many(found)
+        return found
+
+    def name(self, study: Study) -> str:
+        """The same words name the same session: a second call takes it up where it was."""
+        names = None if self.columns is None else list(names_of(self.columns, "columns"))
+        bins = {
+            key: list(cut) if isinstance(cut, Sequence) else cut for key, cut in (self.bins or {}).items()
+        }
+        facts = [
+            study.name,
+            _spender(study),
+            self.alpha,
+            self.queries,
+            names,
+            bins,
+            self.updates,
+            self.rows,
+            self.epsilon,
+        ]
+        text = json.dumps([*facts, self.start, self.confidence], default=str)
+        return f"answers-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+
+def planned_answerer(study: Study, asked: Asked, request_id: str | None = None) -> AnswererPlan:
+    """What it would cost and promise; nothing is spent and no row is read."""
+    _refuse_sampled(study)
+    axes = asked.axes(study.dataset)
+    name = request_id or asked.name(study)
+    stored = stored_session(study.curator, name)
+    if stored is not None:
+        return _taken_up(stored, asked, axes, name)
+    rows = _known_rows(study, asked, request_id)
+    if rows is None:
+        raise InvalidValue(
+            "rows", None, "must be given for a plan: how many rows there are is not public",
+            "say rows=100_000 if that is a good guess; without it the answerer counts them first, for a hundredth of "
+            "epsilon",
+        )  # fmt: skip
+    return _plan(study, asked, axes, rows, asked.epsilon)
+
+
+def opened_answerer(
+    study: Study,
+    asked: Asked,
+    request_id: str | None = None,
+    timeout: float | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> OnlineAnswerer:
+    """Charge for the whole session, once; one that was opened before is taken up with the price it has paid."""
+    _refuse_sampled(study)
+    axes = asked.axes(study.dataset)
+    name = request_id or asked.name(study)
+    stored = stored_session(study.curator, name)
+    plan = _fresh(study, asked, axes, request_id) if stored is None else _taken_up(stored, asked, axes, name)
+
+    def check(dataset: Dataset) -> None:
+        found = sensitivity_of_coded_rows(dataset, axes).l1
+        if not plan.sensitivity >= found:
+            raise InvalidValue("l1_sensitivity", plan.sensitivity, f"must be at least {found} for these rows")
+
+    cells = PrivateCells(study.dataset, axes, timeout, progress)
+    session = Session(
+        plan.event, _digest(plan, axes), plan.updates, check, _facts(plan, asked, axes), cells.listen
+    )
+    journal = LedgerJournal(
+        study.curator,
+        study.dataset,
+        session,
+        ledger_name=study.name,
+        request_id=name,
+        delta=plan.delta,
+        timeout=timeout,
+        progress=progress,
+    )
+    return OnlineAnswerer(plan, [_asking_axis(axis) for axis in axes], cells, journal)
+
+
+def _fresh(study: Study, asked: Asked, axes: Sequence[CodedAxis], request_id: str | None) -> AnswererPlan:
+    rows, epsilon = _known_rows(study, asked, request_id), asked.epsilon
+    if rows is None:
+        own = _COUNTING * study.allowance(epsilon).epsilon
+        rows = _counted(study, own, _counting_id(study, request_id))
+        epsilon = None if epsilon is None else epsilon - own
+    return _plan(study, asked, axes, rows, epsilon)
+
+
+def _plan(
+    study: Study, asked: Asked, axes: Sequence[CodedAxis], rows: int, epsilon: float | None
+) -> AnswererPlan:
+    allowance = study.allowance(epsilon)
+    return plan_answerer(
+        math.prod(len(axis) for axis in axes),
+        allowance.epsilon,
+        allowance.delta,
+        asked.alpha,
+        asked.queries,
+        rows,
+        sensitivity=sensitivity_of_coded_rows(study.dataset, axes).l1,
+        updates=asked.updates,
+        start=asked.start,
+        confidence=asked.confidence,
+    )
+
+
+def _facts(plan: AnswererPlan, asked: Asked, axes: Sequence[CodedAxis]) -> dict[str, Any]:
+    """What is recorded with a session, for those who take it up later."""
+    return {
+        "plan": plan.as_dict(),
+        "columns": [axis.column for axis in axes],
+        "bins": [repr(axis.edges) for axis in axes],
+        "epsilon": asked.epsilon,
+        "start": asked.start,
+    }
+
+
+def _taken_up(facts: Mapping[str, Any], asked: Asked, axes: Sequence[CodedAxis], name: str) -> AnswererPlan:
+    """The plan that a session was opened with, if it is the one that is asked for."""
+    try:
+        stored = facts["plan"]
+        plan = AnswererPlan(**{**stored, "split_budget": SplitBudget(**stored["split_budget"])})
+        opened = {**stored, **facts}
+    except (TypeError, KeyError):
+        raise InvalidValue(
+            "request_id", name, "is that of another kind of session, or of another version of farthing",
+            "use a new one; what was charged stays",
+        ) from None  # fmt: skip
+    wanted = {
+        **vars(asked),
+        "columns": [axis.column for axis in axes],
+        "bins": [repr(axis.edges) for axis in axes],
+    }
+    for what in ("alpha", "queries", "columns", "bins", "confidence", "updates", "rows", "epsilon", "start"):
+        if wanted[what] not in (None, "auto", opened[what]):
+            raise InvalidValue(
+                what, wanted[what], f"must be {opened[what]!r}, with which the session {name!r} was opened",
+                "a session of its own needs a request_id of its own, and is charged anew",
+            )  # fmt: skip
+    return plan
+
+
+def _known_rows(study: Study, asked: Asked, request_id: str | None) -> int | None:
+    """How many rows there are, where that is public, guessed, or was counted before."""
+    if asked.rows is not None:
+        return asked.rows
+    if study.dataset.rows is not None:
+        return study.dataset.rows
+    name = _counting_id(study, request_id)
+    if study.ledger.stored(name) is None:
+        return None
+    return max(1, int(stored_answer(study.ledger, name).answers["rows"]))
+
+
+def _counted(study: Study, epsilon: float, request_id: str) -> int:
+    mechanism = DiscreteLaplace(epsilon, max(1, study.dataset.sensitivity(Count()).l1))
+    found = study.curator.answer(
+        study.dataset, "rows", Count(), mechanism, ledger_name=study.name, request_id=request_id
+    )
+    return max(1, int(found.answers["rows"]))
+
+
+def _counting_id(study: Study, request_id: str | None) -> str:
+    """Named by the session; sessions without a name share one count."""
+    if request_id is not None:
+        return f"{request_id} rows"
+    who = _spender(study)
+    return f"rows of {study.name}" + (f" for {who}" if who else "")
+
+
+def _spender(study: Study) -> str:
+    """Whose grant pays; nobody's where it is the budget itself."""
+    if study.analyst is None and study.ledger.role == "analyst":
+        return study.ledger.actor
+    return study.analyst or ""
+
+
+def _digest(plan: AnswererPlan, axes: Sequence[CodedAxis]) -> str:
+    text = json.dumps([plan.as_dict(), [repr(axis) for axis in axes]], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _asking_axis(axis: CodedAxis) -> Axis:
+    return Axis(axis.column, axis.labels, axis.edges, axis.domain)
+
+
+def _refuse_too_many(axes: Sequence[CodedAxis]) -> None:
+    cells = math.prod(len(axis) for axis in axes)
+    if cells > MOST_CELLS:
+        largest = sorted(axes, key=len, reverse=True)[:3]
+        sizes = ", ".join(f"{axis.column} has {len(axis):,}" for axis in largest)
+        raise InvalidValue(
+            "columns", f"{cells:,} cells" if cells < 10**15 else f"{float(cells):.1e} cells",
+            f"must have at most {MOST_CELLS:,} together ({sizes})",
+            "name fewer with columns=[...], cut some into wider cells with bins={column: number}, or make a synthetic "
+            "table, which has no such limit",
+        )  # fmt: skip
+
+
+def _refuse_sampled(study: Study) -> None:
+    if study.sampling_rate is not None:
+        raise InvalidValue(
+            "sampling_rate", study.sampling_rate, "holds for one release, and an answerer goes on",
+            "study the table by itself, under another name= and without sampling_rate=",
+        )  # fmt: skip
