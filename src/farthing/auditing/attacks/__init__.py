@@ -1,0 +1,37 @@
+"""Attacks as code, on made-up tables: what answers without differential privacy give away, and what ours do not.
+
+difference, differences             two counts that differ by one person
+reconstruct, reconstructions        a secret column from counts over random subsets (Dinur & Nissim 2003)
+most_guessed, chance_of_guessing    what epsilon permits anybody, on average and in one run
+"""
+
+from farthing.auditing.attacks.differencing import (
+    Differenced,
+    difference,
+    differences,
+    guessed_by_difference,
+)
+from farthing.auditing.attacks.guessing import chance_of_guessing, most_guessed
+from farthing.auditing.attacks.reconstruction import (
+    Reconstructed,
+    private_counts,
+    random_subsets,
+    reconstruct,
+    reconstructed,
+    reconstructions,
+)
+
+__all__ = [
+    "Differenced",
+    "Reconstructed",
+    "chance_of_guessing",
+    "difference",
+    "differences",
+    "guessed_by_difference",
+    "most_guessed",
+    "private_counts",
+    "random_subsets",
+    "reconstruct",
+    "reconstructed",
+    "reconstructions",
+]
