@@ -11,7 +11,7 @@ from farthing.adaptive.holdout.guarantee import HoldoutGuarantee
 from farthing.adaptive.holdout.plan import LEVELS, HoldoutPlan
 from farthing.adaptive.holdout.statistics import STEPS, Statistic, checked_statistic, number_of_rows, steps_of
 from farthing.adaptive.journal import Journal, MemoryJournal
-from farthing.errors import BudgetExceeded, InvalidValue
+from farthing.errors import InvalidValue, SessionEnded
 from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.mechanisms.threshold_session import ThresholdSession
 from farthing.privacy.events import Event, checked_real
@@ -222,19 +222,17 @@ class Holdout:
         if self._session is None and self._round >= self._plan.corrections:
             raise self._over()
         if self._asked >= self._plan.queries:
-            raise BudgetExceeded(
-                f"all {self._plan.queries} planned questions were asked, and the guarantee holds for no more; plan for "
-                "more next time: the number enters it by its logarithm only.",
-                requested=1,
-                remaining=0,
+            raise SessionEnded(
+                "questions",
+                self._plan.queries,
+                "plan for more next time: the guarantee grows by their logarithm only",
             )
 
-    def _over(self) -> BudgetExceeded:
-        return BudgetExceeded(
-            f"all {self._plan.corrections} corrections are used up, and the holdout rows answer no more; earlier "
-            "answers stand as they are. Go on with fresh rows, or plan for more corrections next time.",
-            requested=1,
-            remaining=0,
+    def _over(self) -> SessionEnded:
+        return SessionEnded(
+            "corrections",
+            self._plan.corrections,
+            "earlier answers stand; go on with fresh holdout rows, or plan for more corrections next time",
         )
 
     @property

@@ -17,7 +17,7 @@ from farthing.accounting import compose
 from farthing.adaptive.holdout import Holdout, HoldoutPlan
 from farthing.adaptive.holdout.statistics import STEPS, steps_of
 from farthing.adaptive.journal import MemoryJournal
-from farthing.errors import BudgetExceeded, InvalidData, InvalidValue, LedgerUnavailable
+from farthing.errors import InvalidData, InvalidValue, LedgerUnavailable, SessionEnded
 from farthing.privacy import ApproxDP, Composed
 from sources import TestSource
 
@@ -61,7 +61,7 @@ def test_the_last_correction_ends_the_session_and_says_so() -> None:
     for left in (2, 1, 0):
         assert session.ask(overfitted).paid and session.corrections_left == left
     for statistic in (overfitted, honest):
-        with pytest.raises(BudgetExceeded, match=r"all 3 corrections are used up.*fresh rows"):
+        with pytest.raises(SessionEnded, match=r"all 3 corrections .* fresh holdout rows"):
             session.ask(statistic)
     assert session.questions == 3
 
@@ -69,7 +69,7 @@ def test_the_last_correction_ends_the_session_and_says_so() -> None:
 def test_more_questions_than_planned_are_refused() -> None:
     session = opened(queries=2)
     session.ask(honest), session.ask(honest)
-    with pytest.raises(BudgetExceeded, match="all 2 planned questions"):
+    with pytest.raises(SessionEnded, match="all 2 questions"):
         session.ask(honest)
 
 
@@ -165,7 +165,7 @@ def test_another_process_goes_on_with_the_next_round() -> None:
     assert first.ask(overfitted).paid  # it still owns round 2
     assert sorted(number for number, _ in journal.history()) == [1, 2, 3]
     for session in (first, second):
-        with pytest.raises(BudgetExceeded):
+        with pytest.raises(SessionEnded):
             session.ask(honest)
 
 
