@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from farthing.cli import main, release_command
+from farthing.cli import main, spending
 from farthing.ledger import Receipt, open_ledger
 from study_people import table
 
@@ -108,7 +108,7 @@ def test_where_nobody_can_be_asked_yes_must_be_said(study: Path) -> None:
 def test_a_person_is_asked(
     study: Path, monkeypatch: pytest.MonkeyPatch, said: str, code: int, charged: int
 ) -> None:
-    monkeypatch.setattr(release_command, "_somebody_is_there", lambda: True)
+    monkeypatch.setattr(spending, "somebody_is_there", lambda: True)
     result = run(study, said=said)
     assert result.exit_code == code and "Release?" in result.stdout
     assert ("Nothing was spent." in result.stdout) == (charged == 0)

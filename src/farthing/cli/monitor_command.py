@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from farthing.cli.spending import confirm_spending
 from farthing.cli.words import decimal_number, whole_number
-from farthing.errors import EngineError, FarthingError, InvalidValue, LedgerUnavailable, SessionEnded
+from farthing.errors import EngineError, InvalidValue, LedgerUnavailable, SessionEnded
 
 if TYPE_CHECKING:
     from farthing.adaptive.monitor import Look, Monitor
@@ -158,24 +159,10 @@ def _opened(study: Study, asked: Asked, session: str | None, *, agreed: bool) ->
 
     name = session or session_name(study, asked)
     if study.ledger.stored(name) is None and not agreed:
-        _confirm(study, asked)
+        plan = _plan(study, asked)
+        click.echo(str(plan))
+        confirm_spending(study, plan.epsilon, "Open it?")
     return opened_monitor(study, asked, name)
-
-
-def _confirm(study: Study, asked: Asked) -> None:
-    from farthing.study.words import shown
-
-    plan = _plan(study, asked)
-    left = shown(study.budget.remaining.epsilon, 6)
-    click.echo(str(plan))
-    click.echo(
-        f"\nThis will spend epsilon {shown(plan.epsilon, 6)} of the {left} left for {study.name!r}, for good."
-    )
-    if not sys.stdin.isatty():
-        raise FarthingError("there is no terminal to ask on; add --yes.")
-    if not click.confirm("Open it?"):
-        click.echo("Nothing was spent.")
-        click.get_current_context().exit(1)
 
 
 def _watch(watching: Monitor, pause: float | None, most: int | None, as_json: bool) -> int:

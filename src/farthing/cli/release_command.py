@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from farthing.errors import FarthingError, InvalidValue
+from farthing.cli.spending import confirm_spending
+from farthing.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from farthing.study import Plan, Release
+    from farthing.study import Release
     from farthing.study.study_file import StudyFile
 
 HELP = """\
@@ -80,30 +80,11 @@ def _released(asked: StudyFile, request_id: str, agreed: bool) -> Release:
         plan = asked.plan(study)
         _ = plan.cost
     if not agreed:
-        _confirm(plan)
+        click.echo(str(plan))
+        confirm_spending(study, plan.cost.upper, "Release?")
     with stages(Console(stderr=True)) as work:
         work.begin("running on the engine", measured=True)
         return plan.release(request_id, progress=work.share)
-
-
-def _confirm(plan: Plan) -> None:
-    from farthing.study.words import shown
-
-    budget = plan.study.budget
-    click.echo(str(plan))
-    click.echo(
-        f"\nThis will spend epsilon {shown(plan.cost.upper, 6)} of the {shown(budget.remaining.epsilon, 6)} left for "
-        f"{plan.study.name!r}, for good."
-    )
-    if not _somebody_is_there():
-        raise FarthingError("there is no terminal to ask on; add --yes.")
-    if not click.confirm("Release?"):
-        click.echo("Nothing was spent.")
-        click.get_current_context().exit(1)
-
-
-def _somebody_is_there() -> bool:
-    return sys.stdin.isatty()
 
 
 def _print(release: Release) -> None:

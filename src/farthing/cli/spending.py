@@ -1,0 +1,31 @@
+"""The question that comes before anything is spent."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from farthing.errors import FarthingError
+
+if TYPE_CHECKING:
+    from farthing.study import Study
+
+
+def confirm_spending(study: Study, cost: float, question: str) -> None:
+    """Say what will be spent, and go on only if somebody says yes."""
+    from farthing.study.words import shown
+
+    left = shown(study.budget.remaining.epsilon, 6)
+    click.echo(f"\nThis will spend epsilon {shown(cost, 6)} of the {left} left for {study.name!r}, for good.")
+    if not somebody_is_there():
+        raise FarthingError("there is no terminal to ask on; add --yes.")
+    if not click.confirm(question):
+        click.echo("Nothing was spent.")
+        click.get_current_context().exit(1)
+
+
+def somebody_is_there() -> bool:
+    """Whether a question would be read by a person."""
+    return sys.stdin.isatty()
