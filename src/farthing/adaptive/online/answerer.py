@@ -144,6 +144,11 @@ class OnlineAnswerer:
         return self.plan.updates - self.updates
 
     @property
+    def running(self) -> bool:
+        """Whether a round is under way here; if the process ends before it does, an update is lost."""
+        return self._asking is not None
+
+    @property
     def questions(self) -> int:
         """How many different questions were asked, as far as is known here (elsewhere: until the last update)."""
         return self._asked
