@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from farthing import __version__
+from farthing.cli.ask_command import ask_command
 from farthing.cli.audit_command import audit_command
 from farthing.cli.compose_command import compose_command
 from farthing.cli.demo_command import demo_command
@@ -53,6 +54,7 @@ def main() -> None:
     """The entry point named in pyproject.toml."""
 
 
+main.add_command(ask_command)
 main.add_command(audit_command)
 main.add_command(compose_command)
 main.add_command(demo_command)

@@ -1,0 +1,247 @@
+"""`farthing ask`: a stream of counting questions, each answered at once within a promised error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farthing.cli.spending import confirm_spending, somebody_is_there
+from farthing.cli.words import decimal_number, whole_number
+from farthing.errors import FarthingError, InvalidExpression, InvalidValue, SessionEnded
+
+if TYPE_CHECKING:
+    from farthing.adaptive.online import Answer, OnlineAnswerer
+    from farthing.study import Study
+    from farthing.study.answerers import Asked
+
+HELP = """\
+Ask how many rows meet a condition, as often as you like, and get each answer at once.
+
+One price is paid when the session is opened (shown and confirmed first; --yes skips the question). Every answer is
+then within ALPHA of the number of rows, for all questions together, whatever they depend on. Answers near what was
+expected are free; the others use up one of a fixed number of updates. The same words take up the same session again.
+
+\b
+Examples:
+  farthing ask study.toml --alpha 0.01 --queries 10000 --plan
+  farthing ask study.toml --alpha 0.01 --queries 10000 --columns sex,age "sex = 'M' and age < 30" "age >= 65"
+  farthing ask study.toml --alpha 0.01 --columns age,income --bins income=25 < questions.txt
+  generator | farthing ask study.toml --alpha 0.01 --yes --json
+
+Without conditions they are read line by line, from a pipe or at a prompt; empty lines and lines that begin with # are
+left out. A condition that cannot be asked is refused, and the next one is asked.
+
+Ask many questions in one call: what a free answer rests on is secret noise that lives in the memory of the process, so
+that the end of a call uses up one update (unless its last answer did).
+
+Exit code: 0 when all questions were answered; 1 when you said no; 2 when something was refused, or the updates ran out
+and only an estimate without a promise was left; 130 when interrupted.
+"""
+
+
+@click.command("ask", help=HELP)
+@click.argument("file", default="study.toml")
+@click.argument("conditions", nargs=-1)
+@click.option("--alpha", metavar="A", required=True, help="The error, as a part of the rows: 0.01 for 1%.")
+@click.option(
+    "--queries",
+    metavar="K",
+    default="10000",
+    help="How many questions it is promised for; 10000 if left out.",
+)
+@click.option("--columns", metavar="A,B", help="What questions may be about; all columns if left out.")
+@click.option(
+    "--bins",
+    metavar="COLUMN=N",
+    multiple=True,
+    help="Cut a column into N equal cells, or at edges: income=0,20000,50000.",
+)
+@click.option(
+    "--rows", metavar="N", help="How many rows there are, about; [expected] rows if left out, else counted."
+)
+@click.option("--epsilon", metavar="E", help="What the session may cost; all that is left if left out.")
+@click.option("--updates", metavar="C", help="How many answers to pay for; as many as fit if left out.")
+@click.option("--confidence", metavar="P", default="0.95", help="Of the promise; 0.95 if left out.")
+@click.option("--session", metavar="NAME", help="Name this session; a new name is charged anew.")
+@click.option("--plan", "plan_only", is_flag=True, help="Show price and promise, and spend nothing.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per question; asks nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask before spending.")
+def ask_command(
+    file: str,
+    conditions: tuple[str, ...],
+    alpha: str,
+    queries: str,
+    columns: str | None,
+    bins: tuple[str, ...],
+    rows: str | None,
+    epsilon: str | None,
+    updates: str | None,
+    confidence: str,
+    session: str | None,
+    plan_only: bool,
+    as_json: bool,
+    yes: bool,
+) -> None:
+    """Read the words, show the plan, confirm, open, ask."""
+    from farthing.study.answerers import Asked
+    from farthing.study.study_file import read_study
+
+    found = read_study(file, statistics=False)
+    guess = found.expected.get("rows") if rows is None else whole_number(rows, "rows")
+    asked = Asked(
+        decimal_number(alpha, "alpha"),
+        whole_number(queries, "queries"),
+        None if columns is None else [name.strip() for name in columns.split(",")],
+        read_bins(bins),
+        None if updates is None else whole_number(updates, "updates"),
+        guess,
+        None if epsilon is None else decimal_number(epsilon, "epsilon"),
+        confidence=decimal_number(confidence, "confidence"),
+    )
+    study = found.study()
+    if plan_only:
+        plan = _planned(study, asked, session)
+        click.echo(json.dumps(plan.as_dict(), indent=2, allow_nan=False) if as_json else str(plan))
+        return
+    answerer = _opened(study, asked, session, agreed=yes or as_json)
+    missed = _answer_all(answerer, conditions or _lines(as_json), as_json)
+    if not as_json:
+        click.echo(_rest(answerer))
+    click.get_current_context().exit(2 if missed else 0)
+
+
+def read_bins(words: Sequence[str]) -> dict[str, Any] | None:
+    """Numbers of cells, or edges, by column.
+
+    >>> read_bins(["age=10", "bmi=10,18.5,25"]), read_bins([])
+    ({'age': 10, 'bmi': [10, 18.5, 25]}, None)
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, cut = word.rpartition("=")
+        if not equals or not name.strip() or name.strip() in found:
+            raise InvalidValue("bins", word, "must be COLUMN=N or COLUMN=EDGE,EDGE,..., each column once")
+        edges = [_edge(edge.strip()) for edge in cut.split(",")]
+        found[name.strip()] = whole_number(cut.strip(), "bins") if len(edges) == 1 else edges
+    return found or None
+
+
+def _edge(text: str) -> Any:
+    """A whole number, a decimal or a day, as a column's bounds are written."""
+    import datetime
+
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        number = decimal_number(text, "bins")
+    return int(number) if number.is_integer() and "." not in text else number
+
+
+def _planned(study: Study, asked: Asked, session: str | None) -> Any:
+    from rich.console import Console
+
+    from farthing.cli.waiting import stages
+    from farthing.study.answerers import planned_answerer
+
+    with stages(Console(stderr=True)) as work:
+        work.begin("planning")
+        return planned_answerer(study, asked, session)
+
+
+def _opened(study: Study, asked: Asked, session: str | None, *, agreed: bool) -> OnlineAnswerer:
+    from rich.console import Console
+
+    from farthing.cli.waiting import stages
+    from farthing.study.answerers import opened_answerer
+
+    if not agreed and study.ledger.stored(session or asked.name(study)) is None:
+        _confirm(study, asked, session)
+    with stages(Console(stderr=True)) as work:
+        work.begin("opening the session", measured=True)
+        return opened_answerer(study, asked, session, progress=work.share)
+
+
+def _confirm(study: Study, asked: Asked, session: str | None) -> None:
+    try:
+        click.echo(str(_planned(study, asked, session)))
+    except InvalidValue as unknown:
+        if (unknown.name, unknown.value) != ("rows", None):
+            raise
+        click.echo(
+            "How many rows there are is not public: a hundredth of epsilon goes into counting them first.\n"
+            "To see the whole plan before, say about how many: --rows N, or rows = N below [expected]."
+        )
+    confirm_spending(study, study.allowance(asked.epsilon).epsilon, "Open it?")
+
+
+def _lines(as_json: bool) -> Iterator[str]:
+    """Conditions from a pipe, or from somebody at a prompt."""
+    there = somebody_is_there() and not as_json
+    if there:
+        click.echo("Ask with a condition such as age < 30; end with Ctrl-D.")
+    while True:
+        if there:
+            click.echo("? ", nl=False)
+        line = sys.stdin.readline()
+        if not line:
+            return
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield line.strip()
+
+
+def _answer_all(answerer: OnlineAnswerer, conditions: Iterable[str], as_json: bool) -> int:
+    """Answer one after the other; how many were refused or only estimated."""
+    missed = 0
+    ended = False
+    for condition in conditions:
+        try:
+            _print(condition, answerer.ask(condition), answerer, as_json)
+        except SessionEnded as problem:
+            if not (ended or as_json):
+                click.echo(str(problem), err=True)
+            ended, missed = True, missed + 1
+            _print(condition, answerer.estimate(condition), answerer, as_json)
+        except (InvalidValue, InvalidExpression) as problem:
+            missed += 1
+            _refuse(condition, problem, as_json)
+    return missed
+
+
+def _print(condition: str, answer: Answer, answerer: OnlineAnswerer, as_json: bool) -> None:
+    left = answerer.updates_left
+    if as_json:
+        data = {
+            "question": condition,
+            "value": answer.value,
+            "error": answer.error,
+            "fraction": answer.fraction,
+            "paid": answer.paid,
+            "updates_left": left,
+        }
+        click.echo(json.dumps(data, allow_nan=False))
+    else:
+        noun = "update" if left == 1 else "updates"
+        click.echo(f"{answer}; {left:,} {noun} left: {condition}")
+    sys.stdout.flush()
+
+
+def _refuse(condition: str, problem: FarthingError, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"question": condition, "refused": str(problem)}))
+        sys.stdout.flush()
+    else:
+        click.echo(f"refused: {condition}\n{problem}", err=True)
+
+
+def _rest(answerer: OnlineAnswerer) -> str:
+    plan = answerer.plan
+    left = answerer.updates_left - answerer.running  # a round that is running ends with this process
+    times = f"{100 * plan.confidence:g} times in 100"
+    return (
+        f"{left:,} of {plan.updates:,} updates left after this call; {times} no answer of {plan.queries:,} questions "
+        f"is off by more than {plan.error:,} rows."
+    )

@@ -1,0 +1,156 @@
+"""`farthing ask`: a session is confirmed and charged once, and a stream of conditions is answered line by line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from farthing.cli import main, spending
+from farthing.ledger import open_ledger
+
+ROWS = 3_000
+STUDY = """\
+[dataset]
+source = "people.parquet"
+[schema]
+sex = { categories = ["F", "M"] }
+age = { range = [0, 39] }
+bmi = { range = [10.0, 50.0] }
+[study]
+epsilon = 1.0
+ledger = "study.db"
+name = "people"
+"""
+WORDS = ("--alpha", "0.1", "--queries", "50", "--columns", "sex,age")
+KNOWN = (*WORDS, "--rows", str(ROWS))
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(3)
+    columns = {
+        "sex": np.where(rng.random(ROWS) < 0.9, "F", "M"),
+        "age": rng.integers(0, 40, ROWS),
+        "bmi": rng.uniform(10, 50, ROWS),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "people.parquet")
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    return tmp_path / "study.toml"
+
+
+def run(study: Path, *words: str, said: str | None = None) -> Result:
+    return CliRunner(env={"COLUMNS": "120"}).invoke(main, ["ask", str(study), *words], input=said)
+
+
+def spent(study: Path) -> tuple[int, float]:
+    with open_ledger(study.parent / "study.db") as ledger:
+        assert ledger.verify().ok
+        budget = ledger.budget("people")
+        return budget.count, budget.spent_upper
+
+
+def lines(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_conditions_are_answered_one_by_one_and_bad_ones_are_refused_on_the_way(study: Path) -> None:
+    result = run(study, *KNOWN, "--yes", "age < 20", "height > 3", "sex = 'M' and age >= 30")
+    assert result.exit_code == 2 and "there is no column 'height'" in result.stderr
+    answers = [line for line in result.stdout.splitlines() if "±" in line]
+    assert len(answers) == 2 and answers[1].endswith("left: sex = 'M' and age >= 30")
+    assert "updates left after this call; 95 times in 100 no answer of 50 questions" in result.stdout
+    assert 0.99 < spent(study)[1] <= 1.0
+
+
+def test_a_stream_of_lines_is_answered_as_json(study: Path) -> None:
+    asked = "# the young\n\nage < 20\nage <\nage < 20\n"
+    result = run(study, *KNOWN, "--json", said=asked)
+    assert result.exit_code == 2
+    first, bad, again = lines(result)
+    assert set(first) == {"question", "value", "error", "fraction", "paid", "updates_left"}
+    assert abs(first["value"] - ROWS / 2) < 2 * first["error"] and first["fraction"] == first["value"] / ROWS
+    assert bad["question"] == "age <" and "ends too early" in bad["refused"]
+    assert again["value"] == first["value"]
+
+
+def test_the_same_words_spend_nothing_more_and_another_session_is_refused(study: Path) -> None:
+    assert run(study, *KNOWN, "--yes", "age < 20").exit_code == 0
+    before = spent(study)
+    again = run(study, *KNOWN, "age < 20")  # nobody is asked: nothing is spent
+    assert again.exit_code == 0, again.output
+    after = spent(study)
+    assert after[1] == before[1] and after[0] <= before[0] + 1  # one round more, which costs nothing
+    other = run(study, *KNOWN, "--yes", "--session", "other", "age < 20")
+    assert other.exit_code == 2 and "nothing is left" in other.stderr
+    assert spent(study) == after
+
+
+def test_updates_that_run_out_leave_estimates_and_say_so(study: Path) -> None:
+    words = (*KNOWN, "--updates", "1")
+    first = run(study, *words, "--yes", "age < 20")
+    assert first.exit_code == 0 and "0 of 1 updates left after this call" in first.stdout
+    found = lines(run(study, *words, "--json", said="age = 39\nage = 38\n"))
+    assert [(line["error"], line["updates_left"]) for line in found] == [(None, 0)] * 2
+    text = run(study, *words, said="age = 39\nage = 38\n")
+    assert text.exit_code == 2 and text.stderr.count("are used up") == 1
+    assert text.stdout.count("(an estimate)") == 2
+    assert spent(study)[0] == 2  # the session and its one round
+
+
+def test_a_plan_spends_nothing(study: Path) -> None:
+    shown = run(study, *KNOWN, "--plan")
+    assert shown.exit_code == 0 and "online answers on 80 cells" in shown.stdout
+    plan = json.loads(run(study, *KNOWN, "--plan", "--json").stdout)
+    assert plan["cells"] == 80 and plan["rows"] == ROWS
+    assert run(study, *WORDS, "--plan").exit_code == 2
+    study.write_text(STUDY + "[expected]\nrows = 2500\n", encoding="utf-8")
+    assert json.loads(run(study, *WORDS, "--plan", "--json").stdout)["rows"] == 2500
+    assert spent(study) == (0, 0.0)
+
+
+def test_where_nobody_can_be_asked_yes_must_be_said(study: Path) -> None:
+    result = run(study, *KNOWN, "age < 20")
+    assert result.exit_code == 2 and "there is no terminal to ask on; add --yes." in result.stderr
+    assert "This will spend epsilon 1 of the 1 left for 'people', for good." in result.stdout
+    assert spent(study) == (0, 0.0)
+
+
+def test_a_person_is_asked_and_then_prompted(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spending, "somebody_is_there", lambda: True)
+    monkeypatch.setattr("farthing.cli.ask_command.somebody_is_there", lambda: True)
+    no = run(study, *WORDS, said="n\n")
+    assert no.exit_code == 1 and "Nothing was spent." in no.stdout and spent(study)[0] == 0
+    assert "a hundredth of epsilon goes into counting" in no.stdout
+    yes = run(study, *WORDS, said="y\nage < 20\n")
+    assert yes.exit_code == 0 and "? 1," in yes.stdout, yes.output
+    count, upper = spent(study)
+    assert count >= 3 and 0.98 < upper <= 1.0  # the rows, the session, a round
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        (("--alpha", "0.1"), "'bmi': must have a list of at most"),
+        (("--alpha", "0.1", "--bins", "bmi"), "must be COLUMN=N or COLUMN=EDGE"),
+        (("--alpha", "x", "--columns", "age"), "alpha"),
+        (("--alpha", "0.1", "--columns", "height"), "must be a column of the schema"),
+        (("--alpha", "0.00001", "--columns", "age", "--rows", "3000"), "must be at least"),
+    ],
+)
+def test_what_cannot_be_opened_is_refused(study: Path, words: tuple[str, ...], rule: str) -> None:
+    result = run(study, *words, "--yes", "age < 20")
+    assert result.exit_code == 2 and rule in result.stderr, result.output
+
+
+def test_columns_can_be_cut(study: Path) -> None:
+    words = ("--alpha", "0.2", "--columns", "bmi", "--bins", "bmi=20,30,40.5", "--rows", str(ROWS))
+    result = run(study, *words, "--json", "bmi < 30")
+    assert result.exit_code == 0, result.output
+    assert abs(lines(result)[0]["value"] - ROWS / 2) <= 0.3 * ROWS
