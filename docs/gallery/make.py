@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from attacks import recovered
 from range_strategies import rows
 
 from farthing import compose
@@ -21,6 +22,7 @@ from farthing.plots import (
     heterogeneous_gap,
     privacy_regions,
     save,
+    share_recovered,
     theorem_bars,
     tradeoff_curve,
 )
@@ -39,6 +41,7 @@ PICTURES: dict[str, Callable[[], Any]] = {
         compose([0.1, 0.05], [0.0, 1e-9], [100, 20]).epsilon_at(1e-6),
     ),
     "range-strategies": lambda: error_growth(rows()),
+    "share-recovered": lambda: share_recovered(**recovered()),
     "tradeoff-curve": lambda: tradeoff_curve(compose([GaussianNoise(4.0)], counts=[10])),
 }
 

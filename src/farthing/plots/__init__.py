@@ -12,6 +12,7 @@
     burn_down               a ledger's budget as it is used up
     plan_chart              what each statistic of a plan takes, and the price under each theorem
     release_chart           released values with their intervals
+    share_recovered         what a reconstruction attack finds, against the noise
     save                    any chart to SVG, PNG or a self-contained HTML file
 
 Charts need the extra `plots` (`pip install 'farthing[plots]'`); importing this package does not.
@@ -24,6 +25,7 @@ from farthing.plots.curves import epsilon_against_delta, epsilon_against_k
 from farthing.plots.gap import dominated_gap, heterogeneous_gap, spread_gap
 from farthing.plots.growth import error_growth, growth_exponent
 from farthing.plots.plans import plan_chart, release_chart
+from farthing.plots.reconstruction import share_recovered
 from farthing.plots.regions import compare_regions, privacy_regions
 from farthing.plots.saving import save
 from farthing.plots.tradeoff import tradeoff_curve
@@ -43,6 +45,7 @@ __all__ = [
     "privacy_regions",
     "release_chart",
     "save",
+    "share_recovered",
     "spread_gap",
     "theorem_bars",
     "tradeoff_curve",

@@ -1,0 +1,176 @@
+"""`farthing attack`: what answers without differential privacy give away, shown on made-up data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farthing.cli.words import decimal_number, whole_number
+from farthing.errors import InvalidValue
+from farthing.privacy.events import checked_delta, checked_epsilon
+
+if TYPE_CHECKING:
+    from farthing.auditing.attacks import Differenced, Reconstructed
+
+_MOST_ROWS, _MOST_QUERIES, _MOST_REPETITIONS = 2_000, 20_000, 10_000
+
+HELP = """\
+Attack made-up tables: see what exact answers give away, and what private ones do not. No data of yours is touched.
+"""
+
+DIFFERENCE = """\
+The differencing attack: count everybody who has a property, count everybody but one person, subtract.
+
+The person's secret is a fair coin, drawn anew for every repetition: guessing blindly is right half of the time. "At
+most" is what no attacker can beat, whatever they know: e^epsilon / (1 + e^epsilon).
+
+Exit code: 0 with a table; 2 when the input is refused.
+"""
+
+RECONSTRUCT = """\
+The reconstruction attack of Dinur and Nissim: ask for counts over random subsets of the rows, and solve for the
+secret bit of every row.
+
+All answers together have the epsilon and delta that you say; "at most" is the expected share that no attacker can
+beat, whatever they know.
+
+Exit code: 0 with a table; 2 when the input is refused; 130 when interrupted.
+"""
+
+
+@click.group("attack", help=HELP)
+def attack_command() -> None:
+    """The attacks."""
+
+
+@attack_command.command("difference", help=DIFFERENCE)
+@click.option(
+    "--epsilon", metavar="E", default="1", help="The epsilon of the private answers; 1 if left out."
+)
+@click.option("--repetitions", metavar="N", default="10000", help="How often to attack; 10000 if left out.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def difference_command(epsilon: str, repetitions: str, as_json: bool) -> None:
+    """Attack one person."""
+    from farthing.auditing.attacks import differences
+
+    budget = _epsilon(epsilon)
+    times = _whole(repetitions, "repetitions", 10**7)
+    found = differences(budget, repetitions=times)
+    if as_json:
+        click.echo(
+            json.dumps({"epsilon": budget, "repetitions": times, "attacks": [_data(one) for one in found]})
+        )
+        return
+    click.echo(f"Two counts that differ by one person, {times:,} times over; whose secret is it?\n")
+    click.echo(_table(("answers", "guessed right", "at most"), [_row(one) for one in found]))
+    click.echo(
+        "\nBlind guessing is right 50% of the time. What is measured varies a little around its expectation."
+    )
+
+
+@attack_command.command("reconstruct", help=RECONSTRUCT)
+@click.option("--rows", metavar="N", default="200", help="Rows of the table; 200 if left out.")
+@click.option("--queries", metavar="M", help="Counts asked for; four for each row if left out.")
+@click.option(
+    "--epsilon", metavar="E", default="1", help="The epsilon of all private answers; 1 if left out."
+)
+@click.option(
+    "--delta", metavar="D", default="1e-9", help="Their delta; 1e-9 if left out, 0 for Laplace noise."
+)
+@click.option("--repetitions", metavar="N", default="20", help="How many tables to attack; 20 if left out.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--plot", metavar="FILE", help="Draw the share recovered against the noise (svg, png or html).")
+def reconstruct_command(
+    rows: str,
+    queries: str | None,
+    epsilon: str,
+    delta: str,
+    repetitions: str,
+    as_json: bool,
+    plot: str | None,
+) -> None:
+    """Attack a whole column."""
+    budget, leak = _epsilon(epsilon), checked_delta(decimal_number(delta, "delta"))
+    size = _whole(rows, "rows", _MOST_ROWS)
+    asked = 4 * size if queries is None else _whole(queries, "queries", _MOST_QUERIES)
+    times = _whole(repetitions, "repetitions", _MOST_REPETITIONS)
+    if plot is not None:
+        from farthing.plots.saving import checked_path
+
+        checked_path(plot)
+
+    from rich.console import Console
+
+    from farthing.auditing.attacks import reconstructions
+    from farthing.cli.waiting import stages
+
+    with stages(Console(stderr=True)) as work:
+        work.begin("attacking")
+        found = reconstructions(budget, leak, rows=size, queries=asked, repetitions=times)
+    if as_json:
+        about = {"rows": size, "queries": asked, "epsilon": budget, "delta": leak, "repetitions": times}
+        click.echo(json.dumps({**about, "attacks": [_data(one) for one in found]}))
+    else:
+        click.echo(
+            f"{asked:,} counts over random subsets of {size:,} rows; which rows have the secret bit?\n"
+        )
+        lines = [(one.answers, f"{one.noise:,.3g}", *_row(one)[1:]) for one in found]
+        click.echo(_table(("answers", "noise", "guessed right", "at most"), lines))
+        click.echo(
+            "\nNoise: the standard deviation of an answer's error. Blind guessing is right 50% of the time."
+        )
+    if plot is not None:
+        _draw(found, size, asked, plot)
+        click.echo(f"Picture: {plot}", err=as_json)
+
+
+def _draw(found: list[Reconstructed], rows: int, queries: int, path: str) -> None:
+    from farthing.plots import save, share_recovered
+
+    private = found[-1]
+    noisy = sorted((one for one in found if one.noise > 0), key=lambda one: one.noise)
+    marked = [(private.answers, private.noise, private.share)]
+    shares = [one.share for one in noisy]
+    save(
+        share_recovered([one.noise for one in noisy], shares, rows=rows, queries=queries, marked=marked), path
+    )
+
+
+def _epsilon(word: str) -> float:
+    epsilon = checked_epsilon(decimal_number(word, "epsilon"))
+    if not 0 < epsilon <= 50:
+        raise InvalidValue("epsilon", epsilon, "must be > 0 and at most 50")
+    return epsilon
+
+
+def _whole(word: str, name: str, most: int) -> int:
+    number = whole_number(word, name)
+    if not 1 <= number <= most:
+        raise InvalidValue(name, number, f"must be from 1 to {most:,}")
+    return number
+
+
+def _data(one: Differenced | Reconstructed) -> dict[str, Any]:
+    data = {"answers": one.answers, "guessed_right": one.share, "at_most": one.most}
+    noise = getattr(one, "noise", None)
+    return data if noise is None else {**data, "noise": noise}
+
+
+def _row(one: Differenced | Reconstructed) -> tuple[str, str, str]:
+    most = "" if one.most is None else f"{100 * one.most:.1f}%"
+    return one.answers, f"{100 * one.share:.1f}%", most
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [header, *rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
