@@ -12,6 +12,7 @@ import click
 
 from farthing import __version__
 from farthing.cli.ask_command import ask_command
+from farthing.cli.attack_command import attack_command
 from farthing.cli.audit_command import audit_command
 from farthing.cli.compose_command import compose_command
 from farthing.cli.demo_command import demo_command
@@ -21,6 +22,7 @@ from farthing.cli.monitor_command import monitor_command
 from farthing.cli.plan_command import plan_command
 from farthing.cli.release_command import release_command
 from farthing.cli.strategies_command import strategies_command
+from farthing.cli.synth_command import synth_command
 from farthing.errors import FarthingError
 
 
@@ -55,6 +57,7 @@ def main() -> None:
 
 
 main.add_command(ask_command)
+main.add_command(attack_command)
 main.add_command(audit_command)
 main.add_command(compose_command)
 main.add_command(demo_command)
@@ -64,3 +67,4 @@ main.add_command(monitor_command)
 main.add_command(plan_command)
 main.add_command(release_command)
 main.add_command(strategies_command)
+main.add_command(synth_command)
