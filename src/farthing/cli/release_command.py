@@ -51,7 +51,7 @@ def release_command(
     asked = read_study(file)
     for name, path in (("report", report), ("csv", table), ("receipt", receipt)):
         if path is not None:
-            _refuse_unwritable(name, path)
+            refuse_unwritable(name, path)
     release = _released(asked, request_id or asked.request_id, yes or as_json)
     if as_json:
         click.echo(release.to_json())
@@ -106,7 +106,7 @@ def _write_table(release: Release, path: str) -> None:
         writer.writerows(records)
 
 
-def _refuse_unwritable(name: str, path: str) -> None:
+def refuse_unwritable(name: str, path: str) -> None:
     """Before anything is spent: a release whose page cannot be written would be a sad one."""
     new = not os.path.lexists(path)
     try:

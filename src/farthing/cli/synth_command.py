@@ -1,0 +1,214 @@
+"""`farthing synth`: a synthetic table of a study, with a word about where it can be trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farthing.cli.release_command import refuse_unwritable
+from farthing.cli.spending import confirm_spending
+from farthing.cli.words import decimal_number, whole_number
+from farthing.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from farthing.study.quality import Quality
+    from farthing.study.study_file import StudyFile
+    from farthing.study.synthetic import SynthesisOffer, Synthetic
+
+HELP = """\
+Make a synthetic table of a study's table (study.toml): rows that belong to nobody, with about the counts of those that
+do, and columns and types as in the schema. Which columns and pairs of columns are right is told with it.
+
+The file needs [dataset], [schema] and [study]; statistics are not needed. What will be spent is shown and confirmed
+first (--yes skips the question). The same words give the same table again and spend nothing; another number of --rows
+costs nothing either. --request-id names a table of your own; a new id draws anew and pays again.
+
+\b
+Examples:
+  farthing synth study.toml --plan
+  farthing synth study.toml -o synthetic.parquet --report quality.html
+  farthing synth study.toml -o synthetic.csv --columns age,sex,income --epsilon 0.5 --bins income=20
+
+Exit code: 0 when it was made; 1 when you said no; 2 when it was refused (the message says whether anything was
+charged).
+"""
+
+_MOST_SHOWN = 20
+
+
+@click.command("synth", help=HELP)
+@click.argument("file", default="study.toml")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the rows: Parquet, or CSV if the name ends in .csv."
+)
+@click.option("--rows", metavar="N", help="How many rows; as many as were measured if left out.")
+@click.option("--epsilon", metavar="E", help="What it may cost; all that is left if left out.")
+@click.option("--columns", metavar="NAMES", help="Only these columns (a,b,c); all of the schema if left out.")
+@click.option(
+    "--bins", "cuts", metavar="COLUMN=N", multiple=True,
+    help="Cut a column of numbers or dates into N cells, or at edges (income=0,1,50000); several times for more.",
+)  # fmt: skip
+@click.option("--no-missing", is_flag=True, help="No column lacks values; rows that do are left out.")
+@click.option(
+    "--known", metavar="ID", multiple=True, help="Use an earlier release, free of charge: its request id."
+)
+@click.option("--report", metavar="FILE", help="Write the quality as a self-contained HTML page.")
+@click.option("--request-id", metavar="ID", help="Name this table; the same id is drawn once.")
+@click.option(
+    "--plan", "plan_only", is_flag=True, help="Show what would be done and what it costs; spend nothing."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print quality and receipt as JSON; asks nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask before spending.")
+def synth_command(
+    file: str,
+    output: str | None,
+    rows: str | None,
+    epsilon: str | None,
+    columns: str | None,
+    cuts: tuple[str, ...],
+    no_missing: bool,
+    known: tuple[str, ...],
+    report: str | None,
+    request_id: str | None,
+    plan_only: bool,
+    as_json: bool,
+    yes: bool,
+) -> None:
+    """Look for a stored table, else plan, confirm and run; then write."""
+    from farthing.study.study_file import read_study
+
+    if output is None and not plan_only:
+        raise InvalidValue("output", None, "must be given", "say where the rows go: -o synthetic.parquet")
+    asked = read_study(file, statistics=False)
+    options: dict[str, Any] = {
+        "epsilon": None if epsilon is None else decimal_number(epsilon, "epsilon"),
+        "columns": None if columns is None else [name.strip() for name in columns.split(",")],
+        "bins": read_cuts(cuts),
+        "missing": not no_missing,
+    }
+    count = None if rows is None else whole_number(rows, "rows")
+    for name, path in (("output", output), ("report", report)):
+        if path is not None:
+            refuse_unwritable(name, path)
+    wanted = request_id or _request_id(asked, options, known)
+    if plan_only:
+        plan = _plan(asked, options, known, count)
+        click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
+        return
+    found = _synthetic(asked, options, known, count, wanted, agreed=yes or as_json)
+    assert output is not None
+    found.save(output)
+    if as_json:
+        click.echo(found.to_json())
+    else:
+        _print(found)
+    click.echo(f"Written: {output}", err=as_json)
+    if report is not None:
+        found.report(report)
+        click.echo(f"Written: {report}", err=as_json)
+
+
+def read_cuts(words: tuple[str, ...]) -> dict[str, Any]:
+    """How columns are cut: a number of cells, or edges.
+
+    >>> read_cuts(("income=20", "age=18,65", "born=1950-01-01,2000-01-01"))
+    {'income': 20, 'age': [18, 65], 'born': [datetime.date(1950, 1, 1), datetime.date(2000, 1, 1)]}
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        column, equals, cells = word.rpartition("=")
+        if not (column and equals and cells):
+            raise InvalidValue(
+                "bins", word, "must be COLUMN=N or COLUMN=EDGE,EDGE,...", "such as --bins income=20"
+            )
+        edges = [_edge(word, edge.strip()) for edge in cells.split(",")]
+        found[column] = edges[0] if len(edges) == 1 and isinstance(edges[0], int) else edges
+    return found
+
+
+def _edge(word: str, text: str) -> Any:
+    import datetime
+
+    for kind in (int, float, datetime.date.fromisoformat):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise InvalidValue("bins", word, "must have numbers or dates (2000-12-31) after =")
+
+
+def _request_id(asked: StudyFile, options: dict[str, Any], known: tuple[str, ...]) -> str:
+    """The same file and words ask for the same table."""
+    facts = json.dumps([asked.text, options, sorted(known)], default=str)
+    return f"{asked.path.stem[:40]}-synth-{hashlib.sha256(facts.encode()).hexdigest()[:24]}"
+
+
+def _plan(
+    asked: StudyFile, options: dict[str, Any], known: tuple[str, ...], count: int | None
+) -> SynthesisOffer:
+    study = asked.study()
+    return study.synthesis_plan(rows=count, known=[study.released(one) for one in known], **options)
+
+
+def _synthetic(
+    asked: StudyFile,
+    options: dict[str, Any],
+    known: tuple[str, ...],
+    count: int | None,
+    request_id: str,
+    *,
+    agreed: bool,
+) -> Synthetic:
+    from rich.console import Console
+
+    from farthing.cli.waiting import stages
+
+    study = asked.study()
+    if study.ledger.stored(request_id) is not None:
+        with stages(Console(stderr=True)) as work:
+            work.begin("making the table again")
+            return study.synthetic(request_id, count)
+    plan = study.synthesis_plan(rows=count, known=[study.released(one) for one in known], **options)
+    if not agreed:
+        click.echo(str(plan))
+        confirm_spending(study, plan.cost, "Make the table?")
+    with stages(Console(stderr=True)) as work:
+        work.begin("measuring and fitting", measured=True)
+        return plan.release(request_id, progress=work.share)
+
+
+def _print(found: Synthetic) -> None:
+    from farthing.study.words import shown
+
+    if found.repeated:
+        click.echo("Made again from the ledger: it was paid for before; nothing was spent now.\n")
+    _print_quality(found.quality)
+    click.echo(f"{len(found.codes):,} rows of {len(found.columns)} columns: {found.quality.sentence}.")
+    click.echo(f"spent: epsilon {shown(found.cost, 6)}; request {found.request_id}")
+
+
+def _print_quality(quality: Quality) -> None:
+    """Columns by themselves, then the pairs that are furthest off: the others are better."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from farthing.study.quality import GOOD, NOT_VOUCHED, table_row
+
+    table = Table(
+        box=box.SIMPLE, title="Where the table can be trusted (error: share of rows that are misplaced)"
+    )
+    for heading in ("columns", "error", "at most", "verdict"):
+        table.add_column(heading, justify="right" if heading in ("error", "at most") else "left")
+    worst = sorted(quality.of_size(2), key=lambda one: -one.at_most)
+    colours = {GOOD: "green", NOT_VOUCHED: "red"}
+    for one in [*quality.of_size(1)[:_MOST_SHOWN], *worst[:_MOST_SHOWN]]:
+        *cells, verdict = table_row(one)
+        table.add_row(*cells, f"[{colours.get(verdict, 'yellow')}]{verdict}[/]")
+    hidden = max(0, len(quality.of_size(1)) - _MOST_SHOWN) + max(0, len(worst) - _MOST_SHOWN)
+    if hidden:
+        table.caption = f"and {hidden:,} more; --report and --json have all of them"
+    Console().print(table)
