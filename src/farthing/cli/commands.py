@@ -22,6 +22,7 @@ from farthing.cli.monitor_command import monitor_command
 from farthing.cli.plan_command import plan_command
 from farthing.cli.release_command import release_command
 from farthing.cli.strategies_command import strategies_command
+from farthing.cli.synth_command import synth_command
 from farthing.errors import FarthingError
 
 
@@ -66,3 +67,4 @@ main.add_command(monitor_command)
 main.add_command(plan_command)
 main.add_command(release_command)
 main.add_command(strategies_command)
+main.add_command(synth_command)
