@@ -15,6 +15,7 @@ from farthing.inference.terms import Floats
 
 _MOST_CELLS = 2**27  # one gibibyte
 _REMEMBERED_CELLS = 2**24
+_TINY = 1e-290
 Factor = tuple[Subset, Floats]
 
 
@@ -88,17 +89,21 @@ def _product(one: Factor, two: Factor, away: set[int]) -> Factor:
 
 
 class Marginals:
-    """Tables of any columns of a calibrated tree. What several tables have in common is worked out once."""
+    """Tables of any columns of a calibrated tree. What several tables have in common is worked out once.
+
+    For a set of columns some clique is taken as the centre; the columns that it lacks lie in branches behind its
+    neighbours, each known by its law given the columns that the neighbour shares with the centre.
+    """
 
     def __init__(self, tree: JunctionTree, law: Calibrated) -> None:
         self._tree, self._law = tree, law
-        self._children: list[list[int]] = [[] for _ in tree.cliques]
-        self._below: list[frozenset[int]] = [frozenset(clique.residual) for clique in tree.cliques]
-        for place in range(len(tree.cliques) - 1, 0, -1):
-            parent = tree.cliques[place].parent
-            self._children[parent].insert(0, place)
-            self._below[parent] |= self._below[place]
-        self._given: dict[tuple[int, frozenset[int]], Factor] = {}
+        self._neighbours: list[list[int]] = [[] for _ in tree.cliques]
+        for place, clique in enumerate(tree.cliques[1:], 1):
+            self._neighbours[place].append(clique.parent)
+            self._neighbours[clique.parent].append(place)
+        self._costs: dict[tuple[int, int | None, frozenset[int]], int] = {}
+        self._behind: dict[tuple[int, int], frozenset[int]] = {}
+        self._given: dict[tuple[int, int, frozenset[int]], Factor] = {}
         self._parts: dict[tuple[int, frozenset[int]], Factor] = {}
         self._remembered = 0
 
@@ -107,69 +112,105 @@ class Marginals:
         if not self._tree.cliques:
             return np.ones(())
         wanted = frozenset(subset)
-        top = self._top(wanted)
-        branches = [
-            self._law_given(child, wanted & self._below[child]) for child in self._touched(top, wanted)
-        ]
-        needed = wanted.union(*(self._tree.cliques[c].separator for c in self._touched(top, wanted)))
-        columns = self._tree.cliques[top].columns
-        part = self._part(top, needed.intersection(columns))
-        return summed_product([part, *branches], subset)
+        centre = self._centre(wanted)
+        branches = self._branches(centre, None, wanted)
+        needed = wanted.intersection(self._tree.cliques[centre].columns)
+        needed = needed.union(*(self._shared(centre, place) for place in branches))
+        factors = [self._law_given(centre, place, columns) for place, columns in branches.items()]
+        return summed_product([self._part(centre, needed), *factors], subset)
 
     def expectation(self, factors: Mapping[int, Floats]) -> float:
         """The mean of a product of functions of single columns."""
         if not factors:
             return 1.0
-        wanted = frozenset(factors)
-        top = self._top(wanted)
-        return float(self._weighted(top, self._law.marginals[top], wanted, factors).sum())
+        centre = self._centre(frozenset(factors))
+        return float(self._weighted(None, centre, frozenset(factors), factors).sum())
 
     def _weighted(
-        self, place: int, table: Floats, wanted: frozenset[int], factors: Mapping[int, Floats]
+        self, origin: int | None, place: int, wanted: frozenset[int], factors: Mapping[int, Floats]
     ) -> Floats:
-        """A clique's table, with the factors of its own columns and the means of those below multiplied in."""
-        clique = self._tree.cliques[place]
-        own = clique.columns if table is self._law.marginals[place] else clique.residual
-        for column in wanted.intersection(own):
-            table = table * placed(factors[column], (column,), clique.columns)
-        for child in self._touched(place, wanted):
-            below = self._tree.cliques[child]
-            inner = self._weighted(child, self._law.conditionals[child], wanted & self._below[child], factors)
-            message = inner.sum(axis=tuple(range(len(below.separator), inner.ndim)))
-            table = table * placed(message, below.separator, clique.columns)
+        """A clique's law given what it shares with its origin, times all factors of itself and of what is behind."""
+        columns = self._tree.cliques[place].columns
+        shared = () if origin is None else self._shared(origin, place)
+        table = self._conditional(place, shared)
+        for column in wanted.intersection(columns).difference(shared):
+            table = table * placed(factors[column], (column,), columns)
+        for behind, beyond in self._branches(place, origin, wanted).items():
+            handed = self._shared(place, behind)
+            inner = self._weighted(place, behind, beyond, factors)
+            message = onto(inner, self._tree.cliques[behind].columns, handed)
+            table = table * placed(message, handed, columns)
         return table
 
-    def _top(self, wanted: frozenset[int]) -> int:
-        """The deepest clique that has all wanted columns in itself or below."""
-        place = 0
+    def _centre(self, wanted: frozenset[int]) -> int:
+        """A clique from which there are few cells on the way: the best that holds a wanted column, or one beside it."""
+        homes = {self._tree.holding({column}) or 0 for column in wanted} or {0}
+        cost = {place: self._cells_from(place, None, wanted) for place in homes}
         while True:
-            deeper = [
-                child
-                for child in self._children[place]
-                if wanted <= self._below[child].union(self._tree.cliques[child].separator)
-            ]
-            if not deeper:
-                return place
-            place = deeper[0]
+            best = min(cost, key=lambda place: (cost[place], place))
+            beside = [place for place in self._branches(best, None, wanted) if place not in cost]
+            cost |= {place: self._cells_from(place, None, wanted) for place in beside}
+            if all(cost[place] >= cost[best] for place in beside):
+                return best
 
-    def _touched(self, place: int, wanted: frozenset[int]) -> list[int]:
-        return [child for child in self._children[place] if wanted & self._below[child]]
+    def _cells_from(self, place: int, origin: int | None, wanted: frozenset[int]) -> int:
+        """The cells of the tables on the way from a clique, and from those behind it, to the wanted columns."""
+        known = self._costs.get((place, origin, wanted))
+        if known is None:
+            branches = self._branches(place, origin, wanted)
+            needed = wanted.union(*(self._shared(place, behind) for behind in branches))
+            if origin is not None:
+                needed = needed.union(self._shared(origin, place))
+            known = math.prod(self._tree.sizes[column] for column in needed)
+            known += sum(self._cells_from(behind, place, columns) for behind, columns in branches.items())
+            self._costs[place, origin, wanted] = known
+        return known
 
-    def _law_given(self, place: int, wanted: frozenset[int]) -> Factor:
-        """The law of the wanted columns, all below the separator of this clique, given that separator."""
-        known = self._given.get((place, wanted))
+    def _shared(self, one: int, two: int) -> Subset:
+        """The columns that two neighbours share."""
+        return self._tree.cliques[two if self._tree.cliques[two].parent == one else one].separator
+
+    def _branches(self, place: int, origin: int | None, wanted: frozenset[int]) -> dict[int, frozenset[int]]:
+        """The neighbours (but the origin) with wanted columns that the clique lacks, and those columns."""
+        missing = wanted.difference(self._tree.cliques[place].columns)
+        if not missing:
+            return {}
+        behind = {p: missing & self._columns_behind(place, p) for p in self._neighbours[place] if p != origin}
+        return {place: columns for place, columns in behind.items() if columns}
+
+    def _columns_behind(self, origin: int, place: int) -> frozenset[int]:
+        """All columns of a neighbour and of what lies behind it."""
+        known = self._behind.get((origin, place))
+        if known is None:
+            known = frozenset(self._tree.cliques[place].columns).union(
+                *(self._columns_behind(place, p) for p in self._neighbours[place] if p != origin)
+            )
+            self._behind[origin, place] = known
+        return known
+
+    def _law_given(self, origin: int, place: int, wanted: frozenset[int]) -> Factor:
+        """The law of wanted columns in and behind `place`, given what it shares with its origin."""
+        known = self._given.get((origin, place, wanted))
         if known is not None:
             return known
-        clique = self._tree.cliques[place]
-        branches = [
-            self._law_given(child, wanted & self._below[child]) for child in self._touched(place, wanted)
-        ]
-        columns = (*clique.separator, *sorted(wanted))
-        own: Factor = (clique.columns, self._law.conditionals[place])
-        found = columns, summed_product([own, *branches], columns)
+        shared = self._shared(origin, place)
+        branches = self._branches(place, origin, wanted)
+        factors = [self._law_given(place, behind, columns) for behind, columns in branches.items()]
+        own: Factor = (self._tree.cliques[place].columns, self._conditional(place, shared))
+        columns = (*shared, *sorted(wanted))
+        found = columns, summed_product([own, *factors], columns)
         if self._room_for(found):
-            self._given[place, wanted] = found
+            self._given[origin, place, wanted] = found
         return found
+
+    def _conditional(self, place: int, given: Subset) -> Floats:
+        clique, law = self._tree.cliques[place], self._law
+        if not given or given == clique.separator:
+            return law.conditionals[place] if given else law.marginals[place]
+        whole = onto(law.marginals[place], clique.columns, given)
+        # What has no probability has no law either; zero is as good as any.
+        inverse = np.divide(1.0, whole, out=np.zeros_like(whole), where=whole > _TINY)
+        return law.marginals[place] * placed(inverse, given, clique.columns)
 
     def _part(self, place: int, needed: frozenset[int]) -> Factor:
         """A clique's table, summed to the columns that are needed."""

@@ -28,7 +28,7 @@ class Calibrated:
 
 
 def calibrated(tree: JunctionTree, potentials: list[Floats]) -> Calibrated:
-    """The distribution that is proportional to exp(the sum of all potentials). The list is used up.
+    """The distribution that is proportional to exp(the sum of all potentials). The potentials are overwritten.
 
     >>> from farthing.inference.graphical.junction_tree import junction_tree
     >>> tree = junction_tree((2, 2, 2), [(0, 1), (1, 2)])
@@ -46,16 +46,17 @@ def calibrated(tree: JunctionTree, potentials: list[Floats]) -> Calibrated:
         shared = lengths[: len(clique.separator)]
         table = above[place].reshape(math.prod(shared), -1)
         top = table.max(axis=1, keepdims=True)
-        law = np.exp(table - top)
-        whole = law.sum(axis=1, keepdims=True)
-        law /= whole
-        conditionals[place] = law.reshape(lengths)
+        table -= top
+        np.exp(table, out=table)
+        whole = table.sum(axis=1, keepdims=True)
+        table /= whole
+        conditionals[place] = table.reshape(lengths)
         message = (top + np.log(whole)).reshape(shared)
         if clique.parent < 0 or not clique.separator:
             log_partition += float(message)
         else:
             columns = tree.cliques[clique.parent].columns
-            above[clique.parent] = above[clique.parent] + placed(message, clique.separator, columns)
+            above[clique.parent] += placed(message, clique.separator, columns)
     marginals: list[Floats] = []
     for place, clique in enumerate(tree.cliques):
         law = conditionals[place]
