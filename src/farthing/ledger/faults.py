@@ -39,7 +39,8 @@ _POSTGRES: dict[str, tuple[str, str]] = {
     "42501": ("the user lacks a right on the tables", "ask the owner of the database"),
 }
 _POSTGRES_DAMAGE = {
-    "22012": "a row that was just read is gone",
+    "21000": "the tables hold a row twice",
+    "23502": "a row that was just read is gone",
     "23": "the tables hold rows that the head does not know",
     "42": "the tables are not those of a ledger",
     "XX001": "the server reports damaged data",

@@ -135,7 +135,7 @@ class Ledger(OpenLedger):
         if request.reserve is not None:
             self._only("use a reserve", "curator")
         quote = self._quoted(request)
-        question = Question(request.dataset, request.analyst, request.request_id)
+        question = Question(request.dataset, request.analyst, request.request_id, fresh=True)
         outcome = self._changed(question, lambda tx: charging.charge(tx, request, quote))
         if isinstance(outcome, BudgetExceeded):
             raise outcome
@@ -200,14 +200,15 @@ class Ledger(OpenLedger):
             tx = Transaction(question, found, self._chain, self._memory, self._actor, self._role)
             assert found is not None
             # Nobody writes or notes now: if others have noted more than is seen here, they write to another file.
-            if not self._witness.is_of(found.head[1:]):
-                tx.check_seen(self._witness.read(self._chain), f"the witness {self._witness.place}", *tx.last)
+            noted = self._witness.read(self._chain, known=found.head[1:])
+            tx.check_seen(noted, f"the witness {self._witness.place}", *tx.last)
             made.append((tx, act(tx)))
             return tx.change
 
-        def then(change: Change) -> None:
+        def then(change: Change | None) -> None:
             made[0][0].remember(change)
-            self._witness.note(change.head)
+            if change is not None:
+                self._witness.note(change.head)
 
         self._store.change(question, decide, then)
         return made[0][1]

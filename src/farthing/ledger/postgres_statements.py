@@ -1,7 +1,7 @@
-"""The two statements of a change on PostgreSQL, prepared once for each connection: one asks, one writes everything.
+"""The statements of a change on PostgreSQL, prepared once for each connection: one asks, one writes everything.
 
-A change is two messages to the server: begin, lock and ask; write and commit. Each message is one journey, and no
-statement is planned twice.
+A change is two messages to the server: begin, lock and ask; write, commit and wait for the disk. Each message is one
+journey, and no statement is planned twice.
 """
 
 from __future__ import annotations
@@ -9,13 +9,21 @@ from __future__ import annotations
 from itertools import count
 
 from farthing.ledger.changes import Change
-from farthing.ledger.questions import ASK
+from farthing.ledger.questions import ASK, LOOK
 from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
 
 # One lock for all writers of a ledger, which is known by its head table. Unlike a row, it has a queue of its own, and
 # whoever waited for it has nothing to read twice. That the head has not moved is checked again by whoever moves it.
-WRITE_LOCK = f"SELECT pg_advisory_xact_lock(4714006, '{HEAD}'::regclass::oid::integer)"
-ASK_NAME = "farthing_ask"
+# It is let go by a commit that does not wait for the disk, so that the next writer need not wait for it either.
+_LOCK = (
+    "SELECT set_config('synchronous_commit', 'off', true), "
+    f"pg_advisory_xact_lock(4714006, '{HEAD}'::regclass::oid::integer)"
+)
+# A transaction of its own that commits as durably as the connection is set to: it is written behind everything that
+# it could see, so when it is on disk, all of that is. A standby server has nothing that is not on disk elsewhere.
+CONFIRM = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_logical_emit_message(true, 'farthing', '') END"
+LOCKED, CONFIRMED = "EXECUTE farthing_lock", "EXECUTE farthing_confirm"
+ASK_NAME, LOOK_NAME = "farthing_ask", "farthing_look"
 
 
 def _numbered(statement: str) -> str:
@@ -24,7 +32,11 @@ def _numbered(statement: str) -> str:
     return "".join(f"{piece}${n}" for n, piece in enumerate(pieces[:-1], 1)) + pieces[-1]
 
 
-PREPARE_ASK = f"PREPARE {ASK_NAME} (text, text, text, text, text) AS {_numbered(ASK)}"
+PREPARE_ASK = (
+    f"PREPARE farthing_lock AS {_LOCK}; PREPARE farthing_confirm AS {CONFIRM}; "
+    f"PREPARE {LOOK_NAME} (text, text, text, text) AS {_numbered(LOOK)}; "
+    f"PREPARE {ASK_NAME} (text, text, text, text, text) AS {_numbered(ASK)}"
+)
 
 
 def write_name(change: Change) -> str:
@@ -42,15 +54,14 @@ def prepare_write(change: Change) -> str:
     """The statement that writes every row of a change of this shape, or fails as a whole.
 
     It takes the entry's columns, the seal of the head, and for each account its state, mark, dataset and analyst.
-    Where a row that was read is gone, the product at the end is 0, and dividing by it undoes everything.
+    Where a row that was read is gone, or is there twice, the entry has no number, or two, and everything is undone.
     """
     types = ["bigint" if name in ("sequence", "time_ns") else "text" for name in COLUMNS] + ["text"]
     mac, previous, seal = _place("mac"), _place("previous"), f"${len(types)}"
-    values = ", ".join(f"${n}" for n in range(1, len(COLUMNS) + 1))
+    values = ", ".join(f"${n}" for n in range(2, len(COLUMNS) + 1))
     parts = {
         "head": f"UPDATE {HEAD} SET sequence = $1, mac = {mac}, seal = {seal} "
         f"WHERE one = 1 AND sequence = $1 - 1 AND mac = {previous}",
-        "entry": f"INSERT INTO {ENTRIES} ({', '.join(COLUMNS)}) VALUES ({values})",
     }
     place = count(len(types) + 1)
     for n in range(len(change.accounts)):
@@ -67,8 +78,11 @@ def prepare_write(change: Change) -> str:
         types.append("text")
         parts["answer"] = f"INSERT INTO {ANSWERS} (sequence, body) VALUES ($1, ${next(place)})"
     written = ", ".join(f"{name}_done AS ({text} RETURNING 1)" for name, text in parts.items())
-    product = " * ".join(f"(SELECT count(*) FROM {name}_done)" for name in parts)
-    return f"PREPARE {write_name(change)} ({', '.join(types)}) AS WITH {written} SELECT 1 / ({product})"
+    number = f"(SELECT $1 FROM {', '.join(f'{name}_done' for name in parts)})"
+    return (
+        f"PREPARE {write_name(change)} ({', '.join(types)}) AS WITH {written} "
+        f"INSERT INTO {ENTRIES} ({', '.join(COLUMNS)}) VALUES ({number}, {values})"
+    )
 
 
 def _place(column: str) -> str:

@@ -8,8 +8,18 @@ from typing import Any
 
 from farthing.errors import LedgerUnavailable, MissingExtra
 from farthing.ledger.changes import Change
-from farthing.ledger.postgres_statements import ASK_NAME, PREPARE_ASK, WRITE_LOCK, prepare_write, write_name
-from farthing.ledger.questions import Found, Question, found_in
+from farthing.ledger.postgres_messages import Messages, rows_of
+from farthing.ledger.postgres_statements import (
+    ASK_NAME,
+    CONFIRM,
+    CONFIRMED,
+    LOCKED,
+    LOOK_NAME,
+    PREPARE_ASK,
+    prepare_write,
+    write_name,
+)
+from farthing.ledger.questions import Found, Question, found_in, is_taken
 from farthing.ledger.store import Link, Run, Store
 from farthing.ledger.tables import HEAD, TABLES
 
@@ -96,31 +106,56 @@ class PostgresStore(Store):
         """Statements are prepared by hand: the driver forgets all of them whenever a transaction is undone."""
         driver = connection.connection.dbapi_connection
         driver.prepare_threshold = None
-        return Link(driver.execute, connection, connection.dialect.loaded_dbapi.ClientCursor(driver))
+        return Link(driver.execute, connection, Messages(driver))
 
     def begin(self, link: Link, question: Question) -> Found | None:
         """Begin, wait for the lock and ask, in one message to the server."""
-        return self._found(link, question, f"{self.begin_writing}; {WRITE_LOCK}; ")
+        return self._found(link, question, f"{self.begin_writing}; {LOCKED}; ".encode())
 
     def found(self, link: Link, question: Question) -> Found | None:
         """The answer to a question, in whatever transaction there is."""
-        return self._found(link, question, "")
+        return self._found(link, question, b"")
 
-    def _found(self, link: Link, question: Question, before: str) -> Found | None:
-        _prepare(link, ASK_NAME, lambda: PREPARE_ASK)
-        return found_in(_said(link, f"{before}EXECUTE {ASK_NAME}", question.parameters).fetchall())
+    def _found(self, link: Link, question: Question, before: bytes) -> Found | None:
+        messages = _prepared(link, ASK_NAME, lambda: PREPARE_ASK)
+        if question.fresh:
+            rows = rows_of(messages.say(before + messages.call(LOOK_NAME, question.parameters[:-1]))[-1])
+            if not is_taken(rows):
+                return found_in(rows)
+            before = b""
+        return found_in(rows_of(messages.say(before + messages.call(ASK_NAME, question.parameters))[-1]))
 
     def finish(self, link: Link, change: Change | None) -> None:
-        """Write everything and commit, in one message: what follows a statement that fails is not done."""
+        """Write everything, let the next writer in and wait for the disk, in one message.
+
+        What follows a statement that fails is not done. Whoever comes next builds on what may not be on disk yet; but
+        it is before theirs in the server's log, and no disk has the later part of a log without the earlier.
+        """
         if change is None:
             self.commit(link.run)
+            self.confirm(link)
             return
         name = write_name(change)
-        _prepare(link, name, lambda: prepare_write(change))
+        messages = _prepared(link, name, lambda: prepare_write(change))
         answer = () if change.answer is None else (change.answer,)
         accounts = (value for account in change.accounts for value in account[1:])
         values = (*change.entry, change.seal, *accounts, *answer)
-        _check_committed(_said(link, f"EXECUTE {name}", values, "; COMMIT").statusmessage)
+        answers = messages.say(messages.call(name, values) + f"; COMMIT; {CONFIRMED}".encode())
+        _check_committed(answers[1].command_status.decode())
+
+    def confirm(self, link: Link) -> None:
+        """Others may be waiting for the disk with what was seen here."""
+        link.messages.say(CONFIRM.encode())
+
+    def confirm_snapshot(self) -> None:
+        """By the connection for writing, because the snapshot's own is in the middle of a transaction."""
+        with self._alone():
+            link = self._linked()
+            try:
+                self.confirm(link)
+            except BaseException as problem:
+                self.undo(link, problem)
+                raise
 
     def commit(self, run: Run) -> None:
         """PostgreSQL answers COMMIT with ROLLBACK, and no error, when the transaction had failed before."""
@@ -145,8 +180,8 @@ class PostgresStore(Store):
         ]
 
     def prepare_long_reading(self, run: Run) -> None:
-        """A verification may take as long as it takes."""
-        run("SET LOCAL statement_timeout = 0")
+        """A verification may take as long as it takes. What it will see is settled by this first question."""
+        run("SELECT set_config('statement_timeout', '0', true)")
 
     def lock_making(self, run: Run) -> None:
         """Of several who find no tables, one makes them."""
@@ -159,20 +194,13 @@ def shown(url: Any) -> str:
     return text
 
 
-def _prepare(link: Link, name: str, statement: Callable[[], str]) -> None:
+def _prepared(link: Link, name: str, statements: Callable[[], str]) -> Messages:
+    """The messages of a connection that knows a statement."""
+    messages: Messages = link.messages
     if name not in link.prepared:
-        link.run(statement())
+        messages.say(statements().encode())
         link.prepared.add(name)
-
-
-def _said(link: Link, statement: str, values: tuple[Any, ...], end: str = "") -> Any:
-    """The last result of a message of statements, one with values: such a message is text, and the driver quotes it."""
-    cursor = link.messages
-    places = ", ".join(["%s"] * len(values))
-    cursor.execute(f"{statement}({places}){end}".encode(), values)
-    while cursor.nextset():
-        pass
-    return cursor
+    return messages
 
 
 def _check_committed(answer: str | None) -> None:

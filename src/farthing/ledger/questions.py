@@ -11,6 +11,8 @@ from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
 class Question(NamedTuple):
     """Which accounts and which request a change is about; empty where it is about none.
 
+    `fresh` says that the request is not expected to have any entries, so that it is worth looking first.
+
     >>> Question("census", request_id="r-1").parameters
     ('census', 'census', '', 'r-1', 'r-1')
     """
@@ -18,10 +20,11 @@ class Question(NamedTuple):
     dataset: str = ""
     analyst: str = ""
     request_id: str = ""
+    fresh: bool = False
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The values for the question marks of `ASK`, in order."""
+        """The values for the question marks of `ASK`, in order; `LOOK` has all but the last."""
         return (self.dataset, self.dataset, self.analyst, self.request_id, self.request_id)
 
 
@@ -47,13 +50,18 @@ def _columns(table: str, names: tuple[str, ...]) -> str:
 
 
 _STATE = ("sequence", "state", "mac")
-ASK = f"""
-SELECT {_columns("h", ("ledger", "sequence", "mac", "seal"))}, {_columns("w", _STATE)}, {_columns("o", _STATE)},
-    {_columns("c", COLUMNS)}, {_columns("s", COLUMNS)}, n.body
+_STANDING = f"{_columns('h', ('ledger', 'sequence', 'mac', 'seal'))}, {_columns('w', _STATE)}, {_columns('o', _STATE)}"
+_FOUND_BY = f"""
 FROM {HEAD} h
 LEFT JOIN {ACCOUNTS} w ON w.dataset = ? AND w.analyst = ''
 LEFT JOIN {ACCOUNTS} o ON o.dataset = ? AND o.analyst = ? AND o.analyst <> ''
 LEFT JOIN {ENTRIES} c ON c.request_id = ? AND c.kind = 'charge'
+"""
+LOOK = f"SELECT {_STANDING}, c.sequence {_FOUND_BY} WHERE h.one = 1"
+"""The beginning of `ASK`: all there is to find if the request has no entries."""
+ASK = f"""
+SELECT {_STANDING}, {_columns("c", COLUMNS)}, {_columns("s", COLUMNS)}, n.body
+{_FOUND_BY}
 LEFT JOIN {ENTRIES} s ON s.request_id = ? AND s.kind IN ('released', 'forfeited')
 LEFT JOIN {ANSWERS} n ON n.sequence = s.sequence
 WHERE h.one = 1
@@ -61,10 +69,16 @@ WHERE h.one = 1
 _WHOLE, _OWN, _CHARGE = 4, 7, 10
 _OUTCOME = _CHARGE + len(COLUMNS)
 _ANSWER = _OUTCOME + len(COLUMNS)
+_NOTHING = (None,) * (_ANSWER + 1)
+
+
+def is_taken(rows: list[tuple[Any, ...]]) -> bool:
+    """Whether `LOOK` found the request charged: then only `ASK` says all of it."""
+    return any(row[_CHARGE] is not None for row in rows)
 
 
 def found_in(rows: list[tuple[Any, ...]]) -> Found | None:
-    """What `ASK` found, in parts; None without a head.
+    """What `ASK` found, in parts, or `LOOK` where it was enough; None without a head.
 
     No column of a table may be empty, so an empty sequence means: no such row. All rows are fetched, because a cursor
     left half-read, and kept alive by the traceback of an error, would hold SQLite to this state of the ledger.
@@ -73,7 +87,7 @@ def found_in(rows: list[tuple[Any, ...]]) -> Found | None:
         raise LedgerTampered("a request has two entries of one kind")
     if not rows:
         return None
-    row = rows[0]
+    row = rows[0] + _NOTHING[len(rows[0]) :]
     return Found(
         row[:_WHOLE],
         None if row[_WHOLE] is None else row[_WHOLE:_OWN],

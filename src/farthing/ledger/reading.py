@@ -167,6 +167,7 @@ class OpenLedger:
         def read(found: Found | None) -> Reader:
             reader = Reader(question, found, self._chain, self._memory)
             reader.whole(), reader.own()  # compared with what was seen before anybody sees more
+            reader.remember_seen()
             return reader
 
         return self._store.ask(question, read)

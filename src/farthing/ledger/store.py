@@ -31,7 +31,7 @@ class Link:
 
     run: Run
     sqlalchemy: Any
-    messages: Any = None  # a cursor that sends several statements at once, where that saves journeys
+    messages: Any = None  # what sends several statements at once, where that saves journeys
     prepared: set[str] = field(default_factory=set)  # what this connection need not be told again
 
 
@@ -133,6 +133,14 @@ class Store(ABC):
                 raise LedgerTampered("a row that was just read is gone")
         self.commit(link.run)
 
+    def confirm(self, link: Link) -> None:
+        """Wait until all that was seen is durable, where others' changes can be seen before they are."""
+        return
+
+    def confirm_snapshot(self) -> None:
+        """The same for what a snapshot, taken just now, will see."""
+        return
+
     def commit(self, run: Run) -> None:
         """Make the transaction durable, or raise."""
         run("COMMIT")
@@ -155,7 +163,7 @@ class Store(ABC):
         self,
         question: Question,
         decide: Callable[[Found | None], Change | None],
-        then: Callable[[Change], None],
+        then: Callable[[Change | None], None],
     ) -> None:
         """One transaction: ask, decide, write what was decided. It is durable on return, or never happened.
 
@@ -173,7 +181,7 @@ class Store(ABC):
                     raise
                 if change is not None:
                     self._check_log()
-                    then(change)
+                then(change)
             finally:
                 self.release()
 
@@ -199,6 +207,7 @@ class Store(ABC):
             self.check_place()
             try:
                 found = self.found(link, question)
+                self.confirm(link)
             except BaseException as problem:
                 self.undo(link, problem)
                 raise
@@ -222,6 +231,7 @@ class Store(ABC):
                 with self._translating():
                     link.run(self.begin_reading)
                     self.prepare_long_reading(link.run)
+                    self.confirm_snapshot()
                     yield link
             finally:
                 with suppress(Exception):
@@ -270,6 +280,7 @@ class Store(ABC):
             self.check_place()
             yield link
             self.commit(link.run)
+            self.confirm(link)
         except BaseException as problem:
             self.undo(link, problem)
             raise

@@ -52,6 +52,7 @@ class Reader:
         self._chain = chain
         self._memory = memory
         self._checked: dict[str, Holding | None] = {}  # by analyst
+        self._seen: dict[tuple[str, str], int] = {}
         self.last = self._checked_head(*found.head)
 
     def _checked_head(self, ledger: Any, sequence: Any, mac: Any, seal: Any) -> tuple[int, str]:
@@ -107,14 +108,18 @@ class Reader:
             if known:
                 raise LedgerTampered(f"the account of {whose[0]!r} is gone")
             return None
+        self._seen[whose] = row[0]
         remembered = self._memory.holdings.get(whose)
         # The very row that was checked before, unless a newer one was written since and this one was put back.
         if remembered is not None and remembered[0] == row and row[0] >= known:
             return remembered[1]
         holding = checked_account(self._chain, self._memory, *whose, *row)
         self._memory.holdings[whose] = (row, holding)
-        self._memory.accounts[whose] = row[0]
         return holding
+
+    def remember_seen(self) -> None:
+        """Take note of what was seen, once it is durable: what a crash may yet undo is no proof of anything."""
+        self._memory.accounts.update(self._seen)
 
 
 class Transaction(Reader):
@@ -158,8 +163,11 @@ class Transaction(Reader):
         self.change = Change(entry, chain.head(sequence, entry.mac), accounts, new, answer)
         return entry
 
-    def remember(self, change: Change) -> None:
+    def remember(self, change: Change | None) -> None:
         """Take note of what is durable now."""
+        self.remember_seen()
+        if change is None:
+            return
         self._memory.last = (change.entry.sequence, change.entry.mac)
         for account, holding in zip(change.accounts, self._holdings, strict=True):
             whose = account.dataset, account.analyst

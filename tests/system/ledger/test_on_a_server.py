@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,11 @@ import psycopg
 import pytest
 
 from farthing.errors import LedgerError, LedgerTampered, LedgerUnavailable
+from farthing.ledger import Ledger
+from farthing.ledger.changes import Change
+from farthing.ledger.entries import Charge
+from farthing.ledger.postgres_store import PostgresStore
+from farthing.ledger.store import Link
 from system.ledger.checks import problems
 from system.ledger.flips import EDITS, verdict
 from system.ledger.history import made
@@ -218,3 +224,67 @@ def test_a_server_that_may_lose_what_it_confirmed_is_noted(
     with place.open(role="auditor") as ledger:
         notes = ledger.verify().notes
     assert any("fsync=off" in note for note in notes) is (found["fsync"] == "off")
+
+
+_LOOKS: dict[str, Callable[[Ledger, Charge], object]] = {
+    "the same request": lambda ledger, charge: ledger.charge(DATASET, EPSILON, request_id=charge.request_id),
+    "the same release": lambda ledger, charge: ledger.release(charge, "another answer"),
+    "a stored answer": lambda ledger, charge: ledger.stored(charge.request_id),
+    "a budget": lambda ledger, _: ledger.budget(DATASET),
+    "all entries": lambda ledger, _: list(ledger.entries()),
+    "all datasets": lambda ledger, _: ledger.datasets(),
+    "a verification": lambda ledger, _: ledger.verify(),
+    "a new charge": lambda ledger, _: ledger.charge(DATASET, EPSILON, request_id="new"),
+}
+
+
+def test_nobody_sees_what_a_crash_could_undo(place: Place, postgres_server: dict[str, Any]) -> None:
+    """Others let the next writer in before the disk has theirs; whoever sees it waits for the disk as well."""
+    with place.open() as ledger, administrator(place, postgres_server) as server:
+        server.autocommit = True
+        server.execute("SET synchronous_commit = off")
+        charge = ledger.charge(DATASET, EPSILON, request_id="one")
+        ledger.release(charge, "an answer")
+        for name, look in _LOOKS.items():
+            written = server.execute("SELECT pg_logical_emit_message(true, 'test', '') AS place").fetchone()
+            assert written is not None
+            look(ledger, charge)
+            found = server.execute(
+                "SELECT pg_current_wal_flush_lsn() > %s::pg_lsn AS safe", [written["place"]]
+            ).fetchone()
+            assert found is not None and found["safe"], name
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("DELETE FROM farthing_accounts", "is gone"),
+        ("UPDATE farthing_head SET mac = 'x'", "is gone"),
+        ("INSERT INTO farthing_accounts SELECT * FROM farthing_accounts", "a row twice"),
+    ],
+)
+def test_rows_changed_between_reading_and_writing_are_noticed(
+    place: Place, postgres_server: dict[str, Any], monkeypatch: pytest.MonkeyPatch, change: str, words: str
+) -> None:
+    with place.open() as ledger:
+        with administrator(place, postgres_server) as server:
+            server.execute("ALTER TABLE farthing_accounts DROP CONSTRAINT farthing_accounts_pkey")
+        ledger.charge(DATASET, EPSILON, request_id="one")
+        finish = PostgresStore.finish
+
+        def finish_late(store: PostgresStore, link: Link, decided: Change | None) -> None:
+            with administrator(place, postgres_server) as server:
+                server.execute(change)
+            finish(store, link, decided)
+
+        monkeypatch.setattr(PostgresStore, "finish", finish_late)
+        with pytest.raises(LedgerTampered, match=words):
+            ledger.charge(DATASET, EPSILON, request_id="two")
+
+
+def test_an_answer_larger_than_a_connection_takes_at_once_is_stored(place: Place) -> None:
+    answer = "0123456789" * 800_000
+    with place.open() as ledger:
+        ledger.release(ledger.charge(DATASET, EPSILON, request_id="one"), answer)
+        stored = ledger.stored("one")
+    assert stored is not None and stored.answer == answer

@@ -21,6 +21,7 @@ from farthing.ledger.faults import translated
 from farthing.ledger.postgres_store import PostgresStore
 from farthing.ledger.questions import ASK, Question
 from farthing.ledger.store import Link
+from farthing.ledger.transaction import Transaction
 
 
 @pytest.fixture
@@ -367,3 +368,21 @@ def test_a_conversation_broken_off_by_ctrl_c_is_not_waited_for(
     store = PostgresStore(make_url("postgresql://db/x"), 1.0)
     store.undo(Link(heard.append, connection), problem)
     assert heard == told
+
+
+def test_what_a_broken_off_transaction_saw_proves_nothing(ledger: Ledger, tmp_path: Path) -> None:
+    """On a server it may have seen what a crash then undid: that would look like an older state for ever."""
+    question, noted = Question("people"), ledger._memory.accounts
+    with open_ledger(tmp_path / "study.db") as other:
+        other.charge("people", 0.25, request_id="r-1")
+    before = dict(noted)
+
+    def break_off(tx: Transaction) -> None:
+        assert tx.whole() is not None
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        ledger._changed(question, break_off)
+    assert noted == before
+    ledger._changed(question, Transaction.whole)
+    assert noted[("people", "")] > before[("people", "")]
