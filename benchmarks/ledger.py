@@ -2,8 +2,9 @@
 
 `python -m benchmarks.ledger [--sizes N ...] [--seconds S] [--only sqlite|postgres]`. Every client is a process with a
 connection of its own, and every charge is on disk before it counts. The raw insert is the same number of bytes in one
-table with nothing else around it, by the same four clients in the same run. Machines differ in how long a sync to
-disk takes, and one machine from minute to minute: compare rows, not runs.
+table with nothing else around it, by the same four clients in the same run; the bare chain is the least that a chain of
+entries needs, without prices, marks or checks (`benchmarks.ledger_floor`). Machines differ in how long a sync to disk
+takes, and one machine from minute to minute: compare rows, not runs.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.ledger_filling import fill
+from benchmarks.ledger_floor import bare_client, make_bare_tables, make_raw_table, raw_client
 from benchmarks.targets import Target
 
 TOP = Path(__file__).parents[1]
@@ -39,6 +41,7 @@ FLAT = 1.25  # p50 of one client at the largest ledger over the same at the empt
 COLUMNS = ("database", "entries", "what", "a second", "p50 ms", "p99 ms", "cpu ms", "p50 over raw")
 WHAT = {
     "raw": "raw insert",
+    "bare": "bare chain",
     "alone": "charge, one client alone",
     "charge": "charge",
     "answer": "charge and answer",
@@ -79,55 +82,14 @@ class Opening:
     cpu: float
 
 
-def raw_client(url: str) -> Callable[[int, int], None]:
-    """One durable insert of as many bytes as a charge has."""
-    text = "x" * 1_200
-    if url.startswith("postgresql"):
-        import psycopg
-
-        server = psycopg.connect(url, autocommit=True)
-        server.execute("SET synchronous_commit = on")
-        sql = "INSERT INTO raw (client, n, body) VALUES (%s, %s, %s)"
-
-        def insert_there(client: int, n: int) -> None:
-            server.execute(sql, (client, n, text))
-
-        return insert_there
-    import sqlite3
-
-    store = sqlite3.connect(url, timeout=60, isolation_level=None)
-    store.execute("PRAGMA journal_mode = WAL")
-    store.execute("PRAGMA synchronous = FULL")
-
-    def insert(client: int, n: int) -> None:
-        store.execute("BEGIN IMMEDIATE")
-        store.execute("INSERT INTO raw (client, n, body) VALUES (?, ?, ?)", (client, n, text))
-        store.execute("COMMIT")
-
-    return insert
-
-
-def make_raw_table(url: str) -> None:
-    """The table of the raw inserts, in a file or database of its own."""
-    table = "CREATE TABLE raw (id {} PRIMARY KEY, client INTEGER, n INTEGER, body TEXT)"
-    if url.startswith("postgresql"):
-        import psycopg
-
-        with psycopg.connect(url, autocommit=True) as server:
-            server.execute(table.format("BIGSERIAL"))
-        return
-    import sqlite3
-
-    store = sqlite3.connect(url, isolation_level=None)
-    store.execute("PRAGMA journal_mode = WAL")
-    store.execute(table.format("INTEGER"))
-    store.close()
-
-
-def measure_raw(url: str, seconds: float) -> dict[str, Any]:
-    """The raw inserts of four clients."""
+def measure_floor(url: str, seconds: float) -> dict[str, Any]:
+    """The raw inserts of four clients, and on a server the bare chain: a file has no lock with a queue."""
     make_raw_table(url)
-    return {"raw": _figures(lambda: raw_client(url), seconds)}
+    found = {"raw": _figures(lambda: raw_client(url), seconds)}
+    if url.startswith("postgresql"):
+        make_bare_tables(url)
+        found["bare"] = _figures(lambda: bare_client(url), seconds)
+    return found
 
 
 def measure_ledger(url: str, key: str | None, charges: int, seconds: float) -> dict[str, Any]:
@@ -271,7 +233,7 @@ def _places(database: str, folder: Path) -> Iterator[Callable[[str], dict[str, A
 def loads(
     sizes: list[int], seconds: float, cap: float, say: Callable[[str], None], only: str | None = None
 ) -> Iterator[Load | Opening]:
-    """Both databases, every size: the raw insert, charges, charges that are answered; then the opening of it all."""
+    """Both databases, every size: the floor, charges, charges that are answered; then the opening of it all."""
     for database in [only] if only else list(NAMES):
         with tempfile.TemporaryDirectory() as name:
             try:
@@ -288,14 +250,15 @@ def _loads_at(
     ledger, entries = new("ledger"), 0
     for size in sizes:
         say(f"{NAMES[database]}: raw inserts")
-        raw = in_fresh_process({"do": "raw", "url": new(f"raw{size}")["url"], "seconds": seconds}, cap)
+        floor = in_fresh_process({"do": "floor", "url": new(f"raw{size}")["url"], "seconds": seconds}, cap)
         say(f"{NAMES[database]}: a ledger of {size:,} charges")
         found = in_fresh_process({"do": "ledger", **ledger, "charges": size, "seconds": seconds}, cap)
         entries = found.get("entries", size)
         for what in WHAT:
-            source = raw if what == "raw" else found
-            figures = source.get(what, {"failure": source.get("failure", "died")})
-            yield Load(database, entries, what, **figures)
+            source = floor if what in ("raw", "bare") else found
+            if what != "bare" or what in source:
+                figures = source.get(what, {"failure": source.get("failure", "died")})
+                yield Load(database, entries, what, **figures)
         if "failure" in found:
             return
         # What the clients charged while they were measured is in it as well.
@@ -363,7 +326,7 @@ def show_loads(console: Console, found: Sequence[Load | Opening]) -> None:
             )
             continue
         raw = load if load.what == "raw" else raw
-        table.add_row(*load.row(raw), style=None if load.what == "raw" else "green")
+        table.add_row(*load.row(raw), style=None if load.what in ("raw", "bare") else "green")
         if load.failure:
             notes.append(f"{', '.join(load.row(None)[:3])}: {load.failure}")
     console.print(table)
@@ -397,7 +360,7 @@ def main() -> None:
 
 
 _TASKS: dict[str, Callable[..., dict[str, Any]]] = {
-    "raw": measure_raw,
+    "floor": measure_floor,
     "ledger": measure_ledger,
     "opening": measure_opening,
 }
