@@ -162,8 +162,40 @@ def reopened(ledger: Ledger, request_id: str) -> Release:
     return _read(stored_answer(ledger, request_id))
 
 
+def releases_in(ledger: Ledger, name: str) -> list[str]:
+    """The request ids of all releases of statistics under a name, oldest first.
+
+    Sessions, synthetic tables and the like are in the same ledger, and rounds of a session come in large numbers: those
+    cost nothing, so that most of what is none is seen at once.
+    """
+    paid = [
+        entry.request_id
+        for entry in ledger.entries(name)
+        if entry.kind == "released" and (entry.body["nano"], entry.body["units"]) != (0, 0)
+    ]
+    return [request_id for request_id in paid if _holds_release(ledger, request_id)]
+
+
+def _holds_release(ledger: Ledger, request_id: str) -> bool:
+    from farthing.curator import stored_answer
+
+    try:
+        return _is_release(stored_answer(ledger, request_id))
+    except InvalidValue:  # the answer of somebody who charged by hand
+        return False
+
+
+def _is_release(answered: Answered) -> bool:
+    return {"answers", "plan"} <= set(answered.finished)
+
+
 def _read(answered: Answered) -> Release:
     found = answered.finished
+    if not _is_release(answered):
+        raise InvalidValue(
+            "request_id", answered.request_id, "must be that of a release of statistics",
+            "a session, a monitor or a synthetic table is taken up by the call that made it",
+        )  # fmt: skip
     answers = [restored(entry) for entry in found["answers"]]
     return Release(
         {answer.name: answer for answer in answers},

@@ -22,7 +22,7 @@ from farthing.study import answerers
 from farthing.study.allowance import Allowance, allowance_of
 from farthing.study.monitors import Asked, opened_monitor, planned_monitor
 from farthing.study.plan import Plan
-from farthing.study.released import Release, reopened
+from farthing.study.released import Release, releases_in, reopened
 
 
 class Study:
@@ -231,8 +231,8 @@ class Study:
         return reopened(self.ledger, request_id)
 
     def releases(self) -> list[str]:
-        """The request ids of all releases that the ledger holds under this name, oldest first."""
-        return [entry.request_id for entry in self.ledger.entries(self.name) if entry.kind == "released"]
+        """The request ids of all releases of statistics that the ledger holds under this name, oldest first."""
+        return releases_in(self.ledger, self.name)
 
     def close(self) -> None:
         """Close the ledger; what was charged stays charged."""

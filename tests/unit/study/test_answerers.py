@@ -290,6 +290,15 @@ def test_a_secret_sample_cannot_be_asked(people: ft.Dataset, tmp_path: Path) -> 
     assert study.budget.count == 0
 
 
+def test_a_session_and_its_rounds_are_no_releases(make: Make) -> None:
+    study = make()
+    study.plan(ft.count(), epsilon=0.1).release("monday")
+    study.answerer(**{**WORDS, "alpha": 0.3}, request_id="tuesday").ask("age < 5")
+    assert study.releases() == ["monday"]
+    with pytest.raises(InvalidValue, match="release of statistics"):
+        study.released("tuesday")
+
+
 # Failures of the engine
 
 
