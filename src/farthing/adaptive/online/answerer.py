@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from farthing.adaptive.journal import Journal
+from farthing.adaptive.known import KnownTable
 from farthing.adaptive.online.masks import Cells, Mask
 from farthing.adaptive.online.plan import AnswererPlan, centre_of_gap
 from farthing.adaptive.online.rounds import Asking
-from farthing.adaptive.online.start import drawn_start, read_start, starting_weights
+from farthing.adaptive.online.start import drawn_start, starting_weights
 from farthing.adaptive.online.weights import goal_of_step, stepped
 from farthing.errors import FarthingError, InvalidData, InvalidValue, LedgerUnavailable, SessionEnded
 from farthing.mechanisms.base import checked_integers
@@ -71,6 +72,8 @@ class OnlineAnswerer:
     `plan` fixes all prices; the journal charges them and remembers. `cells` fetches the private counts, one for each
     cell of the domain, when they are first needed; nothing that this object shows holds them.
 
+    `known` are tables of earlier releases: they make the start better and cost nothing.
+
     A question is first answered from public weights. If the noisy difference to the rows is near, the answer stands
     and is free; if not, it is corrected, the weights are moved, and one update is used up.
 
@@ -87,9 +90,14 @@ class OnlineAnswerer:
     """
 
     def __init__(
-        self, plan: AnswererPlan, axes: Sequence[Axis], cells: Callable[[], ArrayLike], journal: Journal
+        self,
+        plan: AnswererPlan,
+        axes: Sequence[Axis],
+        cells: Callable[[], ArrayLike],
+        journal: Journal,
+        known: Sequence[KnownTable] = (),
     ) -> None:
-        self._set_up(plan, axes, cells, journal, SYSTEM)
+        self._set_up(plan, axes, cells, journal, known, SYSTEM)
 
     @classmethod
     def _with_source(
@@ -99,10 +107,11 @@ class OnlineAnswerer:
         cells: Callable[[], ArrayLike],
         journal: Journal,
         source: Source,
+        known: Sequence[KnownTable] = (),
     ) -> OnlineAnswerer:
         """The same with another source of randomness; only tests hand one over."""
         answerer = cls.__new__(cls)
-        answerer._set_up(plan, axes, cells, journal, source)
+        answerer._set_up(plan, axes, cells, journal, known, source)
         return answerer
 
     def _set_up(
@@ -111,6 +120,7 @@ class OnlineAnswerer:
         axes: Sequence[Axis],
         cells: Callable[[], ArrayLike],
         journal: Journal,
+        known: Sequence[KnownTable],
         source: Source,
     ) -> None:
         self.plan = plan
@@ -130,7 +140,7 @@ class OnlineAnswerer:
         self._history: list[Step] = []
         self._asked = 0
         opening = journal.opening(lambda: drawn_start(plan, self._rows().values, source))
-        self._weights = Cells(starting_weights(plan, self._shape, read_start(opening)))
+        self._weights = Cells(starting_weights(plan, self.axes, opening, known))
         self._catch_up()
 
     @property

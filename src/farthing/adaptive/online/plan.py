@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
 from farthing.accounting import calibrate
+from farthing.adaptive.online.openings import Opening, composed
 from farthing.adaptive.online.rounds import TwoSidedThreshold, reach_of_noise
 from farthing.adaptive.online.split_budget import SplitBudget, split_budget
 from farthing.adaptive.online.weights import most_updates
 from farthing.errors import Infeasible, InvalidValue
-from farthing.mechanisms import DiscreteLaplace
 from farthing.mechanisms.base import checked_mechanism_epsilon
 from farthing.privacy.events import (
     ApproxDP,
-    Composed,
     Event,
     checked_count,
     checked_delta,
     checked_real,
 )
-from farthing.release.workloads.axes import Axis
 
 MOST_CELLS = 2**22
 STARTS = ("auto", "cells", "none")
 _SHARES = (0.75, 0.5, 0.25)  # of epsilon for the start: the most that leaves enough for the rounds
 _ENOUGH = 3  # rounds
 _ROOM = 0.25  # of alpha * rows: the error that every update is sure to find
+_PASSED = 0.7  # of alpha * rows: errors that rounds usually let pass
 _PARTS = 2**16
 _MOST_UPDATES = 2**16
+_START_WORDS = ("the number of rows", "tables of one column", "tables of two columns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class AnswererPlan:
 
     >>> from farthing.adaptive.online.plan import plan_answerer
     >>> plan = plan_answerer(2**16, epsilon=1.0, delta=1e-9, alpha=0.01, queries=10_000, rows=100_000)
-    >>> plan.start, plan.start_epsilon, plan.updates >= 3, plan.error <= 1000
-    ('cells', 0.75, True, True)
+    >>> plan.start, round(plan.start_epsilon, 4), plan.updates >= 3, plan.error <= 1000
+    ('cells', 0.7125, True, True)
     >>> from farthing.accounting import compose
     >>> compose([plan.event]).epsilon_at(1e-9).upper <= 1.0
     True
@@ -60,7 +60,7 @@ class AnswererPlan:
     sensitivity: int
     confidence: float
     start: str
-    start_epsilon: float
+    opening: Opening | None
     updates: int
     round_epsilon: float
     threshold_parts: int
@@ -71,19 +71,25 @@ class AnswererPlan:
     most_updates: int
     split_budget: SplitBudget
 
+    def __post_init__(self) -> None:
+        # Read back from JSON, parts are mappings.
+        if isinstance(self.opening, Mapping):
+            object.__setattr__(self, "opening", Opening(**self.opening))
+        if isinstance(self.split_budget, Mapping):
+            object.__setattr__(self, "split_budget", SplitBudget(**self.split_budget))
+
+    @property
+    def start_epsilon(self) -> float:
+        """Epsilon of the noise on every cell at the start; 0 for a start from nothing."""
+        return 0.0 if self.opening is None else self.opening.cell_epsilon
+
     @property
     def event(self) -> Event:
         """What the whole session costs; charge it once, before the opening."""
-        rounds = (ApproxDP(self.round_epsilon), self.updates)
-        opening = self.opening
-        return Composed((rounds,) if opening is None else ((opening.event, 1), rounds))
-
-    @property
-    def opening(self) -> DiscreteLaplace | None:
-        """The noise on every cell that the start is made of; None for a start from nothing."""
-        if self.start == "none":
-            return None
-        return DiscreteLaplace(self.start_epsilon, self.sensitivity, cells=self.cells)
+        opening = (
+            [] if self.opening is None else self.opening.events(self.sensitivity, self.delta, self.cells)
+        )
+        return composed(opening, ApproxDP(self.round_epsilon), self.updates)
 
     @property
     def round(self) -> TwoSidedThreshold:
@@ -106,8 +112,8 @@ class AnswererPlan:
         percent = f"{self.confidence:.4g}".removeprefix("0.")
         start = (
             "from nothing"
-            if self.start == "none"
-            else f"{self.start}, with epsilon {self.start_epsilon:.3g} of noise"
+            if self.opening is None
+            else f"{_START_WORDS[self.opening.order]} and all cells, these with epsilon {self.start_epsilon:.3g}"
         )
         return "\n".join(
             (
@@ -124,7 +130,7 @@ class AnswererPlan:
 
 
 def plan_answerer(
-    domain: Sequence[Axis] | int,
+    domain: Sequence[Sized] | int,
     epsilon: float,
     delta: float,
     alpha: float,
@@ -148,7 +154,7 @@ def plan_answerer(
     farthing.errors.Infeasible: alpha=0.0001: must be at least ... for epsilon=1 and about 50,000 rows; ...
     """
     facts = _Facts(
-        cells=_checked_cells(domain),
+        shape=_checked_shape(domain),
         epsilon=checked_mechanism_epsilon(epsilon),
         delta=checked_delta(delta),
         alpha=_checked_part(alpha, "alpha"),
@@ -175,7 +181,7 @@ def plan_answerer(
 class _Facts:
     """The public facts of a session."""
 
-    cells: int
+    shape: tuple[int, ...]
     epsilon: float
     delta: float
     alpha: float
@@ -183,6 +189,10 @@ class _Facts:
     rows: int
     sensitivity: int
     confidence: float
+
+    @property
+    def cells(self) -> int:
+        return math.prod(self.shape)
 
     @property
     def most(self) -> int:
@@ -219,23 +229,27 @@ class _Facts:
         return each, parts, *_reaches(rates, rounds, self.queries, self.confidence)
 
     def _epsilon_of_round(self, share: float, rounds: int) -> float:
-        start = self.start_epsilon(share)
-        opening = [DiscreteLaplace(start, self.sensitivity).event] if share else []
         plain = (1 - share) * self.epsilon / rounds
-        if self.delta == 0 or rounds * math.log(1 / self.delta) < 1:
-            return plain * (1 - 1e-12)
-        found = calibrate(
-            lambda each: [*opening, Composed(((ApproxDP(each), rounds),))],
+        if self.delta == 0:
+            return plain * (1 - 1e-12)  # for the rounding of sums
+        opening = self.opening(share)
+        parts = [] if opening is None else opening.events(self.sensitivity, self.delta, self.cells)
+        return calibrate(
+            lambda each: [composed(parts, ApproxDP(each), rounds)],
             self.epsilon,
             self.delta,
             direction="epsilon",
-            bracket=(plain * (1 - 1e-9), plain * 64),
+            bracket=(plain / 64, plain * 64),
             tolerance=1e-4,
-        )
-        return found.parameter
+        ).parameter
 
-    def start_epsilon(self, share: float) -> float:
-        return share * self.epsilon
+    def opening(self, share: float) -> Opening | None:
+        """What is measured at the start, for this part of epsilon."""
+        if not share:
+            return None
+        return Opening.chosen(
+            self.shape, share * self.epsilon, self.delta, self.sensitivity, _PASSED * self.most
+        )
 
     def plan(self, share: float, rounds: int) -> AnswererPlan:
         each, parts, thresholds, questions = self._round(share, rounds)
@@ -245,7 +259,7 @@ class _Facts:
         return AnswererPlan(
             cells=self.cells, epsilon=self.epsilon, delta=self.delta, alpha=self.alpha, queries=self.queries,
             rows=self.rows, sensitivity=self.sensitivity, confidence=self.confidence,
-            start="cells" if share else "none", start_epsilon=self.start_epsilon(share),
+            start="cells" if share else "none", opening=self.opening(share),
             updates=rounds, round_epsilon=each, threshold_parts=parts, threshold=threshold,
             error=self.most, paid_error=max(questions + shift, thresholds - shift), least_gain=least,
             most_updates=most_updates(self.cells, self.rows, self.alpha, least),
@@ -282,8 +296,9 @@ def _reaches(
     )
 
 
-def _checked_cells(domain: Sequence[Axis] | int) -> int:
-    cells = domain if isinstance(domain, int) else math.prod(len(axis) for axis in domain)
+def _checked_shape(domain: Sequence[Sized] | int) -> tuple[int, ...]:
+    shape = (domain,) if isinstance(domain, int) else tuple(len(axis) for axis in domain)
+    cells = math.prod(shape)
     if not 1 <= checked_count(cells, "cells") <= MOST_CELLS:
         raise InvalidValue(
             "cells",
@@ -291,7 +306,7 @@ def _checked_cells(domain: Sequence[Axis] | int) -> int:
             f"must be from 1 to {MOST_CELLS:,}",
             "take fewer columns or wider bins, or make a synthetic table, which has no such limit",
         )
-    return int(cells)
+    return shape
 
 
 def _checked_part(value: object, name: str) -> float:

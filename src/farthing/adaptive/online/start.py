@@ -1,44 +1,117 @@
-"""The start: noisy counts of all cells, recorded as drawn, turned into positive weights."""
+"""The start: what was measured, recorded as drawn, turned into positive weights for all cells."""
 
 from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.adaptive.known import KnownTable
 from farthing.adaptive.online.plan import AnswererPlan
+from farthing.adaptive.online.settling import settled
+from farthing.adaptive.online.wavelets import Floats, Wavelets
 from farthing.adaptive.online.weights import UNIFORM_PART
 from farthing.mechanisms.randomness import Source
+from farthing.release.workloads.axes import Axis
+
+Whole = NDArray[np.int64]
 
 
-def drawn_start(plan: AnswererPlan, cells: NDArray[np.int64], source: Source) -> dict[str, Any]:
-    """The noisy cells, as whole numbers in text; nothing for a start from nothing."""
-    if plan.opening is None:
+def drawn_start(plan: AnswererPlan, cells: Whole, source: Source) -> dict[str, Any]:
+    """Noisy tables and noisy cells, as whole numbers in text; nothing for a start from nothing."""
+    opening = plan.opening
+    if opening is None:
         return {"start": "none"}
-    noisy = plan.opening._answer(cells.reshape(-1), source)
-    packed = zlib.compress(noisy.astype("<i8").tobytes(), level=6)
-    return {"start": plan.start, "cells": base64.b64encode(packed).decode("ascii")}
-
-
-def read_start(record: Mapping[str, Any]) -> NDArray[np.int64] | None:
-    """The noisy cells that were recorded; None for a start from nothing."""
-    if record["start"] == "none":
-        return None
-    return np.frombuffer(zlib.decompress(base64.b64decode(record["cells"])), dtype="<i8").astype(np.int64)
+    tables = np.concatenate(
+        [_marginal(cells, axes).reshape(-1) for axes in opening.subsets(cells.ndim)], dtype=np.int64
+    )
+    noisy_tables = opening.of_tables(plan.sensitivity, plan.delta)._answer(tables, source)
+    noisy_cells = opening.of_cells(plan.sensitivity, plan.cells)._answer(cells.reshape(-1), source)
+    return {"start": plan.start, "tables": _written(noisy_tables), "cells": _written(noisy_cells)}
 
 
 def starting_weights(
-    plan: AnswererPlan, shape: tuple[int, ...], noisy: NDArray[np.int64] | None
-) -> NDArray[np.float64]:
+    plan: AnswererPlan, axes: Sequence[Axis], record: Mapping[str, Any], known: Sequence[KnownTable] = ()
+) -> Floats:
     """Positive weights for all cells, of total at most (1 + alpha) rows, a part of them spread evenly."""
+    shape = tuple(len(axis) for axis in axes)
     even = np.full(shape, plan.rows / plan.cells)
-    if noisy is None:
-        return even
-    weights = np.maximum(noisy.reshape(shape), 0).astype(np.float64)
-    total = float(np.clip(noisy.sum(), 1, (1 + plan.alpha) * plan.rows))
-    found = weights * (total / max(float(weights.sum()), 1.0))
-    return (1 - UNIFORM_PART) * found + UNIFORM_PART * even
+    found, spread = even, float(plan.rows)
+    if plan.opening is not None:
+        found = _measured(plan, shape, _read(record["tables"]), _read(record["cells"]))
+        spread = plan.opening.of_cells(plan.sensitivity, plan.cells).standard_error
+    found = (1 - UNIFORM_PART) * found + UNIFORM_PART * even
+    for _ in range(2):  # tables that overlap move each other
+        for table in known:
+            found = _fitted(found, table, [axis.column for axis in axes], spread)
+    total = float(found.sum())
+    found = found * min(1.0, (1 + plan.alpha) * plan.rows / total)
+    return np.maximum(found, UNIFORM_PART * even / 2)
+
+
+def _measured(plan: AnswererPlan, shape: tuple[int, ...], tables: Whole, cells: Whole) -> Floats:
+    """All measurements in one basis, where each number is the mean of what is known of it, weighed by precision."""
+    opening = plan.opening
+    assert opening is not None
+    basis = Wavelets(shape)
+    numbers = basis.forward(cells.reshape(shape).astype(np.float64))
+    variances = np.full(shape, opening.of_cells(plan.sensitivity, plan.cells).variance)
+    noise = opening.of_tables(plan.sensitivity, plan.delta).variance
+    start = 0
+    for axes in opening.subsets(len(shape)):
+        sizes = tuple(shape[axis] for axis in axes)
+        size = int(np.prod(sizes, dtype=np.int64))
+        table = tables[start : start + size].reshape(sizes).astype(np.float64)
+        start += size
+        # A number of a marginal is that of the table, but for the length of the constant along the other axes.
+        others = plan.cells / size
+        own = Wavelets(sizes).forward(table) / np.sqrt(others) if axes else table / np.sqrt(others)
+        place = tuple(slice(None) if axis in axes else 0 for axis in range(len(shape)))
+        before = variances[place]
+        weight = before / (before + noise / others)
+        numbers[place] += weight * (own - numbers[place])
+        variances[place] = before * (1 - weight)
+    limit = (1 + plan.alpha) * plan.rows / np.sqrt(plan.cells)
+    numbers.flat[0] = min(max(numbers.flat[0], 0.0), limit)
+    return settled(numbers, variances, basis)
+
+
+def _fitted(weights: Floats, known: KnownTable, columns: Sequence[str], spread: float) -> Floats:
+    """Weights scaled towards a table that is known, as far as its standard error beats that of the weights' own sums.
+
+    `spread` is the standard error of a cell's weight. Cells that the table leaves out stay as they are.
+    """
+    places = [columns.index(column) for column in known.columns]
+    order = np.argsort(places)
+    sums = _marginal(weights, tuple(sorted(places))).transpose(np.argsort(order))
+    table = known.summed(sums)
+    cells = known.summed(np.full(sums.shape, weights.size / sums.size))
+    own = cells * spread**2
+    goal = table + (known.values - table) * own / (own + known.standard_error**2 + 1e-9)
+    factors = np.where(table > 0, np.maximum(goal, 1e-3 * table) / np.maximum(table, 1e-300), 1.0)
+    padded = np.pad(factors, [(0, 1)] * factors.ndim, constant_values=1.0)  # place -1 is the last: factor 1
+    each = padded[np.ix_(*known.groups)].transpose(order)
+    shape = [1] * weights.ndim
+    for place in places:
+        shape[place] = weights.shape[place]
+    found: Floats = weights * each.reshape(shape)
+    return found
+
+
+def _marginal(cells: NDArray[Any], axes: tuple[int, ...]) -> NDArray[Any]:
+    found: NDArray[Any] = cells.sum(axis=tuple(axis for axis in range(cells.ndim) if axis not in axes))
+    return np.asarray(found)
+
+
+def _written(values: Whole) -> str:
+    return base64.b64encode(zlib.compress(np.asarray(values).astype("<i8").tobytes(), level=6)).decode(
+        "ascii"
+    )
+
+
+def _read(text: str) -> Whole:
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<i8").astype(np.int64)
