@@ -296,7 +296,7 @@ def _opened(place: str, key: str | None, role: str, actor: str | None = None, cr
 def _verified(
     place: str, key: str | None, receipts: list[tuple[str, Receipt | None]]
 ) -> list[tuple[str, Verification]]:
-    """What verifying came to, once for each receipt; a ledger that does not verify cannot even be opened."""
+    """What verifying came to, once for each receipt; opening verifies too, and fails if the ledger does not."""
     from rich.console import Console
 
     from farthing.cli.waiting import stages
@@ -306,10 +306,10 @@ def _verified(
     found = []
     try:
         with _opened(place, key, "auditor") as ledger, stages(Console(stderr=True)) as work:
-            for path, receipt in receipts or [("", None)]:
-                work.begin(f"verifying {path}".rstrip(), measured=True)
+            for path, receipt in receipts:
+                work.begin(f"verifying {path}", measured=True)
                 found.append((path, ledger.verify(receipt, lambda done, total: work.share(done / total))))
-        return found
+            return found or [("", ledger.opening)]
     except LedgerTampered as problem:
         return [("", Verification(False, 0, "", (problem.problem,), problem.sequence))]
 

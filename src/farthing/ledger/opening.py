@@ -5,15 +5,15 @@ from __future__ import annotations
 import getpass
 import json
 import os
-import time
 import uuid
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable, NotAllowed
 from farthing.ledger.chain import GENESIS, Chain, canonical
 from farthing.ledger.changes import APPEND
-from farthing.ledger.entries import Entry
+from farthing.ledger.entries import Entry, clock
 from farthing.ledger.key import (
     Key,
     default_key_file,
@@ -139,7 +139,8 @@ def _opened(
         with store.reading() as link:
             witness.note_place(store.place(link))
     notes = () if isinstance(secret, bytes) else notes_on_key(place)
-    return Ledger(store, chain, witness, memory, actor, role, notes)
+    found = replace(found, notes=(*notes, *found.notes))
+    return Ledger(store, chain, witness, memory, actor, role, found, notes)
 
 
 def _found(store: Store) -> str | None:
@@ -226,7 +227,7 @@ def _make_file(store: SQLiteStore) -> None:
 
 def _write_first(store: Store, run: Run, chain: Chain, actor: str) -> None:
     body = canonical({"ledger": chain.ledger, "format": FORMAT, "shape": shape_of(store, run)})
-    fields = (1, "created", "", "", actor, "curator", time.time_ns(), "", body, "", GENESIS)
+    fields = (1, "created", "", "", actor, "curator", clock(), "", body, "", GENESIS)
     entry = Entry(*fields, chain.entry(fields))
     run(store.sql(APPEND), entry)
     run(

@@ -41,7 +41,8 @@ class OpenLedger:
         memory: Memory,
         actor: str,
         role: str,
-        notes: tuple[str, ...] = (),
+        opening: Verification,
+        notes: tuple[str, ...],
     ) -> None:
         self._store = store
         self._chain = chain
@@ -49,6 +50,7 @@ class OpenLedger:
         self._memory = memory
         self._actor = actor
         self._role = role
+        self._opening = opening
         self._notes = notes
 
     @property
@@ -65,6 +67,11 @@ class OpenLedger:
     def id(self) -> str:
         """The identity of this ledger; receipts carry it."""
         return self._chain.ledger
+
+    @property
+    def opening(self) -> Verification:
+        """What verifying it came to when it was opened."""
+        return self._opening
 
     def stored(self, request_id: str) -> Stored | None:
         """What is known of a request id: its charge, state, answer and receipt; None if it was never charged."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hmac
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from farthing.errors import FarthingError, LedgerTampered
 from farthing.ledger.chain import Chain
 from farthing.ledger.changes import AccountRow, Change
-from farthing.ledger.entries import Entry
+from farthing.ledger.entries import Entry, clock
 from farthing.ledger.holdings import Holding
 from farthing.ledger.questions import Found, Question
 from farthing.ledger.totals import totals_of
@@ -151,7 +150,7 @@ class Transaction(Reader):
         chain, sequence, previous = self._chain, self.last[0] + 1, self.last[1]
         states = {who: (holding, holding.text()) for who, holding in keep.items()} if keep else {}
         fields = (
-            sequence, kind, dataset, analyst, self.actor, self.role, time.time_ns(), request_id, body,
+            sequence, kind, dataset, analyst, self.actor, self.role, clock(), request_id, body,
             totals_of(states), previous,
         )  # fmt: skip
         entry = Entry(*fields, chain.entry(fields))

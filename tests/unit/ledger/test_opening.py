@@ -232,3 +232,14 @@ def test_opening_tells_how_far_it_is(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     open_ledger(tmp_path / "a.db", progress=lambda done, total: told.append((done, total))).close()
     assert told[-1] == (2, 2)
+
+
+def test_what_opening_verified_need_not_be_verified_again(tmp_path: Path) -> None:
+    place = tmp_path / "study.db"
+    with open_ledger(place) as ledger:
+        ledger.register("people", 1.0)
+        assert ledger.opening.entries == 1
+    (tmp_path / "study.db.key").chmod(0o644)
+    with open_ledger(place) as ledger:
+        assert ledger.opening == ledger.verify()
+        assert ledger.opening.ok and ledger.opening.entries == 2 and ledger.opening.notes
