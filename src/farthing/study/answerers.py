@@ -153,7 +153,7 @@ def _plan(
 ) -> AnswererPlan:
     allowance = study.allowance(epsilon)
     return plan_answerer(
-        math.prod(len(axis) for axis in axes),
+        axes,
         allowance.epsilon,
         allowance.delta,
         asked.alpha,
