@@ -1,0 +1,197 @@
+"""The plan of a synthesis: public facts in, prices out, before anything is spent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from farthing.adaptive.known import KnownTable
+from farthing.adaptive.synthesis.convergence import rounds_of
+from farthing.adaptive.synthesis.known_groups import known_of_groups
+from farthing.adaptive.synthesis.layered import SyntheticModel, fitted, one_way
+from farthing.adaptive.synthesis.loop import Loop, PrivateRows, Schedule
+from farthing.adaptive.synthesis.pricing import MOST_CELLS, SHARES, Prices, prices_within
+from farthing.adaptive.synthesis.transcript import Transcript, Whole
+from farthing.data import Sensitivity
+from farthing.errors import InvalidData, InvalidValue
+from farthing.mechanisms.randomness import SYSTEM, Source
+from farthing.privacy import Event
+from farthing.privacy.events import checked_count
+
+GROUPS = 16
+LARGEST_MODEL = 2**16
+_MOST_CHOICES, _MOST_FITS = 64, 24
+_FOR_COLUMNS, _FOR_ROUNDS = 0.30, 0.35  # parts of the shares; the rest goes where it helps most in the end
+
+
+@dataclass(frozen=True)
+class SynthesisPlan:
+    """What a synthesis will do and cost: made of public facts, printed before anything is spent.
+
+    `sizes` are the numbers of values of the columns `names`; `prices` says what every noise and every choice costs, and
+    `schedule` how many of them there are; `known` holds tables of earlier releases, which cost nothing.
+
+    >>> plan = synthesis_plan((85, 9, 16, 2), epsilon=1.0, delta=1e-9)
+    >>> print(plan)
+    synthesis of 4 columns, 24480 cells, for epsilon=1, delta=1e-09
+      columns alone, noise of 13 to 47 rows in a cell
+      7 choices of epsilon=0.033 among tables of 2 or 3 columns, each measured with a noise of 26 rows in a cell
+      the rest of the budget on what was measured, where it helps most
+    """
+
+    sizes: tuple[int, ...]
+    names: tuple[str, ...]
+    epsilon: float
+    delta: float
+    prices: Prices
+    schedule: Schedule
+    known: tuple[KnownTable, ...] = field(default=(), repr=False)
+
+    @property
+    def event(self) -> Event:
+        """What it costs: `Prices.event`."""
+        return self.prices.event
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of all of it."""
+        facts: list[Any] = [self.sizes, self.names, self.epsilon.hex(), self.delta.hex(), repr(self.prices)]
+        facts += [repr(self.schedule)]
+        for table in self.known:
+            groups = [part.tolist() for part in table.groups]
+            facts.append([table.columns, table.values.tolist(), table.standard_error, groups])
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+    def draw(
+        self,
+        codes: ArrayLike,
+        counts: ArrayLike | None = None,
+        *,
+        progress: Callable[[float], None] | None = None,
+        source: Source = SYSTEM,
+    ) -> dict[str, Whole]:
+        """Noisy whole numbers by name, from private rows: charge `event` first, each call is another release.
+
+        `codes` holds a row of codes for each private row, or for each distinct one with its `counts`.
+        """
+        rows = _checked_rows(codes, counts, self.sizes)
+        loop = Loop(self.prices, self.schedule, rows, source, self._known_of)
+        return loop.run(self.sizes, progress or (lambda share: None)).written()
+
+    def fitted(self, answers: Mapping[str, Any]) -> SyntheticModel:
+        """The model that the drawn numbers stand for: post-processing, the same every time."""
+        found = Transcript.read(answers)
+        return fitted(found, self.prices.standard_error, self._known_of(found))
+
+    def model(self, codes: ArrayLike, counts: ArrayLike | None = None) -> SyntheticModel:
+        """`draw` and `fitted` in one: charge `event` first."""
+        return self.fitted(self.draw(codes, counts))
+
+    def rounds(self, answers: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """What each round chose, and how wrong the model was there before: for people and plots."""
+        found = Transcript.read(answers)
+        total = one_way(self.sizes, found.tables, self.prices.standard_error).total
+        return rounds_of(found, self.names, self.prices.standard_error, total)
+
+    def __str__(self) -> str:
+        cells, prices = math.prod(self.sizes), self.prices
+        shares = [shares for shares in self.schedule.columns if shares]
+        least, most = prices.standard_error(max(shares)), prices.standard_error(min(shares))
+        shown = f"{cells}" if cells < 10**7 else f"about 10^{math.log10(cells):.0f}"
+        lines = [
+            f"synthesis of {len(self.sizes)} columns, {shown} cells, for epsilon={self.epsilon:.3g}, "
+            f"delta={self.delta:.3g}",
+            f"columns alone, noise of {least:.2g} to {most:.2g} rows in a cell",
+        ]
+        if prices.choices:
+            noise = prices.standard_error(self.schedule.each)
+            lines.append(
+                f"{prices.choices} choices of epsilon={prices.choice_epsilon:.2g} among tables of 2 or 3 columns, "
+                f"each measured with a noise of {noise:.2g} rows in a cell"
+            )
+            lines.append("the rest of the budget on what was measured, where it helps most")
+        if self.known:
+            lines.append(f"{len(self.known)} tables of earlier releases, free of charge")
+        return "\n  ".join(lines)
+
+    def _known_of(self, found: Transcript) -> list[Any]:
+        alone = one_way(self.sizes, found.tables, self.prices.standard_error)
+        return known_of_groups(self.known, self.names, found.groups, alone.counts)
+
+
+def synthesis_plan(
+    sizes: Sequence[int],
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    names: Sequence[str] | None = None,
+    sensitivity: Sensitivity | None = None,
+    known: Sequence[KnownTable] = (),
+) -> SynthesisPlan:
+    """A plan for columns with these numbers of values that costs at most (epsilon, delta), proven.
+
+    `sensitivity` is how far neighbours move the counts of whole rows: by one row unless told.
+
+    >>> synthesis_plan((2, 3), epsilon=1.0).prices.choices
+    1
+    """
+    lengths = tuple(checked_count(size, "sizes") for size in sizes)
+    if not lengths or not all(1 <= size <= MOST_CELLS for size in lengths):
+        raise InvalidValue("sizes", sizes, f"must be one or more numbers from 1 to {MOST_CELLS}")
+    titles = tuple(f"column {place}" for place in range(len(lengths))) if names is None else tuple(names)
+    if len(titles) != len(lengths) or len(set(titles)) != len(titles):
+        raise InvalidValue("names", titles, "must be different, one for each column")
+    for table in known:
+        if not set(table.columns) <= set(titles):
+            raise InvalidValue("known", table.columns, "must be tables of the columns", ", ".join(titles))
+        if [len(part) for part in table.groups] != [lengths[titles.index(name)] for name in table.columns]:
+            raise InvalidValue("known", table.columns, "must place every value of its columns")
+    useful = sum(size > 1 for size in lengths)
+    sets = math.comb(useful, 2) + math.comb(useful, 3)
+    wanted = min(_MOST_CHOICES, math.ceil(1.7 * useful), sets)
+    picks = max(1, math.ceil(wanted / _MOST_FITS))
+    rounds = math.ceil(wanted / picks)
+    counted = sensitivity or Sensitivity(1, 1, 1, 1)
+    tables = 2 * (len(lengths) + rounds * picks)
+    prices = prices_within(epsilon, delta, rounds * picks, tables, counted)
+    schedule = Schedule(
+        columns=_shares_of_columns(lengths, prices),
+        rounds=rounds,
+        picks=picks,
+        each=int(_FOR_ROUNDS * SHARES / (rounds * picks)) if rounds else 0,
+        groups=GROUPS,
+        largest_model=LARGEST_MODEL,
+    )
+    return SynthesisPlan(lengths, titles, float(epsilon), float(delta), prices, schedule, tuple(known))
+
+
+def _shares_of_columns(sizes: tuple[int, ...], prices: Prices) -> tuple[int, ...]:
+    """A column of one value needs none, unless there is no other."""
+    fair = np.array([prices.fair_shares(size) if size > 1 else 0.0 for size in sizes])
+    if not fair.any():
+        fair[0] = 1.0
+    whole = SHARES * (_FOR_COLUMNS if prices.choices else 1.0)
+    shares = np.floor(fair / fair.sum() * whole).astype(int)
+    return tuple(
+        int(share) if weight == 0 else max(int(share), 1) for share, weight in zip(shares, fair, strict=True)
+    )
+
+
+def _checked_rows(codes: ArrayLike, counts: ArrayLike | None, sizes: tuple[int, ...]) -> PrivateRows:
+    rows = np.asarray(codes)
+    if rows.ndim != 2 or rows.shape[1] != len(sizes) or rows.dtype.kind not in "iu":
+        raise InvalidData("codes", f"must be whole numbers, {len(sizes)} for each row")
+    weights = np.ones(len(rows), dtype=np.int64) if counts is None else np.asarray(counts)
+    if weights.shape != (len(rows),) or weights.dtype.kind not in "iu" or not np.all(weights >= 0):
+        raise InvalidData("counts", "must be whole numbers >= 0, one for each row")
+    if not np.all((rows >= 0) & (rows < np.array(sizes))):
+        raise InvalidData("codes", "must be at least 0 and below the number of values of their columns")
+    return PrivateRows(rows, weights.astype(np.int64), sizes)
