@@ -65,6 +65,12 @@ and only an estimate without a promise was left; 130 when interrupted.
 )
 @click.option("--epsilon", metavar="E", help="What the session may cost; all that is left if left out.")
 @click.option("--updates", metavar="C", help="How many answers to pay for; as many as fit if left out.")
+@click.option(
+    "--known",
+    metavar="ID",
+    multiple=True,
+    help="Begin with what an earlier release says; costs nothing. Several times for several.",
+)
 @click.option("--confidence", metavar="P", default="0.95", help="Of the promise; 0.95 if left out.")
 @click.option("--session", metavar="NAME", help="Name this session; a new name is charged anew.")
 @click.option("--plan", "plan_only", is_flag=True, help="Show price and promise, and spend nothing.")
@@ -80,6 +86,7 @@ def ask_command(
     rows: str | None,
     epsilon: str | None,
     updates: str | None,
+    known: tuple[str, ...],
     confidence: str,
     session: str | None,
     plan_only: bool,
@@ -100,6 +107,7 @@ def ask_command(
         None if updates is None else whole_number(updates, "updates"),
         guess,
         None if epsilon is None else decimal_number(epsilon, "epsilon"),
+        known=known,
         confidence=decimal_number(confidence, "confidence"),
     )
     study = found.study()

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.adaptive.online import AnswererPlan, OnlineAnswerer, SplitBudget, plan_answerer
+from farthing.adaptive.known import known_tables
+from farthing.adaptive.online import AnswererPlan, OnlineAnswerer, plan_answerer
 from farthing.adaptive.online.plan import MOST_CELLS
 from farthing.curator import stored_answer
 from farthing.curator.private_cells import PrivateCells
@@ -23,11 +24,17 @@ from farthing.errors import InvalidValue
 from farthing.mechanisms import DiscreteLaplace
 from farthing.release.counting.cells import size_of
 from farthing.release.workloads.axes import Axis
+from farthing.study.released import Release, reopened
 
 if TYPE_CHECKING:
     from farthing.study.study import Study
 
+_STATED = ("alpha", "queries", "confidence", "updates", "rows")
 _COUNTING = 0.01  # of epsilon, for the number of rows where nobody knows it
+
+
+Known = Release | str | Sequence[Release | str]
+"""Earlier releases of a study, or their request ids."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,7 @@ class Asked:
     rows: int | None = None
     epsilon: float | None = None
     start: str = "auto"
+    known: tuple[str, ...] = ()
     confidence: float = 0.95
 
     def axes(self, dataset: Dataset) -> tuple[CodedAxis, ...]:
@@ -81,7 +89,7 @@ class Asked:
             self.rows,
             self.epsilon,
         ]
-        text = json.dumps([*facts, self.start, self.confidence], default=str)
+        text = json.dumps([*facts, self.start, self.known, self.confidence], default=str)
         return f"answers-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
@@ -115,7 +123,11 @@ def opened_answerer(
     axes = asked.axes(study.dataset)
     name = request_id or asked.name(study)
     stored = stored_session(study.curator, name)
+    earlier = asked.known if stored is None else tuple(stored.get("known", ()))
+    releases = [_release(study, one) for one in earlier]  # before anything is charged
     plan = _fresh(study, asked, axes, request_id) if stored is None else _taken_up(stored, asked, axes, name)
+    asking = [_asking_axis(axis) for axis in axes]
+    known = [table for release in releases for table in known_tables(release, asking, plan.rows)]
 
     def check(dataset: Dataset) -> None:
         found = sensitivity_of_coded_rows(dataset, axes).l1
@@ -123,9 +135,8 @@ def opened_answerer(
             raise InvalidValue("l1_sensitivity", plan.sensitivity, f"must be at least {found} for these rows")
 
     cells = PrivateCells(study.dataset, axes, timeout, progress)
-    session = Session(
-        plan.event, _digest(plan, axes), plan.updates, check, _facts(plan, asked, axes), cells.listen
-    )
+    facts = _facts(plan, asked, axes)
+    session = Session(plan.event, _digest(plan, axes, earlier), plan.updates, check, facts, cells.listen)
     journal = LedgerJournal(
         study.curator,
         study.dataset,
@@ -136,7 +147,7 @@ def opened_answerer(
         timeout=timeout,
         progress=progress,
     )
-    return OnlineAnswerer(plan, [_asking_axis(axis) for axis in axes], cells, journal)
+    return OnlineAnswerer(plan, asking, cells, journal, known)
 
 
 def _fresh(study: Study, asked: Asked, axes: Sequence[CodedAxis], request_id: str | None) -> AnswererPlan:
@@ -174,15 +185,15 @@ def _facts(plan: AnswererPlan, asked: Asked, axes: Sequence[CodedAxis]) -> dict[
         "bins": [repr(axis.edges) for axis in axes],
         "epsilon": asked.epsilon,
         "start": asked.start,
+        "known": list(asked.known),
     }
 
 
 def _taken_up(facts: Mapping[str, Any], asked: Asked, axes: Sequence[CodedAxis], name: str) -> AnswererPlan:
     """The plan that a session was opened with, if it is the one that is asked for."""
     try:
-        stored = facts["plan"]
-        plan = AnswererPlan(**{**stored, "split_budget": SplitBudget(**stored["split_budget"])})
-        opened = {**stored, **facts}
+        plan = AnswererPlan(**facts["plan"])
+        opened = {**facts["plan"], **facts}
     except (TypeError, KeyError):
         raise InvalidValue(
             "request_id", name, "is that of another kind of session, or of another version of farthing",
@@ -190,11 +201,12 @@ def _taken_up(facts: Mapping[str, Any], asked: Asked, axes: Sequence[CodedAxis],
         ) from None  # fmt: skip
     wanted = {
         **vars(asked),
+        "known": list(asked.known),
         "columns": [axis.column for axis in axes],
         "bins": [repr(axis.edges) for axis in axes],
     }
-    for what in ("alpha", "queries", "columns", "bins", "confidence", "updates", "rows", "epsilon", "start"):
-        if wanted[what] not in (None, "auto", opened[what]):
+    for what in (*_STATED, "columns", "bins", "epsilon", "start", "known"):
+        if wanted[what] not in (None, "auto", [], opened[what]):
             raise InvalidValue(
                 what, wanted[what], f"must be {opened[what]!r}, with which the session {name!r} was opened",
                 "a session of its own needs a request_id of its own, and is charged anew",
@@ -212,6 +224,23 @@ def _known_rows(study: Study, asked: Asked, request_id: str | None) -> int | Non
     if study.ledger.stored(name) is None:
         return None
     return max(1, int(stored_answer(study.ledger, name).answers["rows"]))
+
+
+def request_ids(known: Known) -> tuple[str, ...]:
+    """The request ids of earlier releases; the ledger has what they say."""
+    listed = (known,) if isinstance(known, Release | str) else tuple(known)
+    for one in listed:
+        if not isinstance(one, Release | str):
+            raise InvalidValue("known", one, "must be releases, or their request ids", "see study.releases()")
+    return tuple(one.request_id if isinstance(one, Release) else one for one in listed)
+
+
+def _release(study: Study, request_id: str) -> Release:
+    """An earlier release of the same rows."""
+    release = reopened(study.ledger, request_id)
+    if release.receipt.dataset != study.name:
+        raise InvalidValue("known", request_id, f"must be a release of {study.name!r}")
+    return release
 
 
 def _counted(study: Study, epsilon: float, request_id: str) -> int:
@@ -237,8 +266,8 @@ def _spender(study: Study) -> str:
     return study.analyst or ""
 
 
-def _digest(plan: AnswererPlan, axes: Sequence[CodedAxis]) -> str:
-    text = json.dumps([plan.as_dict(), [repr(axis) for axis in axes]], sort_keys=True)
+def _digest(plan: AnswererPlan, axes: Sequence[CodedAxis], known: Sequence[str]) -> str:
+    text = json.dumps([plan.as_dict(), [repr(axis) for axis in axes], list(known)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -138,11 +138,15 @@ class Study:
         rows: int | None = None,
         epsilon: float | None = None,
         start: str = "auto",
+        known: answerers.Known = (),
         confidence: float = 0.95,
         request_id: str | None = None,
     ) -> AnswererPlan:
         """What `answerer` with the same arguments would cost and promise; nothing is spent."""
-        asked = answerers.Asked(alpha, queries, columns, bins, updates, rows, epsilon, start, confidence)
+        earlier = answerers.request_ids(known)
+        asked = answerers.Asked(
+            alpha, queries, columns, bins, updates, rows, epsilon, start, earlier, confidence
+        )
         return answerers.planned_answerer(self, asked, request_id)
 
     def answerer(
@@ -156,6 +160,7 @@ class Study:
         rows: int | None = None,
         epsilon: float | None = None,
         start: str = "auto",
+        known: answerers.Known = (),
         confidence: float = 0.95,
         request_id: str | None = None,
         timeout: float | None = None,
@@ -167,9 +172,13 @@ class Study:
         on earlier answers. Questions are about `columns`, all of the schema unless told; `bins` cuts columns of
         numbers or dates into cells. Answers near what was expected are free; the others use up one of a fixed number
         of updates. `rows` is how many rows there are, about; where that is neither public nor given, they are counted
-        first, for a hundredth of epsilon. The same arguments, or the same `request_id`, take up the same session.
+        first, for a hundredth of epsilon. `known` are earlier releases of this study, or their request ids: they make
+        the first guess better, for nothing. The same arguments, or the same `request_id`, take up the same session.
         """
-        asked = answerers.Asked(alpha, queries, columns, bins, updates, rows, epsilon, start, confidence)
+        earlier = answerers.request_ids(known)
+        asked = answerers.Asked(
+            alpha, queries, columns, bins, updates, rows, epsilon, start, earlier, confidence
+        )
         return answerers.opened_answerer(self, asked, request_id, timeout, progress)
 
     def monitor_plan(

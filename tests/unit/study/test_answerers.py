@@ -160,6 +160,28 @@ def test_rows_that_are_public_are_not_counted(tmp_path: Path) -> None:
     assert (answerer.plan.rows, answerer.plan.sensitivity, study.budget.count) == (ROWS, 2, 1)
 
 
+# What is known already
+
+
+def test_earlier_releases_make_the_first_guess_better_and_are_found_again(make: Make) -> None:
+    study = make(epsilon=3.0)
+    release = study.plan(ft.histogram("age"), epsilon=1.0).release("monday")
+    words = {**WORDS, "start": "none", "epsilon": 0.5}
+    cold = study.answerer(**words).estimate("age = 7")
+    warm = study.answerer(**words, known=release, request_id="tuesday")
+    assert cold.value < 100 and abs(warm.estimate("age = 7").value - 1000) < 150
+    again = make(epsilon=3.0).answerer(
+        **words, request_id="tuesday"
+    )  # which releases it was is in the ledger
+    assert again.estimate("age = 7") == warm.estimate("age = 7")
+    with pytest.raises(InvalidValue, match="must be \\['monday'\\]"):
+        study.answerer(**words, known=["monday", "monday"], request_id="tuesday")
+    for wrong in ([3], ["never"], "tuesday"):
+        with pytest.raises(InvalidValue):
+            study.answerer(**words, known=wrong, request_id="wednesday")
+    assert study.ledger.stored("wednesday") is None
+
+
 # What is asked of the domain
 
 
