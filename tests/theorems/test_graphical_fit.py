@@ -71,7 +71,7 @@ def dense_least_loss(measured: list[Measured], matrices: list[Floats]) -> tuple[
 def dense_even_table(sums: list[Floats], matrices: list[Floats]) -> Floats:
     """The table of greatest entropy with these sums: fitted to one of them after another, from the even table."""
     table = np.full(48, TOTAL / 48)
-    for _ in range(5_000):
+    for _ in range(1_000):
         for rows, wanted in zip(matrices, sums, strict=True):
             table = table * (rows.T @ (wanted / np.maximum(rows @ table, 1e-300)))
     return table
@@ -97,7 +97,7 @@ def test_loss_and_gap_enclose_the_least_loss_however_early_the_end(design: str) 
     measured, matrices = drawn(design, seed=5, noise=40.0)
     _, least = dense_least_loss(measured, matrices)
     losses = []
-    for rounds in (1, 10, 40, 5_000):
+    for rounds in (1, 10, 40, 1_000):
         model = fit_graphical(SIZES, measured, TOTAL, rounds=rounds, tolerance=1e-9)
         assert model.loss - model.gap - 1e-6 <= least <= model.loss + 1e-6
         losses.append(model.loss)

@@ -16,7 +16,8 @@ from farthing.inference.graphical.model import GraphicalModel
 from farthing.inference.graphical.propagation import Calibrated, calibrated, lowest_sum
 from farthing.inference.terms import Floats
 
-_FIRST_PULL = 0.1  # of the total over the noise's variance: a start that a few steps solve
+_FIRST_PULL = 0.1  # of the total over the noise's variance: from the even table, a few steps solve that
+_NEXT_PULL = 0.002  # the same from an earlier model, which is nearly there
 _EASED = 0.25
 _STIFFEST = 1e3  # times the first pull: steps that short change nothing any more
 _FEW_STEPS, _MOST_STEPS = 12, 40
@@ -131,7 +132,8 @@ class _Problem:
     @property
     def first_pull(self) -> float:
         """A pull towards the start under which the first step is easy; zero if there is nothing to fit."""
-        return _FIRST_PULL * self.total / float(np.median(self.variances)) if self.variances.size else 0.0
+        share = _NEXT_PULL if self.first.any() else _FIRST_PULL
+        return share * self.total / float(np.median(self.variances)) if self.variances.size else 0.0
 
     def state(self, weights: Floats) -> _State:
         self.passes += 1
