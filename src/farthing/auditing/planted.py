@@ -36,10 +36,11 @@ class PlantedBug:
 
 
 def planted_bugs() -> list[PlantedBug]:
-    """Every planted bug, those of the sparse vector included."""
+    """Every planted bug, those of the sparse vector and of adaptive sessions included."""
+    from farthing.auditing.planted_adaptive import adaptive_bugs
     from farthing.auditing.planted_sparse_vector import sparse_vector_bugs
 
-    return [*_bugs_of_noise(), *sparse_vector_bugs(), *_bugs_of_data()]
+    return [*_bugs_of_noise(), *sparse_vector_bugs(), *adaptive_bugs(), *_bugs_of_data()]
 
 
 def _generator() -> np.random.Generator:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from farthing.auditing.audit import LEAST_SAMPLES, audit
 from farthing.auditing.built_in import built_in_mechanisms
+from farthing.auditing.built_in_adaptive import adaptive_sessions
 from farthing.auditing.planted import planted_bugs
 from farthing.auditing.report import AuditReport
 from farthing.auditing.sampling import WorkerLost
@@ -76,7 +77,7 @@ def all_checks() -> list[Check]:
     """Mechanisms first, then planted bugs."""
     ours = [
         Check(b.name, "mechanism", "", b.mechanism, b.mechanism.event, b.neighbours, b.samples, b.batch)
-        for b in built_in_mechanisms()
+        for b in [*built_in_mechanisms(), *adaptive_sessions()]
     ]
     planted = [
         Check(b.name, "planted bug", b.story, b.batch, b.claim, b.neighbours, b.samples, b.batch)

@@ -44,7 +44,7 @@ class Comparison:
         16.8...
         """
         rate, _ = self._rates
-        return max(0.0, self._mechanism._offset) + math.log(rounds / failure) / rate * (1 + 1e-9)
+        return max(0, self._offset) + math.log(rounds / failure) / rate * (1 + 1e-9)
 
     def alarm_steps(self, queries: int, failure: float) -> float:
         """With probability 1 - failure none of `queries` values below the threshold by this is called above.
@@ -63,13 +63,17 @@ class Comparison:
         59.4...
         """
         rate, noise = self._rates
-        offset = self._mechanism._offset
+        offset = self._offset
         mixed = math.expm1(-rate) / math.expm1(-(rate + noise))
         return max(-offset, math.log(queries * mixed / failure) / noise * (1 + 1e-9) - offset) + 1
 
     @cached_property
     def _mechanism(self) -> AboveThreshold:
         return AboveThreshold(self.epsilon, l1_sensitivity=STEPS)
+
+    @cached_property
+    def _offset(self) -> int:
+        return self._mechanism._offset
 
     @cached_property
     def _rates(self) -> tuple[float, float]:

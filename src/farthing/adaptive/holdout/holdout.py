@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from farthing.adaptive.holdout.guarantee import HoldoutGuarantee
-from farthing.adaptive.holdout.plan import LEVELS, HoldoutPlan
+from farthing.adaptive.holdout.plan import LEVELS, HoldoutPlan, shared_plan
 from farthing.adaptive.holdout.statistics import STEPS, Statistic, checked_statistic, number_of_rows, steps_of
 from farthing.adaptive.journal import Journal, MemoryJournal
 from farthing.errors import InvalidValue, SessionEnded
@@ -96,15 +96,17 @@ class Holdout:
         journal: Journal | None = None,
     ) -> None:
         self._training, self._holdout = training, holdout
-        self._plan = HoldoutPlan(
-            number_of_rows(holdout, "holdout"),
-            number_of_rows(training, "training"),
-            epsilon,
-            delta,
-            queries,
-            corrections,
-            threshold,
-            confidence,
+        self._plan = shared_plan(
+            HoldoutPlan(
+                number_of_rows(holdout, "holdout"),
+                number_of_rows(training, "training"),
+                epsilon,
+                delta,
+                queries,
+                corrections,
+                threshold,
+                confidence,
+            )
         )
         if not self._plan.threshold < 1:
             raise InvalidValue(

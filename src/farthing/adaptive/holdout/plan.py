@@ -168,6 +168,12 @@ class HoldoutPlan:
         return 1 - self.confidence
 
 
+@lru_cache(maxsize=64)
+def shared_plan(plan: HoldoutPlan) -> HoldoutPlan:
+    """An equal plan that was asked for before, with all that it has found out by then."""
+    return plan
+
+
 def _event(comparison: float, measurement: float, corrections: int) -> Composed:
     return Composed(((ApproxDP(comparison), corrections), (ApproxDP(measurement), corrections)))
 

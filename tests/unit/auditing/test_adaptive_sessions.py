@@ -1,0 +1,66 @@
+"""Adaptive sessions under audit: planted loops stand when nothing is wrong, real ones fall when something is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from farthing.adaptive.holdout import plan as holdout_plan
+from farthing.auditing.audit import audit
+from farthing.auditing.built_in_adaptive import adaptive_sessions
+from farthing.auditing.planted_adaptive import _loop, _Rounds, adaptive_bugs
+from farthing.auditing.self_test import all_checks, examine
+from farthing.mechanisms import DiscreteLaplace
+
+NEIGHBOURS = {bug.name: bug.neighbours for bug in adaptive_bugs()}
+
+
+@pytest.mark.parametrize(
+    ("batch", "claim", "like"),
+    [
+        (_Rounds(0.5, 0.5, positives=4, sides=2), 4.0, "online answerer, old threshold"),
+        # One noise for four rounds is no leak when all four positives are paid for.
+        (_Rounds(0.5, 0.5, positives=4, refreshed=False, sides=2), 2.5, "online answerer, old threshold"),
+        (_Rounds(0.5, 0.5, positives=2, sides=2), 2.0, "online answerer, free updates"),
+        (_Rounds(0.6, 1.4, positives=1, sides=2), 2.0, "online answerer, one threshold"),
+        (_Rounds(0.4, 0.3, positives=3, answer_rate=0.5), 4.5, "holdout, old threshold"),
+        (_Rounds(0.4, 0.3, positives=2, answer_rate=0.5), 3.0, "holdout, free corrections"),
+        (_Rounds(0.4, 0.3, positives=1, answer_rate=1.5), 2.5, "holdout, half the noise"),
+        (_loop(0.25, 0.5, rounds=1), 1.0, "synthesis, choice without noise"),
+        (_loop(0.25, 1.0, rounds=1), 1.5, "synthesis, half the sensitivity"),
+        (_loop(0.25, 0.5, rounds=3), 3.0, "synthesis, rounds charged once"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_same_loop_without_its_fault_stands(batch: Any, claim: float, like: str) -> None:
+    """It is the fault that the auditor sees, on the same neighbours and with nearly as many samples."""
+    report = audit(
+        batch,
+        claim,
+        NEIGHBOURS[like],
+        samples=30_000,
+        confidence=1 - 1e-7,
+        batch=batch,
+        workers=1,
+        progress=False,
+    )
+    assert not report.violation
+
+
+def test_a_real_holdout_whose_corrections_lack_noise_is_called_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    [check] = [check for check in all_checks() if check.name == "reusable holdout"]
+    wrong = DiscreteLaplace(40.0, l1_sensitivity=holdout_plan.STEPS)
+    holdout_plan.shared_plan.cache_clear()  # plans remember their mechanisms
+    with monkeypatch.context() as patched:
+        patched.setattr(holdout_plan.HoldoutPlan, "measurement", wrong)
+        [outcome] = examine([check], samples=1_000)
+    holdout_plan.shared_plan.cache_clear()
+    assert outcome.verdict == "CONTRADICTED"
+
+
+def test_a_session_is_examined_with_the_event_that_it_is_charged() -> None:
+    names = [session.name for session in adaptive_sessions()]
+    assert len(names) == len(set(names))
+    for word in ("online answerer", "reusable holdout"):
+        assert any(word in name for name in names)
