@@ -23,6 +23,7 @@ from farthing.study.allowance import Allowance, allowance_of
 from farthing.study.monitors import Asked, opened_monitor, planned_monitor
 from farthing.study.plan import Plan
 from farthing.study.released import Release, releases_in, reopened
+from farthing.study.synthetic import SynthesisOffer, Synthetic, offered, reopened_synthetic
 
 
 class Study:
@@ -219,6 +220,49 @@ class Study:
         """
         asked = Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence)
         return opened_monitor(self, asked, request_id, timeout, progress)
+
+    def synthesis_plan(
+        self,
+        *,
+        rows: int | None = None,
+        epsilon: float | None = None,
+        columns: Sequence[str] | str | None = None,
+        bins: Mapping[str, int | Sequence[Any]] | None = None,
+        missing: bool | Sequence[str] = True,
+        known: Release | Sequence[Release] = (),
+    ) -> SynthesisOffer:
+        """What `synthesise` with the same arguments would do and cost; nothing is spent and no row is read."""
+        return offered(self, columns, bins, missing, epsilon, known, rows)
+
+    def synthesise(
+        self,
+        *,
+        rows: int | None = None,
+        epsilon: float | None = None,
+        columns: Sequence[str] | str | None = None,
+        bins: Mapping[str, int | Sequence[Any]] | None = None,
+        missing: bool | Sequence[str] = True,
+        known: Release | Sequence[Release] = (),
+        request_id: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Synthetic:
+        """A synthetic table of `columns` (all of the schema unless told), with a word about its quality.
+
+        It costs `epsilon`, all that is left unless told. `rows` is how many rows to make, as many as were measured
+        unless told; it costs nothing to change. Numbers of many values are cut into cells, by `bins` or into equal
+        ones; `missing` says which columns may lack values, all of them unless told. `known` are earlier releases of
+        the same dataset: what they say is used, free of charge. The same `request_id` gives the same table again.
+        """
+        if request_id is not None and self.ledger.stored(request_id) is not None:
+            return self.synthetic(request_id, rows)
+        plan = self.synthesis_plan(
+            rows=rows, epsilon=epsilon, columns=columns, bins=bins, missing=missing, known=known
+        )
+        return plan.release(request_id, progress)
+
+    def synthetic(self, request_id: str, rows: int | None = None) -> Synthetic:
+        """An earlier synthetic table, from the ledger; no row is read and nothing is spent."""
+        return reopened_synthetic(self.ledger, request_id, rows)
 
     def allowance(self, epsilon: float | None = None) -> Allowance:
         """The epsilon and delta that a plan may use now."""

@@ -1,0 +1,333 @@
+"""`study.synthesise(...)`: a synthetic table, the account of what it cost, and an honest word about its quality."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.accounting import compose
+from farthing.adaptive.checked_synthesis import (
+    CheckedSynthesis,
+    checked_synthesis,
+    drawn,
+    restored_synthesis,
+    seed_of,
+)
+from farthing.adaptive.known import KnownTable, known_tables
+from farthing.adaptive.synthesis import SyntheticModel
+from farthing.curator import Answered, stored_answer
+from farthing.data.coded_axes import CodedAxis, coded_axes
+from farthing.data.coded_rows import sensitivity_of_coded_rows
+from farthing.data.schema import Schema
+from farthing.errors import InvalidValue
+from farthing.ledger import Ledger, Receipt
+from farthing.privacy.events import checked_count
+from farthing.study.decoding import decoded
+from farthing.study.quality import Quality, quality_of
+from farthing.study.released import Release
+from farthing.study.stored import plain
+from farthing.study.synthetic_query import SyntheticAnswer, asked_of
+from farthing.study.words import shown
+
+if TYPE_CHECKING:
+    from farthing.study.study import Study
+
+Progress = Callable[[float], None]
+
+_DECODING = 1  # the stream of random numbers that draws values within cells
+
+
+@dataclass(frozen=True, eq=False)
+class SynthesisOffer:
+    """What a synthesis would do and cost: printed before anything is spent, then `release()`.
+
+    `cost` is the epsilon that would be charged, proven, at `delta`.
+    """
+
+    study: Study
+    question: CheckedSynthesis
+    rows: int | None
+    request_id: str
+
+    @property
+    def axes(self) -> tuple[CodedAxis, ...]:
+        """The cells of every column."""
+        return self.question.axes
+
+    @property
+    def delta(self) -> float:
+        """The delta at which it is charged."""
+        return self.question.delta
+
+    @cached_property
+    def cost(self) -> float:
+        """The epsilon that it costs."""
+        return float(compose([self.question.event]).epsilon_at(self.delta).upper)
+
+    def release(self, request_id: str | None = None, progress: Progress | None = None) -> Synthetic:
+        """Charge the ledger, run once on the engine, record, and make the table.
+
+        The same `request_id` gives the same table again and spends nothing.
+        """
+        answered = self.study.curator.run(
+            self.study.dataset,
+            self.question,
+            ledger_name=self.study.name,
+            request_id=request_id or self.request_id,
+            delta=self.delta,
+            progress=progress,
+        )
+        return _read(answered, self.rows, self.question)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "dataset": self.study.name,
+            "epsilon": self.question.epsilon,
+            "delta": self.delta,
+            "cost": self.cost,
+            "columns": [
+                {
+                    "name": axis.column,
+                    "cells": len(axis),
+                    "binned": axis.edges is not None,
+                    "missing": axis.missing,
+                }
+                for axis in self.axes
+            ],
+            "choices": self.question.plan.prices.choices,
+            "check_noise": self.question.noise.standard_error,
+            "known": [list(table.columns) for table in self.question.plan.known],
+        }
+
+    def __str__(self) -> str:
+        binned = [axis.column for axis in self.axes if axis.edges is not None]
+        noise, left = shown(self.question.noise.standard_error), self.study.budget.remaining.epsilon
+        lines = [
+            str(self.question.plan),
+            f"  the check of its columns and pairs, each distance with a noise of {noise} rows",
+            f"cost: epsilon {shown(self.cost, 6)} of the {shown(left, 6)} left, at delta {self.delta:g}; "
+            "nothing is spent yet",
+        ]
+        if binned:
+            lines.append(f"cut into cells, within which values are made up evenly: {', '.join(binned)}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Synthetic:
+    """A synthetic table: rows that nobody gave, with about the counts of those that people did.
+
+    `table()` has the rows, with the columns and types of the schema; `quality` says which columns and pairs of columns
+    are right, and by how much they may be off; `query` counts. Everything in it is public: it was paid for.
+
+    >>> import pyarrow, tempfile, farthing as ft
+    >>> table = pyarrow.table({"sex": ["F", "M"] * 500, "smokes": [True, False] * 500})
+    >>> people = ft.dataset(table, schema={"sex": ["F", "M"], "smokes": bool})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     study = ft.Study(people, epsilon=4.0, ledger=folder + "/study.db")
+    ...     synthetic = study.synthesise(rows=200)
+    ...     again = study.synthetic(synthetic.request_id, rows=200)
+    ...     study.close()
+    >>> synthetic.table().schema.names, synthetic.table().num_rows, synthetic.table().equals(again.table())
+    (['sex', 'smokes'], 200, True)
+    >>> 450 < synthetic.query("sex = 'F' and smokes").value < 550
+    True
+    """
+
+    question: CheckedSynthesis
+    answers: Mapping[str, Any]
+    model: SyntheticModel
+    rounds: Sequence[Mapping[str, Any]]
+    receipt: Receipt
+    request_id: str
+    name: str
+    count: int | None = None
+    repeated: bool = False
+
+    @property
+    def axes(self) -> tuple[CodedAxis, ...]:
+        """The cells of every column."""
+        return self.question.axes
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(axis.column for axis in self.axes)
+
+    @property
+    def cost(self) -> float:
+        """The epsilon that it cost."""
+        return float(compose([self.question.event]).epsilon_at(self.question.delta).upper)
+
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """The rows as codes of cells: always the same for the same recorded numbers."""
+        return self.question.codes(self.answers, self.count, self.model)
+
+    @cached_property
+    def quality(self) -> Quality:
+        """Which columns and pairs of columns are good, and by how much they may be off."""
+        return quality_of(self.question, self.answers, self.model)
+
+    @cached_property
+    def _table(self) -> Any:
+        random = np.random.default_rng([seed_of(drawn(self.answers)), _DECODING])
+        return decoded(self.codes, self.axes, random)
+
+    def table(self) -> Any:
+        """The rows as an Arrow table, with the types of the schema."""
+        return self._table
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas table."""
+        return self._table.to_pandas()
+
+    def save(self, path: str) -> Path:
+        """Write the rows to a Parquet file, or to CSV if the name ends so."""
+        target = Path(path)
+        try:
+            if target.suffix.lower() == ".csv":
+                from pyarrow import csv
+
+                csv.write_csv(self._table, target)
+            else:
+                from pyarrow import parquet
+
+                parquet.write_table(self._table, target)
+        except OSError as problem:
+            raise InvalidValue(
+                "path",
+                str(path),
+                f"cannot be written ({problem.strerror or type(problem).__name__})",
+                "name a file in a directory that exists; nothing is lost, and writing it again costs nothing",
+            ) from None
+        return target
+
+    def marginal(self, *columns: str) -> NDArray[np.float64]:
+        """The expected counts of all combinations of cells of these columns, by the model the rows were drawn from."""
+        places = [self._place(column) for column in columns]
+        return self.model.marginal(places)
+
+    def query(self, what: str | Mapping[str, Any]) -> SyntheticAnswer:
+        """How many rows meet a condition: "sex = 'M' and age < 30", or {column: value, (lo, hi) or [values]}.
+
+        The number is that of the synthetic rows, as a share of the number of rows that was measured. Its `error` is
+        what the check vouches for, where it can: the condition is about one or two columns and cuts no cell.
+        """
+        return asked_of(what, self._table, self._schema, self.axes, self.quality)
+
+    @property
+    def _schema(self) -> Schema:
+        return Schema({axis.column: axis.domain for axis in self.axes})
+
+    def _place(self, column: str) -> int:
+        if column not in self.columns:
+            raise InvalidValue("columns", column, "must be a column", f"they are {', '.join(self.columns)}")
+        return self.columns.index(column)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the rows as plain data."""
+        return {
+            "request_id": self.request_id,
+            "repeated": self.repeated,
+            "rows": len(self.codes),
+            "columns": list(self.columns),
+            "epsilon": self.cost,
+            "delta": self.question.delta,
+            "quality": self.quality.to_dict(),
+            "rounds": [dict(one) for one in self.rounds],
+            "receipt": json.loads(self.receipt.to_json()),
+        }
+
+    def to_json(self) -> str:
+        """Everything but the rows as JSON."""
+        return json.dumps(plain(self.to_dict()), indent=2)
+
+    def report(self, path: str) -> Path:
+        """A self-contained HTML page: verdicts, errors, what was measured, what was spent."""
+        from farthing.study.synthetic_report import written_report
+
+        return written_report(self, path)
+
+    def __str__(self) -> str:
+        return f"{len(self.codes):,} synthetic rows of {len(self.columns)} columns\n\n{self.quality}"
+
+    def __repr__(self) -> str:
+        return (
+            f"Synthetic({len(self.codes)} rows, {len(self.columns)} columns, request_id={self.request_id!r})"
+        )
+
+
+def offered(
+    study: Study,
+    columns: Sequence[str] | str | None,
+    bins: Mapping[str, int | Sequence[Any]] | None,
+    missing: bool | Sequence[str],
+    epsilon: float | None,
+    known: Release | Sequence[Release],
+    rows: int | None,
+) -> SynthesisOffer:
+    """What `study.synthesise` with these arguments would do; no row is read and nothing is spent."""
+    if study.sampling_rate is not None:
+        raise InvalidValue(
+            "sampling_rate",
+            study.sampling_rate,
+            "must be left out for a synthesis",
+            "it is priced for the table itself; make a study without it, under another name=",
+        )
+    count = None if rows is None else checked_count(rows, "rows")
+    axes = coded_axes(study.dataset.schema, columns, bins=bins, missing=missing)
+    sensitivity = sensitivity_of_coded_rows(study.dataset, axes)
+    allowance = study.allowance(epsilon)
+    tables = _known(study, known, axes)
+    question = checked_synthesis(axes, sensitivity, allowance.epsilon, allowance.delta, tables)
+    return SynthesisOffer(study, question, count, f"synthesis-{secrets.token_hex(12)}")
+
+
+def reopened_synthetic(ledger: Ledger, request_id: str, rows: int | None = None) -> Synthetic:
+    """A synthetic table as the ledger has it; no row is read and nothing is spent."""
+    count = None if rows is None else checked_count(rows, "rows")
+    answered = stored_answer(ledger, request_id)
+    if "question" not in answered.finished:
+        raise InvalidValue(
+            "request_id", request_id, "must be that of a synthesis", "study.released has other releases"
+        )
+    return _read(answered, count, restored_synthesis(answered.finished["question"]))
+
+
+def _read(answered: Answered, count: int | None, question: CheckedSynthesis) -> Synthetic:
+    model = question.plan.fitted(drawn(answered.answers))
+    return Synthetic(
+        question,
+        answered.answers,
+        model,
+        answered.finished.get("rounds", ()),
+        answered.receipt,
+        answered.request_id,
+        answered.receipt.dataset,
+        count,
+        answered.repeated,
+    )
+
+
+def _known(
+    study: Study, releases: Release | Sequence[Release], axes: Sequence[CodedAxis]
+) -> tuple[KnownTable, ...]:
+    """The tables of earlier releases of the same dataset."""
+    found: list[KnownTable] = []
+    for release in (releases,) if isinstance(releases, Release) else releases:
+        if not isinstance(release, Release) or release.plan.get("dataset") != study.name:
+            raise InvalidValue(
+                "known", release, f"must be releases of {study.name!r}", "study.released(request_id) has them"
+            )
+        found.extend(known_tables(release, axes))
+    return tuple(found)

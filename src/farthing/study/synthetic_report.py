@@ -1,0 +1,158 @@
+"""The quality of a synthetic table as one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from farthing.errors import InvalidValue
+from farthing.study.explanations import Risk
+from farthing.study.quality import GOOD, Quality, percent, table_row
+from farthing.study.synthetic_charts import pair_map, round_bars, verdict_badge
+from farthing.study.words import shown
+
+if TYPE_CHECKING:
+    from farthing.study.synthetic import Synthetic
+
+_MOST_ROWS = 200
+
+
+def written_report(synthetic: Synthetic, path: str) -> Path:
+    """The page in a file."""
+    target, page = Path(path), report_page(synthetic)
+    try:
+        target.write_text(page, encoding="utf-8")
+    except OSError as problem:
+        raise InvalidValue(
+            "path",
+            str(path),
+            f"cannot be written ({problem.strerror})",
+            "name a file in a directory that exists; nothing is lost, and writing it again costs nothing",
+        ) from None
+    return target
+
+
+def report_page(synthetic: Synthetic) -> str:
+    """The page as text; everything on it was paid for or is public."""
+    name = escape(synthetic.name)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>farthing: synthetic {name}</title>
+<style>{_style("report.css")}{_style("synthetic_report.css")}</style>
+</head>
+<body>
+<header>
+<h1>{name}: a synthetic table, and where it can be trusted</h1>
+<p class="lead">{len(synthetic.codes):,} rows that belong to nobody, drawn from a model of noisy counts. Where the
+verdict is <b>good</b>, counts of these columns are right to within 5% of all rows; elsewhere be careful.</p>
+{_numbers(synthetic)}
+</header>
+<main>
+{_verdicts(synthetic)}
+{_limits()}
+{_measured(synthetic)}
+{_meaning(synthetic)}
+<section><h2>The receipt</h2><p>The ledger must contain this entry for ever. To check it: save the text as
+<code>receipt.json</code> and run <code>farthing ledger verify LEDGER --receipt receipt.json</code>.</p>
+<pre>{escape(synthetic.receipt.to_json())}</pre></section>
+</main>
+<footer>Made by farthing. Nothing on this page loads anything.</footer>
+</body>
+</html>
+"""
+
+
+def _style(file: str) -> str:
+    return resources.files("farthing.study").joinpath(file).read_text(encoding="utf-8")
+
+
+def _numbers(synthetic: Synthetic) -> str:
+    quality = synthetic.quality
+    good = sum(one.verdict == GOOD for one in quality.of_size(2))
+    facts = [
+        ("epsilon spent", shown(synthetic.cost, 4)),
+        ("delta", f"{synthetic.question.delta:g}"),
+        ("columns", f"{len(synthetic.columns):,}"),
+    ]
+    if quality.of_size(2):
+        facts.append(("pairs of columns that are good", f"{good:,} of {len(quality.of_size(2)):,}"))
+    items = "".join(f"<li><b>{escape(value)}</b>{escape(label)}</li>" for label, value in facts)
+    return f'<ul class="numbers">{items}</ul>'
+
+
+def _verdicts(synthetic: Synthetic) -> str:
+    quality = synthetic.quality
+    chart = f'<div class="scroll">{pair_map(quality, synthetic.columns)}</div>'
+    return f"""<section><h2>Which columns are right together</h2>
+<p>Each square is a pair of columns (on the diagonal, a column by itself), and its number is the largest error that the
+check does not contradict: the share of rows that would have to be moved to make the table of these columns right. No
+count about these columns is further off than that share of all rows. The check compared this very table with the
+private rows and told the distances with noise; one of a hundred such numbers may be too small.</p>
+{chart}
+<p class="soft">{escape(quality.sentence)}.</p>
+<details><summary>All {len(quality.marginals):,} numbers</summary>{_table(quality)}</details></section>"""
+
+
+def _table(quality: Quality) -> str:
+    ordered = sorted(quality.marginals, key=lambda one: (len(one.columns), -one.at_most))
+    rows = []
+    for one in ordered[:_MOST_ROWS]:
+        names, error, at_most, _ = table_row(one)
+        looked = "yes" if one.measured else "no"
+        rows.append(
+            f"<tr><td>{escape(names)}</td><td>{error}</td><td>{at_most}</td><td>{looked}</td>"
+            f"<td>{verdict_badge(one.verdict)}</td></tr>"
+        )
+    hidden = len(ordered) - len(rows)
+    more = f'<p class="soft">... and {hidden:,} more, with less error.</p>' if hidden > 0 else ""
+    return (
+        "<div class='scroll'><table><thead><tr><th>columns</th><th>error</th><th>at most</th><th>measured</th>"
+        f"<th>verdict</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>{more}"
+    )
+
+
+def _limits() -> str:
+    return """<section><h2>What it is not good for</h2>
+<ul>
+<li>Three columns and more at once: nothing was checked there. The table may be right or not.</li>
+<li>Rare groups: an error of 5% of all rows can be larger than a whole group of 1%.</li>
+<li>Tests and intervals: software takes the rows for real ones, and knows nothing of the noise in them. Ask for the
+statistic itself (<code>farthing release</code>) where a number matters: it comes with its own error.</li>
+<li>Values within a cell of a column that was cut into cells: they were made up evenly.</li>
+</ul></section>"""
+
+
+def _measured(synthetic: Synthetic) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(', '.join(one.columns))}</td><td>{one.cells:,}</td><td>{shown(one.noise)}</td>"
+        f"<td>{percent(one.noise_error)}</td><td>{percent(one.fit_error)}</td></tr>"
+        for one in synthetic.quality.measured[:_MOST_ROWS]
+    )
+    rounds = round_bars(synthetic.rounds)
+    how = ""
+    if rounds:
+        how = f"""<h3>Round by round</h3>
+<p>In each round the table was chosen, with noise, that the model got most wrong. The bar is how wrong it was there
+before; the mark is the error of the noise that the table was then measured with.</p>
+<div class="scroll">{rounds}</div>"""
+    return f"""<section><h2>What was measured</h2>{how}
+<h3>The noisy tables</h3>
+<p>The model was fitted to these. A fit error near the error of the noise is as it should be.</p>
+<details><summary>{len(synthetic.quality.measured):,} tables</summary><div class="scroll"><table>
+<thead><tr><th>columns</th><th>cells</th><th>noise in a cell (rows)</th><th>error of the noise</th><th>fit error</th>
+</tr></thead><tbody>{rows}</tbody></table></div></details></section>"""
+
+
+def _meaning(synthetic: Synthetic) -> str:
+    risk = Risk(synthetic.cost, synthetic.question.delta)
+    said = "".join(f"<blockquote>{escape(sentence)}</blockquote>" for sentence in risk.sentences)
+    return (
+        "<section><h2>What it means for somebody in the table</h2>"
+        f"<p>Epsilon {shown(synthetic.cost, 4)} is a limit on what anybody can learn about one person from the "
+        f"synthetic table and this page together, whatever else they know.</p>{said}</section>"
+    )

@@ -1,0 +1,107 @@
+"""`farthing synth`: shown before it is spent, made once, written where it was asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from farthing.cli import main, spending
+from farthing.ledger import open_ledger
+from study_people import table
+
+STUDY = """\
+[dataset]
+source = "people.parquet"
+[schema]
+sex = { categories = ["F", "M"] }
+age = { range = [0, 110] }
+[study]
+epsilon = 4.0
+delta = 1e-6
+ledger = "study.db"
+name = "people"
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    pq.write_table(table(), tmp_path / "people.parquet")
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    return tmp_path / "study.toml"
+
+
+def run(study: Path, *words: str, said: str | None = None) -> Result:
+    return CliRunner(env={"COLUMNS": "120"}).invoke(main, ["synth", str(study), *words], input=said)
+
+
+def spent(study: Path) -> tuple[int, float]:
+    with open_ledger(study.parent / "study.db") as ledger:
+        budget = ledger.budget("people")
+        return budget.count, budget.spent_upper
+
+
+def test_a_table_is_made_once_and_written_again_for_nothing(study: Path) -> None:
+    first, second = study.parent / "one.parquet", study.parent / "two.parquet"
+    page = study.parent / "quality.html"
+    made = run(study, "-o", str(first), "--yes", "--report", str(page), "--bins", "age=10")
+    assert made.exit_code == 0, made.output
+    assert (
+        "verdict" in made.stdout
+        and "spent: epsilon 3.9" in made.stdout
+        and "request study-synth-" in made.stdout
+    )
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    again = run(study, "-o", str(second), "--bins", "age=10")  # no question: nothing is spent
+    assert again.exit_code == 0 and "nothing was spent now" in again.stdout
+    assert pq.read_table(first).equals(pq.read_table(second))
+    few = run(study, "-o", str(study.parent / "few.csv"), "--rows", "7", "--bins", "age=10", "--json")
+    assert json.loads(few.stdout)["rows"] == 7
+    assert len((study.parent / "few.csv").read_text().splitlines()) == 8
+    count, upper = spent(study)
+    assert count == 1 and upper <= 4.0
+
+
+def test_it_is_shown_first_and_nothing_is_spent_without_a_yes(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = run(study, "--plan")
+    assert shown.exit_code == 0 and "nothing is spent yet" in shown.stdout
+    assert (
+        json.loads(run(study, "--plan", "--json", "--columns", "sex").stdout)["columns"][0]["name"] == "sex"
+    )
+    output = ["-o", str(study.parent / "rows.parquet")]
+    alone = run(study, *output)
+    assert alone.exit_code == 2 and "add --yes" in alone.output
+    monkeypatch.setattr(spending, "somebody_is_there", lambda: True)
+    refused = run(study, *output, said="n\n")
+    assert refused.exit_code == 1 and "Nothing was spent" in refused.output
+    assert not (study.parent / "rows.parquet").exists()
+    assert spent(study) == (0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "-o synthetic.parquet"),
+        (["-o", "nowhere/rows.parquet"], "cannot be written"),
+        (["-o", "rows.parquet", "--columns", "name"], "free text cannot be made up"),
+        (["-o", "rows.parquet", "--bins", "age"], "COLUMN=N"),
+        (["-o", "rows.parquet", "--bins", "age=often"], "numbers or dates"),
+        (["-o", "rows.parquet", "--rows", "many"], "rows"),
+        (["-o", "rows.parquet", "--epsilon", "9"], "exceeds"),
+        (["-o", "rows.parquet", "--known", "none"], "request_id"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_spent(
+    study: Path, words: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(study.parent)
+    result = run(study, *words, "--yes")
+    assert result.exit_code == 2 and told in result.output
+    assert not (study.parent / "rows.parquet").exists()
+    if (study.parent / "study.db").exists():
+        assert spent(study) == (0, 0.0)
