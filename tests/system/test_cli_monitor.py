@@ -23,8 +23,6 @@ epsilon = 1.0
 delta = 1e-9
 ledger = "study.db"
 name = "cases"
-[[statistics]]
-kind = "count"
 """
 WORDS = ("--threshold", "1000", "--by", "region", "--alerts", "3")
 
@@ -69,6 +67,7 @@ def test_each_call_is_a_look_and_uses_up_a_round(study: Path) -> None:
     # The second round gave the alert, and the third was begun for the south.
     third = run(study, *WORDS)
     assert third.exit_code == 2 and "all 3 rounds" in third.output
+    assert "reported before" in third.stdout and "north has reached 1,000" in third.stdout
 
 
 def test_watching_looks_many_times_in_one_round(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,14 +76,26 @@ def test_watching_looks_many_times_in_one_round(study: Path, monkeypatch: pytest
     def sleep(seconds: float) -> None:
         pauses.append(seconds)
         if len(pauses) == 5:
-            write(study.parent, 50_000, 50_000)
+            write(study.parent, 50_000, 10)
 
     monkeypatch.setattr(monitor_command.time, "sleep", sleep)
     result = run(study, *WORDS, "--json", "--watch", "60", "--looks", "8")
     assert result.exit_code == 3, result.output
     looks = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [len(look["alerts"]) for look in looks] == [0, 0, 0, 0, 0, 2, 0, 0]
-    assert looks[-1]["alerts_left"] == 1 and pauses == [60.0] * 7
+    assert [len(look["alerts"]) for look in looks] == [0, 0, 0, 0, 0, 1, 0, 0]
+    assert looks[-1]["alerts_left"] == 2 and pauses == [60.0] * 7
+
+
+def test_watching_ends_when_every_series_was_reported(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        monitor_command.time, "sleep", lambda seconds: pytest.fail("nothing is left to watch")
+    )
+    write(study.parent, 50_000, 50_000)
+    result = run(study, *WORDS, "--yes", "--watch", "60")
+    assert result.exit_code == 3 and result.stdout.count("ALERT") == 2, result.output
+    again = run(study, *WORDS)
+    assert again.exit_code == 0 and "every series was reported before" in again.stdout
+    assert "1 of 3 alerts left;" in again.stdout  # and no round was begun for nothing
 
 
 def test_watching_outlives_an_engine_that_fails(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +112,7 @@ def test_watching_outlives_an_engine_that_fails(study: Path, monkeypatch: pytest
     result = run(study, *WORDS, "--yes", "--watch", "1", "--looks", "3")
     assert result.exit_code == 0, result.output
     assert "no look: duckdb failed" in result.stderr
-    assert result.stdout.count("no alert") == 2 and "3 of 3 alerts left" in result.stdout
+    assert result.stdout.count("no alert") == 2 and "2 of 3 alerts left" in result.stdout
 
 
 def test_nothing_is_spent_without_a_yes(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,7 @@ def monitor_command(
         decimal_number(confidence, "confidence"),
     )
     pause, most = _pace(watch, looks)
-    study = read_study(file).study()
+    study = read_study(file, statistics=False).study()
     if plan_only:
         plan = _plan(study, asked)
         click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
@@ -114,7 +114,7 @@ def monitor_command(
     watching = _opened(study, asked, session, agreed=yes or as_json)
     given = _watch(watching, pause, most, as_json)
     if not as_json:
-        click.echo(_rest(watching, once=pause is None))
+        click.echo(_rest(watching))
     click.get_current_context().exit(3 if given else 0)
 
 
@@ -174,18 +174,21 @@ def _watch(watching: Monitor, pause: float | None, most: int | None, as_json: bo
         except (LedgerUnavailable, EngineError) as problem:
             if pause is None:
                 raise
-            click.echo(
-                f"no look: {problem}", err=True
-            )  # the round is still running: the next look goes on with it
-        except SessionEnded:
-            if not given:
-                raise
-            return given
+            # The round is still running: the next look goes on with it.
+            click.echo(f"no look: {problem}", err=True)
+        except SessionEnded as ended:
+            if given:
+                return given
+            for alert in watching.alerts:
+                click.echo(f"reported before: {alert}", err=as_json)
+            raise SessionEnded(
+                "rounds", ended.rounds, "--session NAME opens another, which is charged anew"
+            ) from None
         else:
             given += len(look)
             _print(look, watching, as_json)
         done += 1
-        if pause is None or done == most or not watching.alerts_left:
+        if pause is None or done == most or not watching.alerts_left or not watching.watched:
             return given
         time.sleep(pause)
 
@@ -204,21 +207,20 @@ def _print(look: Look, watching: Monitor, as_json: bool) -> None:
     for alert in look:
         click.echo(f"ALERT {alert}")
     if not look:
-        click.echo(f"look {look.step}: no alert")
+        click.echo(
+            f"look {look.step}: {'no alert' if watching.watched else 'every series was reported before'}"
+        )
     if look.unseen:
         click.echo(f"not looked at, as the last alert was given: {', '.join(look.unseen)}")
     sys.stdout.flush()
 
 
-def _rest(watching: Monitor, *, once: bool) -> str:
-    plan, left = watching.plan, watching.alerts_left
+def _rest(watching: Monitor) -> str:
+    """What is left when this process ends, and with it the round that is running."""
+    plan, lost = watching.plan, watching.running
     times = f"{100 * plan.confidence:g} times in 100"
-    promise = f"{times} no answer of {plan.steps:,} looks is off by more than {plan.error:,}"
-    if not once:
-        return f"{left} of {plan.alerts} alerts left; {promise}."
-    # The round that this process began is lost when it ends, whether or not it gave an alert.
-    after = left - (1 if watching.running else 0)
     return (
-        f"{after} of {plan.alerts} alerts left after this call, which used up a round; --watch would not have; "
-        f"{promise}."
+        f"{watching.alerts_left - lost} of {plan.alerts} alerts left"
+        + (", as the round that was running ends with this process" if lost else "")
+        + f"; {times} no answer of {plan.steps:,} looks is off by more than {plan.error:,}."
     )

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as ft
-from farthing.errors import BudgetExceeded, InvalidExpression, InvalidValue, NotAllowed, SessionEnded
+from farthing.errors import BudgetExceeded, InvalidExpression, InvalidValue, NotAllowed
 from farthing.ledger import open_ledger
 from study_people import SCHEMA, table
 
@@ -92,8 +92,12 @@ def test_the_same_words_take_up_the_same_monitor_and_lose_the_running_round(
         cases(tmp_path, 20_000, 20_000)
         assert len(again.look()) == 1
         assert len(first.look()) == 0  # what the other has reported is muted here, too
-        with pytest.raises(SessionEnded, match="all 3 rounds"):
-            ft.Study(growing.dataset, 2.0, 1e-9, ledger=ledger).monitor(**asked).look()
+        third = ft.Study(growing.dataset, 2.0, 1e-9, ledger=ledger).monitor(**asked)
+        assert [alert.series for alert in third.alerts] == [
+            "count by region: north",
+            "count by region: south",
+        ]
+        assert third.watched == []
         ledger.verify()
 
 
@@ -147,6 +151,22 @@ def test_a_secret_sample_and_an_auditor_have_no_monitor(make_study: MakeStudy, t
         study = ft.Study(people, 1.0, ledger=ledger, name="people")
         with pytest.raises(NotAllowed):
             study.monitor(**ASKED)
+
+
+def test_an_analyst_pays_from_a_grant_and_may_not_open_what_another_opened(
+    make_study: MakeStudy, tmp_path: Path
+) -> None:
+    study = make_study()
+    study.ledger.grant("people", "ana", epsilon=0.4)
+    study.ledger.grant("people", "ben", epsilon=0.4)
+    ana = make_study(analyst="ana")
+    watching = ana.monitor(**ASKED, epsilon=0.3)
+    assert not watching.look()
+    assert ana.budget.spent_upper == pytest.approx(0.3, abs=1e-6)
+    with pytest.raises(BudgetExceeded):
+        ana.monitor(threshold=5, alerts=1, epsilon=0.3)
+    with pytest.raises(InvalidValue, match="charged before for something else"):
+        make_study(analyst="ben").monitor(**ASKED, epsilon=0.3)
 
 
 def test_a_budget_that_is_used_up_still_lets_its_monitor_look(make_study: MakeStudy) -> None:

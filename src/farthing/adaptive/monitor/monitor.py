@@ -140,6 +140,12 @@ class Monitor:
         return self.plan.alerts - max(self._next - 1, ended) + self.running
 
     @property
+    def watched(self) -> list[str]:
+        """The series that are asked about: all of them, or those that were not reported yet."""
+        muted = {alert.series for alert in self.alerts} if self.plan.mute else set()
+        return [series.name for series in self.plan.series if series.name not in muted]
+
+    @property
     def running(self) -> bool:
         """Whether a round is running: it is lost when this object is."""
         return self._round is not None
@@ -159,6 +165,8 @@ class Monitor:
             raise InvalidValue("step", step, "must be a whole number >= 1")
         with self._lock:
             alerts = [] if self._found is None else [self._record()]
+            if not self.watched:
+                return Look(number, tuple(alerts), self.plan.error)
             if self._begin() is None and not alerts:
                 raise SessionEnded(
                     "rounds",
@@ -171,11 +179,11 @@ class Monitor:
             return self._looked(number, values, alerts)
 
     def _looked(self, number: int, values: Sequence[int], alerts: list[Alert]) -> Look:
-        muted = {alert.series for alert in self.alerts} if self.plan.mute else set()
+        watched = set(self.watched)
         unseen: list[str] = []
         looks = 1
         for series, value, threshold in zip(self.plan.series, values, self.plan.thresholds, strict=True):
-            if series.name in muted:
+            if series.name not in watched:
                 continue
             running = self._begin()
             if running is None:

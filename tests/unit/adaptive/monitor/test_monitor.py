@@ -13,6 +13,7 @@ import pytest
 from farthing.adaptive.journal import MemoryJournal
 from farthing.adaptive.monitor import Monitor, MonitorPlan, Series, plan_monitor
 from farthing.errors import InvalidValue, LedgerUnavailable, SessionEnded
+from farthing.mechanisms import threshold_session
 from farthing.privacy import ApproxDP, Composed
 from sources import TestSource
 
@@ -60,6 +61,34 @@ def test_a_series_that_was_reported_is_muted_unless_told() -> None:
     assert [len(watching.look()) for watching in [monitor([FAR, -FAR])] for _ in range(3)] == [1, 0, 0]
     heard = monitor([FAR, -FAR], mute=False, alerts=3)
     assert [len(heard.look()) for _ in range(3)] == [1, 1, 1]
+
+
+def test_when_every_series_was_reported_nothing_is_read_and_no_round_begun() -> None:
+    reads: list[int] = []
+    asked = plan(1, alerts=3)
+    watching = Monitor(asked, lambda **_: reads.append(1) or [FAR], MemoryJournal())  # type: ignore[func-returns-value]
+    assert len(watching.look()) == 1
+    assert watching.watched == []
+    assert len(watching.look()) == 0
+    assert reads == [1] and watching.alerts_left == 2 and not watching.running
+
+
+def test_every_round_draws_its_own_threshold_and_every_question_its_own_noise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[object] = []
+
+    def scripted(rate: object, bits: object) -> int:
+        drawn.append(rate)
+        return 0
+
+    monkeypatch.setattr(threshold_session, "geometric", scripted)
+    watching = monitor([-FAR, FAR, -FAR], mute=False, alerts=2)
+    threshold, question = watching.plan.mechanism._rates
+    watching.look()
+    assert drawn == [threshold, question, question, threshold, question]
+    watching.look()  # the second round goes on, gives its alert, and is the last
+    assert drawn[5:] == [question, question]
 
 
 def test_thresholds_are_those_of_the_series() -> None:
