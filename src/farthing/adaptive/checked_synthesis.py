@@ -92,6 +92,11 @@ class CheckedSynthesis:
         """
         return Composed(((self.synthesis.event, 1), (self.noise.event, 1)))
 
+    @cached_property
+    def cost(self) -> float:
+        """The epsilon of both at delta, proven."""
+        return float(compose([self.event]).epsilon_at(self.delta).upper)
+
     @property
     def digest(self) -> str:
         """A fingerprint of both."""
@@ -193,7 +198,7 @@ def checked_synthesis(
             [len(axis) for axis in axes], rest, delta, names=names, sensitivity=sensitivity, known=known
         )
         found = CheckedSynthesis(Synthesise(plan, tuple(axes)), noise, budget, float(delta))
-        if compose([found.event]).epsilon_at(delta).upper <= budget:
+        if found.cost <= budget:
             return found
         rest *= 0.999
 

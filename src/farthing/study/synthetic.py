@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.accounting import compose
 from farthing.adaptive.checked_synthesis import (
     CheckedSynthesis,
     checked_synthesis,
@@ -67,10 +66,10 @@ class SynthesisOffer:
         """The delta at which it is charged."""
         return self.question.delta
 
-    @cached_property
+    @property
     def cost(self) -> float:
         """The epsilon that it costs."""
-        return float(compose([self.question.event]).epsilon_at(self.delta).upper)
+        return self.question.cost
 
     def release(self, request_id: str | None = None, progress: Progress | None = None) -> Synthetic:
         """Charge the ledger, run once on the engine, record, and make the table.
@@ -166,7 +165,7 @@ class Synthetic:
     @property
     def cost(self) -> float:
         """The epsilon that it cost."""
-        return float(compose([self.question.event]).epsilon_at(self.question.delta).upper)
+        return self.question.cost
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
