@@ -134,6 +134,7 @@ class OnlineAnswerer:
         self._asking: Asking | None = None
         self._unrecorded: tuple[int, dict[str, Any]] | None = None
         self._round = 0  # the last round known to be begun by anybody
+        self._own = 0  # the last round begun here
         self._seen = 0  # how many finished rounds of the journal are part of the weights
         self._answers: dict[Any, Answer] = {}
         self._texts: dict[str, Mask] = {}
@@ -208,7 +209,7 @@ class OnlineAnswerer:
                 "mask": mask.record, "question": question if isinstance(question, str) else "", "asked": self._asked,
                 "expected": expected, "side": found.side, "gap": found.gap,
             }  # fmt: skip
-            self._unrecorded = self._round, record
+            self._unrecorded = self._own, record
             self._record()
             answer = self._answers[mask.key]
         self._history.append(Step(self._asked, answer.value, answer.error or 0, answer.paid, self.updates))
@@ -240,6 +241,7 @@ class OnlineAnswerer:
             mine = self._journal.begin(number)
             self._round = number
             if mine:
+                self._own = number
                 self._catch_up()
                 self._asking = self.plan.round._start(self._source)
                 return self._asking
@@ -253,10 +255,10 @@ class OnlineAnswerer:
     def _catch_up(self) -> None:
         """Bring in all finished rounds of the journal, by whomever, in the order in which they were recorded."""
         finished = self._journal.history()
-        for number, record in finished[self._seen :]:
+        for _, record in finished[self._seen :]:
             self._bring_in(record)
-            self._round = max(self._round, number)
         self._seen = len(finished)
+        self._round = max(self._round, self._journal.begun())
 
     def _bring_in(self, record: Mapping[str, Any]) -> None:
         """Move the weights as a recorded round says, and keep its answer: public data only."""

@@ -11,24 +11,24 @@ from fractions import Fraction
 from farthing.accounting import calibrate
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.mechanisms.base import rounded_up
-from farthing.mechanisms.laws import DiscreteLaplaceLaw
 from farthing.privacy.events import Composed, Event, GaussianNoise
 
 _TOTAL = 0.05  # of the start's epsilon, for the number of rows
-_TABLES = 0.4  # of the start's epsilon, for coarse tables where the domain is large
+_TABLES = 0.25  # of the start's epsilon, for coarse tables where they are worth it
 _MOST_PAIRS = 2**20
-_BLUR = 2.0  # standard errors of half the cells that may be as large as the errors that rounds let pass
+_WORTH = 0.25  # of the variance that half the cells together have: what half of a coarse table may have
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
     """Noisy counts of all cells, and of all tables of `order` columns (the number of rows, if `order` is 0).
 
-    >>> opening = Opening.chosen((2,) * 16, epsilon=0.5, delta=1e-9, sensitivity=1, errors=1000)
-    >>> opening.order, opening.tables, opening.table_noise, opening.cell_epsilon
-    (0, 1, 0.025, 0.475)
-    >>> Opening.chosen((2,) * 20, epsilon=0.75, delta=1e-9, sensitivity=1, errors=700).order
-    2
+    >>> opening = Opening.chosen((2,) * 16, epsilon=0.5, delta=1e-9, sensitivity=1)
+    >>> opening.order, opening.tables, opening.table_cells, opening.cell_epsilon
+    (2, 120, 480, 0.375)
+    >>> opening = Opening.chosen((256, 256), epsilon=0.5, delta=1e-9, sensitivity=1)
+    >>> opening.order, opening.table_noise, opening.cell_epsilon
+    (0, 0.025, 0.475)
     """
 
     order: int
@@ -39,23 +39,28 @@ class Opening:
     cell_epsilon: float
 
     @classmethod
-    def chosen(
-        cls, shape: Sequence[int], epsilon: float, delta: float, sensitivity: int, errors: float
-    ) -> Opening:
-        """The opening for a domain: coarse tables are measured if half the cells together would be too noisy."""
-        cells = math.prod(shape)
-        own = epsilon - epsilon * _TOTAL
-        variance = DiscreteLaplaceLaw(Fraction(sensitivity) / Fraction(own)).variance
-        blurred = _BLUR * math.sqrt(cells * variance) / 2 > errors
-        order = 0 if not blurred or len(shape) < 3 else 1 if delta == 0 else 2
-        sizes = [math.prod(shape[axis] for axis in axes) for axes in _subsets(len(shape), order)]
-        if order == 2 and sum(sizes) > _MOST_PAIRS:
-            order, sizes = 1, list(shape)
-        if order == 0:
-            return cls(0, 1, 1, epsilon * _TOTAL, own)
+    def chosen(cls, shape: Sequence[int], epsilon: float, delta: float, sensitivity: int) -> Opening:
+        """The opening for a domain: coarse tables are measured where they say more than sums of noisy cells."""
         share = epsilon * _TABLES
         noise = share if delta == 0 else calibrate(lambda m: [GaussianNoise(m)], share, delta).parameter
-        return cls(order, len(sizes), sum(sizes), noise, epsilon - share)
+        for order in (2, 1):
+            found = cls._of_order(order, shape, noise, epsilon - share)
+            if found is not None and found._is_worth_it(len(shape), math.prod(shape), sensitivity, delta):
+                return found
+        return cls(0, 1, 1, epsilon * _TOTAL, epsilon - epsilon * _TOTAL)
+
+    @classmethod
+    def _of_order(cls, order: int, shape: Sequence[int], noise: float, rest: float) -> Opening | None:
+        if order >= len(shape):
+            return None
+        sizes = [math.prod(shape[axis] for axis in axes) for axes in _subsets(len(shape), order)]
+        return cls(order, len(sizes), sum(sizes), noise, rest) if sum(sizes) <= _MOST_PAIRS else None
+
+    def _is_worth_it(self, axes: int, cells: int, sensitivity: int, delta: float) -> bool:
+        """Half of a column's values, from all tables that hold the column, beside the same from all cells."""
+        holding = math.comb(axes - 1, self.order - 1)
+        coarse = self.of_tables(sensitivity, delta).variance * self.table_cells / self.tables / holding
+        return coarse <= _WORTH * self.of_cells(sensitivity, cells).variance * cells
 
     def events(self, sensitivity: int, delta: float, cells: int) -> list[Event]:
         """What it costs."""

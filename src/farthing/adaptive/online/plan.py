@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from farthing.accounting import calibrate
@@ -27,8 +28,7 @@ MOST_CELLS = 2**22
 STARTS = ("auto", "cells", "none")
 _SHARES = (0.75, 0.5, 0.25)  # of epsilon for the start: the most that leaves enough for the rounds
 _ENOUGH = 3  # rounds
-_ROOM = 0.25  # of alpha * rows: the error that every update is sure to find
-_PASSED = 0.7  # of alpha * rows: errors that rounds usually let pass
+_ROOM = 0.4  # of alpha * rows: the error that every update is sure to find
 _PARTS = 2**16
 _MOST_UPDATES = 2**16
 _START_WORDS = ("the number of rows", "tables of one column", "tables of two columns")
@@ -247,9 +247,7 @@ class _Facts:
         """What is measured at the start, for this part of epsilon."""
         if not share:
             return None
-        return Opening.chosen(
-            self.shape, share * self.epsilon, self.delta, self.sensitivity, _PASSED * self.most
-        )
+        return _opening(self.shape, share * self.epsilon, self.delta, self.sensitivity)
 
     def plan(self, share: float, rounds: int) -> AnswererPlan:
         each, parts, thresholds, questions = self._round(share, rounds)
@@ -278,6 +276,11 @@ class _Facts:
             closest=least,
             epsilon=self.epsilon,
         )
+
+
+@lru_cache(maxsize=64)
+def _opening(shape: tuple[int, ...], epsilon: float, delta: float, sensitivity: int) -> Opening:
+    return Opening.chosen(shape, epsilon, delta, sensitivity)
 
 
 def centre_of_gap(rates: tuple[Fraction, Fraction]) -> int:
