@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from farthing.accounting import compose
 from farthing.adaptive.holdout import plan as holdout_plan
+from farthing.adaptive.synthesis.pricing import SHARES, prices_within
 from farthing.auditing.audit import audit
 from farthing.auditing.built_in_adaptive import adaptive_sessions
 from farthing.auditing.planted_adaptive import _loop, _Rounds, adaptive_bugs
 from farthing.auditing.self_test import all_checks, examine
+from farthing.data import Sensitivity
 from farthing.mechanisms import DiscreteLaplace
 
 NEIGHBOURS = {bug.name: bug.neighbours for bug in adaptive_bugs()}
@@ -64,3 +67,11 @@ def test_a_session_is_examined_with_the_event_that_it_is_charged() -> None:
     assert len(names) == len(set(names))
     for word in ("online answerer", "reusable holdout"):
         assert any(word in name for name in names)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5, 0.9])
+def test_a_pure_synthesis_costs_as_much_as_one_table_that_takes_all_shares(epsilon: float) -> None:
+    """Also where delta > 0, as in the account of a ledger: an event of many small parts was contradicted by an audit."""
+    prices = prices_within(1.0, 0.0, 0, 60, Sensitivity(1, 1, 1, 1))
+    one = compose([prices.noise(SHARES, 1).event])
+    assert one.delta_at(epsilon).lower <= compose([prices.event]).delta_at(epsilon).upper

@@ -11,7 +11,7 @@ from farthing.accounting import calibrate
 from farthing.data import Sensitivity
 from farthing.errors import InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
-from farthing.mechanisms.base import rounded_down
+from farthing.mechanisms.base import rounded_down, rounded_up
 from farthing.mechanisms.gaussian_domination import vector_event
 from farthing.privacy import ApproxDP, Composed, Event, GaussianNoise
 from farthing.privacy.events import checked_delta, checked_epsilon
@@ -53,17 +53,19 @@ class Prices:
             Let a run make, in an order and on tables that may depend on all earlier answers, at most `choices` choices
             by the exponential mechanism of `choice_epsilon` on scores that move by at most the l1 sensitivity, and at
             most `tables` noisy tables, of at most `MOST_CELLS` cells each, given at most `SHARES` shares in all. It is
-            dominated by the composition of `SHARES` Gaussian releases of multiplier `unit` (or `SHARES` releases that
-            are `unit`-DP), `choices` epsilon-bounded-range choices and `tables` leaks of the size that `vector_event`
-            states.
+            dominated by the composition of `SHARES` Gaussian releases of multiplier `unit` (or one release that is
+            `SHARES` times `unit`-DP), `choices` epsilon-bounded-range choices and `tables` leaks of the size that
+            `vector_event` states.
         Source: A table with k shares has discrete Gaussian noise of variance (unit l2)^2 / k + 4, which is, up to the
             leak, a continuous release of multiplier unit / sqrt(k) that was made whole (`vector_event`); and that is
             the mean of k releases of multiplier `unit`, so a post-processing of k of the shares. For pure noise,
-            epsilons add up. Shares, choices and leaks are three interactive mechanisms, each an adaptive composition of
-            equal and fixed parts; run concurrently, in whatever order, they cost what their product costs: Vadhan &
-            Zhang, arXiv:2207.08335v3 (interactive f-DP mechanisms are post-processings of plain ones). The loop is that
-            of Hardt, Ligett & McSherry, arXiv:1012.4763 (MWEM), with the model of McKenna, Sheldon & Miklau,
-            arXiv:1901.09136, and scores as in McKenna, Mullins, Sheldon & Miklau, arXiv:2201.12677 (AIM).
+            epsilons add up however they are divided; but one release of k shares is no composition of k small ones,
+            which would cost less at every delta > 0. Shares, choices and leaks are three interactive mechanisms, each
+            an adaptive composition of equal and fixed parts; run concurrently, in whatever order, they cost what their
+            product costs: Vadhan & Zhang, arXiv:2207.08335v3 (interactive f-DP mechanisms are post-processings of plain
+            ones). The loop is that of Hardt, Ligett & McSherry, arXiv:1012.4763 (MWEM), with the model of McKenna,
+            Sheldon & Miklau, arXiv:1901.09136, and scores as in McKenna, Mullins, Sheldon & Miklau, arXiv:2201.12677
+            (AIM).
         Assumes: every table is a sum over coded rows whose count vectors differ by at most `sensitivity` between
             neighbours; adding up cells moves nothing further apart. Scores are sums of |count - whole number| over
             disjoint cells, minus public whole numbers: they move by at most the l1 sensitivity.
@@ -71,9 +73,8 @@ class Prices:
         Checked by: tests/theorems/test_synthesis_prices.py
         """
         choosing = ExponentialMechanism(self.choice_epsilon, 1).event if self.choices else None
-        parts: list[tuple[Event, int]] = [
-            (ApproxDP(self.unit) if self.pure else GaussianNoise(self.unit), SHARES)
-        ]
+        whole = ApproxDP(rounded_up(SHARES * Fraction(self.unit)))
+        parts: list[tuple[Event, int]] = [(whole, 1) if self.pure else (GaussianNoise(self.unit), SHARES)]
         if choosing is not None:
             parts.append((choosing, self.choices))
         if not self.pure:
