@@ -251,7 +251,7 @@ def test_bad_plans_are_refused_by_name(changed: dict[str, Any], named: str) -> N
 
 
 def test_nothing_private_is_shown_or_carried_away() -> None:
-    watching = monitor([7654321, 5])
+    watching = monitor([7654321, -FAR])
     watching.look()
     assert "7654321" not in repr(watching) + str(watching.plan) + repr(watching.plan)
     with pytest.raises((TypeError, AttributeError)):
