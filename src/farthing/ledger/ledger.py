@@ -199,7 +199,7 @@ class Ledger(OpenLedger):
         def decide(found: Found | None) -> Change | None:
             tx = Transaction(question, found, self._chain, self._memory, self._actor, self._role)
             assert found is not None
-            # Nobody writes or notes now: if others have noted more than is seen here, they write to another file.
+            # Nobody writes now, and others note what they wrote before: if that is not seen here, they write elsewhere.
             noted = self._witness.read(self._chain, known=found.head[1:])
             tx.check_seen(noted, f"the witness {self._witness.place}", *tx.last)
             made.append((tx, act(tx)))

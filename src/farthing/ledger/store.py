@@ -167,7 +167,7 @@ class Store(ABC):
     ) -> None:
         """One transaction: ask, decide, write what was decided. It is durable on return, or never happened.
 
-        `then` is called once it is durable, before the next writer is let in.
+        `then` is called once it is durable; on a file, before the next writer is let in.
         """
         with self._alone():
             try:
