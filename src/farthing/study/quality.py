@@ -187,7 +187,8 @@ def quality_of(question: CheckedSynthesis, answers: Mapping[str, Any], model: Sy
     noise = question.noise.error(_CONFIDENCE)
     marginals = []
     for columns, distance in zip(question.sets(answers), answers["distances"], strict=True):
-        error, at_most = (_share(float(distance) + more, rows) for more in (0.0, noise))
+        # No distance is below 0: one that noise has moved there says 0, and not that the noise is known.
+        error, at_most = (_share(max(float(distance), 0.0) + more, rows) for more in (0.0, noise))
         measured = any(set(columns) <= each for each in together)
         marginals.append(MarginalQuality(tuple(names[place] for place in columns), error, at_most, measured))
     return Quality(tuple(marginals), _measured(found, question, model, rows), float(rows), float(noise))
