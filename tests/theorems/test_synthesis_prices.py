@@ -12,6 +12,7 @@ from farthing.adaptive.synthesis import synthesis_plan
 from farthing.adaptive.synthesis.candidates import Menu
 from farthing.adaptive.synthesis.layered import fitted
 from farthing.adaptive.synthesis.loop import PrivateRows, _compared
+from farthing.adaptive.synthesis.model_size import Growth
 from farthing.adaptive.synthesis.pricing import MOST_CELLS, SHARES, prices_within
 from farthing.adaptive.synthesis.transcript import Transcript
 from farthing.data import Sensitivity
@@ -104,7 +105,7 @@ def test_scores_of_neighbours_differ_by_one_at_most() -> None:
     found = Transcript.read(plan.draw(rows, source=TestSource(8)))
     model = fitted(found, plan.prices.standard_error)
     counts = [np.bincount(part).astype(float) for part in found.groups]
-    offered = list(Menu(counts, 2**16).on_offer(0, model.graph))
+    offered = list(Menu(counts).on_offer(0, Growth(model.graph.sizes, [], 2**16)))
     assert len(offered) > 10
     alone = PrivateRows(rows, np.ones(400, dtype=np.int64), sizes).grouped(found.groups)
     fewer = PrivateRows(rows[1:], np.ones(399, dtype=np.int64), sizes).grouped(found.groups)

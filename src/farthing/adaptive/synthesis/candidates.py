@@ -16,7 +16,6 @@ import numpy as np
 from farthing.adaptive.synthesis.grouping import Floats, Places, grouped, summed
 from farthing.adaptive.synthesis.model_size import Growth
 from farthing.adaptive.synthesis.transcript import Whole
-from farthing.inference.graphical import GraphicalModel
 
 CELLS = (16, 64, 256, 1024)
 """The sizes of tables on offer: noise grows with the cells, and so does what a table can tell."""
@@ -46,11 +45,10 @@ class Candidate:
 class Menu:
     """All candidates over columns whose groups have these noisy counts; some sets of them where there are too many."""
 
-    def __init__(self, counts: Sequence[Floats], largest_model: int) -> None:
+    def __init__(self, counts: Sequence[Floats]) -> None:
         self._counts = counts
         self._sizes = [len(part) for part in counts]
         self._useful = [column for column, size in enumerate(self._sizes) if size > 1]
-        self._largest = largest_model
         self._merged: dict[tuple[int, int], Places] = {}
 
     def sets(self, round_number: int) -> list[tuple[int, ...]]:
@@ -65,11 +63,10 @@ class Menu:
                 found[tuple(sorted(random.choice(self._useful, size, replace=False).tolist()))] = None
         return list(found)
 
-    def on_offer(self, round_number: int, model: GraphicalModel) -> Iterator[Candidate]:
-        """The candidates of a round that the model can take in without outgrowing its limit."""
-        growth = Growth(self._sizes, [clique.columns for clique in model.tree.cliques])
+    def on_offer(self, round_number: int, growth: Growth) -> Iterator[Candidate]:
+        """The candidates of a round that the model has room for."""
         for columns in self.sets(round_number):
-            if growth.fits(columns, self._largest):
+            if growth.has_room_for(columns):
                 yield from self._coarse_to_fine(columns)
 
     def _coarse_to_fine(self, columns: tuple[int, ...]) -> Iterator[Candidate]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from farthing.adaptive.synthesis.candidates import Candidate, Menu, expected_table
 from farthing.adaptive.synthesis.grouping import Places, grouped, summed
 from farthing.adaptive.synthesis.layered import SyntheticModel, fitted, one_way
+from farthing.adaptive.synthesis.model_size import Growth
 from farthing.adaptive.synthesis.pricing import SHARES, Prices
 from farthing.adaptive.synthesis.transcript import NoisyTable, Transcript, Whole
 from farthing.inference.graphical import Measured
@@ -79,13 +80,8 @@ class Loop:
         groups = tuple(grouped(counts, self._schedule.groups) for counts in alone.counts)
         found = Transcript(groups, found.tables)
         rows = self._rows.grouped(groups)
-        menu = Menu(
-            [
-                np.bincount(part, counts).astype(float)
-                for part, counts in zip(groups, alone.counts, strict=True)
-            ],
-            self._schedule.largest_model,
-        )
+        weighed = zip(groups, alone.counts, strict=True)
+        menu = Menu([np.bincount(part, counts).astype(np.float64) for part, counts in weighed])
         known = self._known_of(found)
         model = fitted(found, self._prices.standard_error, known, rounds=_QUICK)
         for number in range(self._schedule.rounds):
@@ -108,7 +104,8 @@ class Loop:
     ) -> list[NoisyTable]:
         """The tables of one round: chosen one by one, all by the same model."""
         taken = {Candidate(table.columns, table.places).key for table in found.chosen}
-        offered = [one for one in menu.on_offer(number, model.graph) if one.key not in taken]
+        growth = self._growth(number, model)
+        offered = [one for one in menu.on_offer(number, growth) if one.key not in taken]
         tables, expected, errors = _compared(rows, model, offered)
         scores = errors - self._penalties(offered)
         open_ = np.ones(len(offered), dtype=bool)
@@ -124,9 +121,19 @@ class Loop:
             picked.append(
                 self._measured(one.columns, one.places, tables[at], self._schedule.each, expected[at])
             )
-            # Tables that tell much the same wait for the next model.
-            open_ &= [len(set(other.columns) & set(one.columns)) < 2 for other in offered]
+            if len(picked) < self._schedule.picks:  # tables that tell much the same wait for the next model
+                growth.add(one.columns)
+                open_ &= [
+                    len({*other.columns} & {*one.columns}) < 2 and growth.has_room_for(other.columns)
+                    for other in offered
+                ]
         return picked
+
+    def _growth(self, number: int, model: SyntheticModel) -> Growth:
+        """The room that the model has in this round: more in every round, so that every column has its turn."""
+        most = self._schedule.largest_model * (number + 1) // self._schedule.rounds
+        cliques = [clique.columns for clique in model.graph.tree.cliques]
+        return Growth(model.graph.sizes, cliques, most)
 
     def _penalties(self, offered: Sequence[Candidate]) -> Whole:
         """The error that noise is expected to bring into each table by the end of the run."""

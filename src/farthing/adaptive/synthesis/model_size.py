@@ -8,26 +8,31 @@ from itertools import combinations
 
 
 class Growth:
-    """The graph of a model's cliques, and the cells of a junction tree for it with one more set of columns.
+    """The graph of a model's cliques, and whether a junction tree for one more set of columns has at most `most` cells.
 
-    >>> growth = Growth((2, 3, 4, 5), [(0, 1), (1, 2), (2, 3)])
-    >>> growth.fits((0, 2), 60), growth.fits((0, 2), 43), growth.fits((1, 2), 43)
+    >>> growth = Growth((2, 3, 4, 5), [(0, 1), (1, 2), (2, 3)], 60)
+    >>> growth.has_room_for((0, 2)), growth.has_room_for((0, 3)), growth.has_room_for((1, 2))
     (True, False, True)
     """
 
-    def __init__(self, sizes: Sequence[int], cliques: Iterable[Sequence[int]]) -> None:
-        self._sizes = sizes
+    def __init__(self, sizes: Sequence[int], cliques: Iterable[Sequence[int]], most: int) -> None:
+        self._sizes, self._most = sizes, most
         self._joined = [0] * len(sizes)  # the neighbours of each column, as bits
         for clique in cliques:
             self._join(self._joined, clique)
-        self._known: dict[tuple[tuple[int, int], ...], int] = {}
+        self._known: dict[tuple[tuple[int, int], ...], bool] = {(): True}
 
-    def fits(self, columns: Sequence[int], most: int) -> bool:
-        """Whether a tree with these columns in one clique has at most so many cells."""
+    def add(self, columns: Sequence[int]) -> None:
+        """These columns are in the model from now on."""
+        self._join(self._joined, columns)
+        self._known = {(): True}
+
+    def has_room_for(self, columns: Sequence[int]) -> bool:
+        """Whether these columns can be joined too; always when they are joined already."""
         new = tuple((one, two) for one, two in combinations(columns, 2) if not self._joined[one] >> two & 1)
         if new not in self._known:
-            self._known[new] = self._cells(new)
-        return self._known[new] <= most
+            self._known[new] = self._cells(new) <= self._most
+        return self._known[new]
 
     def _cells(self, new: Iterable[tuple[int, int]]) -> int:
         """Columns are eliminated one by one, those whose neighbours are joined already first: they cost no new edges.
