@@ -40,7 +40,7 @@ MOST_SETS = 500
 _PART, _PURE_PART = 0.02, 0.05  # of the budget
 _SMALLEST_DELTA = 1e-18  # below it the noise is pure, as that of the synthesis
 _READING, _DRAWING = 0.1, 0.85  # of the progress
-_CLEARLY = 3.0  # standard errors that missing values must stand out by, or they are taken for noise
+_CLEARLY = 5.0  # standard errors that missing values must stand out by, or they are taken for noise
 _DENSE = 2**22
 
 

@@ -167,11 +167,11 @@ def test_files_and_the_report_hold_the_table(synthetic: Synthetic, tmp_path: Pat
 def test_earlier_releases_help_and_cost_nothing(tmp_path: Path) -> None:
     study = study_in(tmp_path, epsilon=5.0)
     release = study.plan(ft.contingency(["sex", "job"]), epsilon=4.5).release()
-    plan = study.synthesis_plan(columns=["sex", "job"], epsilon=0.05, known=release)
+    plan = study.synthesis_plan(columns=["sex", "job"], epsilon=0.1, known=release)
     assert [table.columns for table in plan.question.plan.known] == [("sex", "job")]
     found = plan.release()
-    assert true_error(found, ("sex", "job")) < 0.1  # by itself so little budget leaves 0.3
-    assert found.cost <= 0.05
+    assert true_error(found, ("sex", "job")) < 0.04  # without it, twice that
+    assert found.cost <= 0.1
     study.close()
 
 
