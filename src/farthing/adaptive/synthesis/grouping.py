@@ -6,6 +6,7 @@ order says nothing, it does no harm. All of it is computed from noisy numbers.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -69,13 +70,13 @@ def summed(table: NDArray[Any], places: tuple[Places, ...]) -> NDArray[Any]:
     array([[3, 3],
            [9, 6]])
     """
-    for axis, part in enumerate(places):
-        size = int(part.max()) + 1
-        if not np.array_equal(part, np.arange(len(part))):
-            found = np.zeros((size, *np.moveaxis(table, axis, 0).shape[1:]), dtype=table.dtype)
-            np.add.at(found, part, np.moveaxis(table, axis, 0))
-            table = np.moveaxis(found, 0, axis)
-    return table
+    shape = tuple(int(part.max()) + 1 for part in places)
+    cells = np.zeros((), dtype=np.int64)
+    for part, size in zip(places, shape, strict=True):
+        cells = cells[..., None] * size + part
+    # Sums of whole numbers below 2^53 are exact in floats.
+    sums = np.bincount(cells.reshape(-1), table.reshape(-1), math.prod(shape))
+    return np.asarray(sums.astype(table.dtype).reshape(shape))
 
 
 def projected(noisy: Floats, total: float) -> Floats:
