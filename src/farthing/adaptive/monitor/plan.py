@@ -73,9 +73,8 @@ class MonitorPlan:
         Every series that was reported has reached its threshold less the error, and every one that was looked at and
         not reported was below its threshold plus the error: all of them at once, with probability `confidence`.
         """
-        failure = (
-            1 - self.confidence
-        ) / self.alerts  # every round may fail, and any of them may be the longest
+        # Every round may fail, and any of them may be the one with all the questions.
+        failure = (1 - self.confidence) / self.alerts
         return int(self.mechanism.error(1 - failure, queries=len(self.series) * looks))
 
     @property
