@@ -5,6 +5,7 @@ Everything that is drawn goes through `Prices`; what decides how the run goes on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -112,8 +113,9 @@ class Loop:
         picked: list[NoisyTable] = []
         for _ in range(self._schedule.picks):
             places = np.flatnonzero(open_)
-            # The last one is to measure nothing; it wins when noise would cost more than any table can tell.
-            choice = self._prices.choosing._answer(np.append(scores[places], 0), self._source)
+            # The last one is to measure nothing, as likely as all tables together that are worth no more than nothing.
+            nothing = math.ceil(math.log(len(places) + 1) / self._prices.choosing.rate)
+            choice = self._prices.choosing._answer(np.append(scores[places], nothing), self._source)
             if choice == len(places):
                 continue
             at = int(places[choice])
