@@ -162,7 +162,16 @@ def plan_monitor(
     mute: bool = True,
     confidence: float = 0.95,
 ) -> MonitorPlan:
-    """The monitor with the least error whose rounds together cost at most (epsilon, delta)."""
+    """The monitor with the least error whose rounds together cost at most (epsilon, delta).
+
+    `l1_sensitivity` is the most that one unit moves any single series; `monotone` says that it moves all of them in
+    the same direction.
+
+    >>> regions = [Series(f"cases in {name}", "cases", (name,)) for name in ("north", "south")]
+    >>> plan = plan_monitor(regions, [500, 300], alerts=50, steps=52, epsilon=1.0, delta=1e-9, monotone=True)
+    >>> plan.round_epsilon > 1.0 / 50  # optimal composition, not a sum
+    True
+    """
     rounds, looks = checked_count(alerts, "alerts"), checked_count(steps, "steps")
     if not 1 <= rounds <= MOST_ALERTS:
         raise InvalidValue("alerts", alerts, f"must be a whole number from 1 to {MOST_ALERTS:,}")

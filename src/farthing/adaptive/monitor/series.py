@@ -48,11 +48,19 @@ class Watched:
         that every count differs by at most s, the largest linf sensitivity of the counts. If units are added or
         removed, one at a time, all counts of all looks move in the same direction or not at all. This is all that
         the proof at `SparseVector` asks for: nothing is said about how many counts move, nor at how many looks.
-    Source: immediate from the sensitivity of a count; the monotone case is that of arXiv:1603.01699, Section 4.3.
+    Source: immediate from the sensitivity of a count; the monotone case is that of `SparseVector`.
     Assumes: each table is read with the dataset's own bound on rows of a unit (by any choice among the unit's own
         rows, drawn anew at each look); conditions and thresholds may depend on earlier answers.
     Direction: s is an upper bound; `monotone` is claimed for single units that are added or removed, and for no other.
     Checked by: tests/theorems/test_streams_of_counts.py
+
+    >>> import pyarrow
+    >>> from farthing.data import dataset
+    >>> visits = pyarrow.table({"person": [1, 1], "region": ["n", "s"]})
+    >>> cases = dataset(visits, unit="person", max_rows=3, schema={"region": ["n", "s"]})
+    >>> seen = watched([], cases, by="region")
+    >>> seen.l1_sensitivity, seen.monotone, seen.values(cases.exact(seen.counts))
+    (3, True, [1, 1])
     """
 
     series: tuple[Series, ...]
