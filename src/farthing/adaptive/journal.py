@@ -34,6 +34,9 @@ class Journal(Protocol):
     def begin(self, round_number: int) -> bool:
         """Durably begin this round; False when anybody began it before: it is spent then, and the next is tried."""
 
+    def begun(self) -> int:
+        """How many rounds were begun, by anybody: so many are spent or running."""
+
     def end(self, round_number: int, record: Record) -> None:
         """Record what the round found, before anybody sees it.
 
@@ -59,8 +62,8 @@ class MemoryJournal:
     >>> journal.begin(1), journal.begin(1), journal.begin(2)
     (True, False, True)
     >>> journal.end(2, {"sign": 1}); journal.end(1, {"sign": -1})
-    >>> journal.history()
-    [(2, {'sign': 1}), (1, {'sign': -1})]
+    >>> journal.history(), journal.begun()
+    ([(2, {'sign': 1}), (1, {'sign': -1})], 2)
     """
 
     def __init__(self) -> None:
@@ -83,6 +86,11 @@ class MemoryJournal:
             first = number not in self._begun
             self._begun.add(number)
             return first
+
+    def begun(self) -> int:
+        """The number of the last round that was begun."""
+        with self._lock:
+            return max(self._begun, default=0)
 
     def end(self, round_number: int, record: Record) -> None:
         """Keep the record of a round that was begun; the same one again changes nothing."""

@@ -154,6 +154,12 @@ class LedgerJournal:
             self._mine[number] = charge
             return True
 
+    def begun(self) -> int:
+        """The number of the last round in the ledger, recorded or not."""
+        with self._lock:
+            self._look()
+            return self._begun
+
     def end(self, round_number: int, record_of_round: Record) -> None:
         """Record what a round of this process found."""
         number, text = checked_round(round_number), checked_record(record_of_round)
