@@ -41,6 +41,10 @@ class Asked:
             epsilon, delta = allowance.epsilon, allowance.delta
         else:
             epsilon, delta = price["epsilon"], price["delta"]
+            if self.epsilon not in (None, epsilon):
+                raise InvalidValue(
+                    "epsilon", self.epsilon, f"must be {epsilon!r}, for which this monitor was opened", "or leave it out"
+                )  # fmt: skip
         found = plan_monitor(
             seen.series,
             thresholds_of(self.threshold, seen.series),

@@ -18,9 +18,8 @@ from farthing.planner import Problem, Requirement
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 from farthing.release import Statistic
 from farthing.release.designs import design_of
-from farthing.study import answerers
+from farthing.study import answerers, monitors
 from farthing.study.allowance import Allowance, allowance_of
-from farthing.study.monitors import Asked, opened_monitor, planned_monitor
 from farthing.study.plan import Plan
 from farthing.study.released import Release, releases_in, reopened
 from farthing.study.synthetic import SynthesisOffer, Synthetic, offered, reopened_synthetic
@@ -194,7 +193,8 @@ class Study:
         confidence: float = 0.95,
     ) -> MonitorPlan:
         """What `monitor` with the same arguments would cost and how far off it may be; nothing is spent."""
-        return planned_monitor(self, Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence))
+        asked = monitors.Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence)
+        return monitors.planned_monitor(self, asked)
 
     def monitor(
         self,
@@ -218,8 +218,8 @@ class Study:
         not asked about again unless `mute=False`. The same arguments, or the same `request_id`, take up the same
         monitor: its alerts are known, and the round that was running is lost.
         """
-        asked = Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence)
-        return opened_monitor(self, asked, request_id, timeout, progress)
+        asked = monitors.Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence)
+        return monitors.opened_monitor(self, asked, request_id, timeout, progress)
 
     def synthesis_plan(
         self,

@@ -108,6 +108,9 @@ def test_a_session_name_holds_for_one_monitor(growing: ft.Study) -> None:
         asked: dict[str, Any] = {"threshold": 1_000, "alerts": 2, "epsilon": 0.5, **changed}
         with pytest.raises(InvalidValue, match="charged before for something else"):
             growing.monitor(**asked, request_id="cases")
+    with pytest.raises(InvalidValue, match=r"epsilon=0.3: must be 0.5"):
+        growing.monitor(threshold=1_000, alerts=2, epsilon=0.3, request_id="cases")
+    assert growing.monitor(threshold=1_000, alerts=2, request_id="cases").plan.epsilon == 0.5
     assert growing.budget.spent_upper == spent
 
 
