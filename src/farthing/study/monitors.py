@@ -42,9 +42,10 @@ class Asked:
         else:
             epsilon, delta = price["epsilon"], price["delta"]
             if self.epsilon not in (None, epsilon):
+                rule = f"must be {epsilon!r}, for which this monitor was opened"
                 raise InvalidValue(
-                    "epsilon", self.epsilon, f"must be {epsilon!r}, for which this monitor was opened", "or leave it out"
-                )  # fmt: skip
+                    "epsilon", self.epsilon, rule, "leave it out, or choose another request id"
+                )
         found = plan_monitor(
             seen.series,
             thresholds_of(self.threshold, seen.series),
