@@ -84,12 +84,12 @@ class Loop:
         weighed = zip(groups, alone.counts, strict=True)
         menu = Menu([np.bincount(part, counts).astype(np.float64) for part, counts in weighed])
         known = self._known_of(found)
-        model = fitted(found, self._prices.standard_error, known, rounds=_QUICK)
+        model: SyntheticModel | None = None
         for number in range(self._schedule.rounds):
             progress(number / (self._schedule.rounds + 1))
-            picked = self._picked(number, rows, menu, model, found)
-            found = found.with_tables(*picked)
-            model = fitted(found, self._prices.standard_error, known, start=model.graph, rounds=_QUICK)
+            start = None if model is None else model.graph
+            model = fitted(found, self._prices.standard_error, known, start=start, rounds=_QUICK)
+            found = found.with_tables(*self._picked(number, rows, menu, model, found))
         return self._once_more(found, rows)
 
     def _columns(self, sizes: Sequence[int]) -> Transcript:
