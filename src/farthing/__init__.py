@@ -14,13 +14,14 @@ accounting    composition, the classical theorems, filters, calibration
 mechanisms    noise that can be trusted, each with its event and its exact error
 data          schemas, transformations with their stability, bounded aggregates
 release       from statistics to measurements and back to answers
+adaptive      many questions that depend on answers: online answers, synthetic tables, holdouts, monitors
 ledger        append-only budgets, charges and answers
 study         plans and releases
 auditing      empirical lower bounds on epsilon
 plots         Altair charts (needs the extra `plots`)
 """
 
-from farthing import accounting, data, errors, ledger, mechanisms, privacy, release, study
+from farthing import accounting, adaptive, data, errors, ledger, mechanisms, privacy, release, study
 from farthing.accounting import Composition, calibrate, compose
 from farthing.auditing import audit
 from farthing.data import dataset
@@ -54,6 +55,7 @@ __all__ = [
     "Study",
     "__version__",
     "accounting",
+    "adaptive",
     "audit",
     "calibrate",
     "cdf",

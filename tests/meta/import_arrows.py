@@ -32,7 +32,7 @@ ARROWS: dict[str, set[str]] = {
 }
 ARROWS["cli"] = {ROOT, *ARROWS}
 # What `import farthing` offers; the rest is imported by its own name.
-ARROWS[ROOT] = _BASE | {"accounting", "mechanisms", "data", "auditing", "ledger", "release", "study"}
+ARROWS[ROOT] = _BASE | {"accounting", "mechanisms", "data", "auditing", "ledger", "release", "adaptive", "study"}
 
 # Third-party modules that may be imported while farthing is being imported. Everything else waits inside a function,
 # so that `import farthing` stays quick and the optional parts stay optional.

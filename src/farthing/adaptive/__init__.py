@@ -1,1 +1,39 @@
-"""Answers to questions that depend on earlier answers: online weights, synthetic tables, holdouts, monitors."""
+"""Answers to questions that depend on earlier answers.
+
+online      a stream of counting questions, of which only the surprising ones cost
+holdout     a holdout set that can be asked again and again without being overfitted
+monitor     tell me when any of these counts reaches its threshold
+synthesis   synthetic tables: select, measure, fit, and again
+known       what earlier releases say about the cells of a domain, for free
+journal     the memory of a session: opened once, every round begun once
+"""
+
+from farthing.adaptive.holdout import Holdout, HoldoutAnswer, HoldoutGuarantee, HoldoutPlan
+from farthing.adaptive.journal import MemoryJournal
+from farthing.adaptive.known import KnownTable, known_tables
+from farthing.adaptive.monitor import Alert, Look, Monitor, MonitorPlan, Series, plan_monitor
+from farthing.adaptive.online import Answer, AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.synthesis import SynthesisPlan, SyntheticModel, synthesis_plan
+
+__all__ = [
+    "Alert",
+    "Answer",
+    "AnswererPlan",
+    "Holdout",
+    "HoldoutAnswer",
+    "HoldoutGuarantee",
+    "HoldoutPlan",
+    "KnownTable",
+    "Look",
+    "MemoryJournal",
+    "Monitor",
+    "MonitorPlan",
+    "OnlineAnswerer",
+    "Series",
+    "SynthesisPlan",
+    "SyntheticModel",
+    "known_tables",
+    "plan_answerer",
+    "plan_monitor",
+    "synthesis_plan",
+]
