@@ -14,6 +14,7 @@ from farthing.curator.sessions import LedgerJournal, Session, stored_session
 from farthing.curator.units import unit_of
 from farthing.data import Dataset
 from farthing.errors import FarthingError, InvalidValue
+from farthing.privacy.events import checked_count, checked_real
 
 if TYPE_CHECKING:
     from farthing.study.study import Study
@@ -62,10 +63,16 @@ class Asked:
 
     def request_id(self, study: Study, seen: Watched) -> str:
         """The same words name the same monitor: a second call takes it up where it was."""
-        thresholds = thresholds_of(self.threshold, seen.series)
-        facts = [study.name, [one.name for one in seen.series], thresholds, self.alerts, self.steps]
-        text = json.dumps([*facts, self.epsilon, self.mute, self.confidence])
-        return f"monitor-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+        facts = [
+            study.name,
+            thresholds_of(self.threshold, seen.series),
+            checked_count(self.alerts, "alerts"),
+            checked_count(self.steps, "steps"),
+            None if self.epsilon is None else checked_real(self.epsilon, "epsilon"),
+            checked_real(self.confidence, "confidence"),
+            bool(self.mute),
+        ]
+        return f"monitor-{_hashed(*facts, *_defined(seen))[:24]}"
 
 
 def planned_monitor(study: Study, asked: Asked) -> MonitorPlan:
@@ -88,13 +95,17 @@ def opened_monitor(
     """Charge for all rounds, once; a monitor that was opened before is taken up with the price it has paid."""
     seen = _seen(study, asked)
     name = request_id or asked.request_id(study, seen)
-    plan = asked.plan(study, seen, stored_session(study.curator, name))
+    plan = asked.plan(study, seen, _price_of(study, name))
 
     def check(dataset: Dataset) -> None:
         _refuse_further(watched(asked.series, dataset, asked.by), plan)
 
     session = Session(
-        plan.event, plan.digest, plan.alerts, check, {one: getattr(plan, one) for one in _PRICE}
+        plan.event,
+        _hashed(plan.digest, *_defined(seen)),
+        plan.alerts,
+        check,
+        {one: getattr(plan, one) for one in _PRICE},
     )
     journal = LedgerJournal(
         study.curator, study.dataset, session, ledger_name=study.name, request_id=name, delta=plan.delta
@@ -107,6 +118,23 @@ def opened_monitor(
         return _read(rows, seen, timeout, progress)
 
     return Monitor(plan, read, journal)
+
+
+def _price_of(study: Study, name: str) -> Mapping[str, Any] | None:
+    """What a monitor of this name has paid; None if there is none yet."""
+    facts = stored_session(study.curator, name)
+    if facts is not None and not set(_PRICE) <= set(facts):
+        raise InvalidValue("request_id", name, "is that of a session of another kind", "choose another")
+    return facts
+
+
+def _defined(seen: Watched) -> list[str]:
+    """What every series counts, whatever it is called."""
+    return [repr(one) for one in seen.counts.values()]
+
+
+def _hashed(*facts: Any) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def _seen(study: Study, asked: Asked) -> Watched:

@@ -101,6 +101,12 @@ def test_the_same_words_take_up_the_same_monitor_and_lose_the_running_round(
         ledger.verify()
 
 
+def test_the_name_of_another_session_is_refused(growing: ft.Study) -> None:
+    growing.answerer(alpha=0.5, queries=10, rows=1_000, epsilon=0.5, request_id="asking")
+    with pytest.raises(InvalidValue, match="session of another kind"):
+        growing.monitor(threshold=1_000, alerts=2, request_id="asking")
+
+
 def test_a_session_name_holds_for_one_monitor(growing: ft.Study) -> None:
     growing.monitor(threshold=1_000, alerts=2, epsilon=0.5, request_id="cases")
     spent = growing.budget.spent_upper
@@ -110,6 +116,10 @@ def test_a_session_name_holds_for_one_monitor(growing: ft.Study) -> None:
             growing.monitor(**asked, request_id="cases")
     with pytest.raises(InvalidValue, match=r"epsilon=0.3: must be 0.5"):
         growing.monitor(threshold=1_000, alerts=2, epsilon=0.3, request_id="cases")
+    with pytest.raises(InvalidValue, match="charged before for something else"):
+        growing.monitor(
+            ft.count(where="region = 'north'", name="count"), threshold=1_000, alerts=2, request_id="cases"
+        )
     assert growing.monitor(threshold=1_000, alerts=2, request_id="cases").plan.epsilon == 0.5
     assert growing.budget.spent_upper == spent
 
