@@ -24,8 +24,8 @@ ARROWS: dict[str, set[str]] = {
     "ledger": _BASE | {"accounting"},
     "curator": _BASE | {"data", "release", "inference", "adaptive", "ledger"},
     "planner": _BASE | {"release", "accounting"},
-    "study": _BASE | {"planner", "curator", "ledger", "data", "release", "inference", "adaptive", "plots"},
-    "auditing": _BASE | {"mechanisms", "accounting", "adaptive"},
+    "study": _BASE | {"planner", "curator", "ledger", "data", "release", "inference", "adaptive", "mechanisms", "plots"},
+    "auditing": _BASE | {"mechanisms", "accounting", "adaptive", "release"},
     "plots": _BASE | {"accounting", "inference"},
     "web": _BASE | {"plots"},
     "server": _BASE | {"study", "ledger", "accounting", "web"},
@@ -39,7 +39,7 @@ ARROWS[ROOT] = _BASE | {"accounting", "mechanisms", "data", "auditing", "ledger"
 EAGER = {"numpy", "flint"}
 EAGER_IN_CLI = EAGER | {"click", "rich"}
 LAZY = EAGER_IN_CLI | {"scipy", "altair", "vl_convert", "opendp"}
-LAZY_IN_LEDGER = LAZY | {"sqlalchemy"}
+LAZY_IN_LEDGER = LAZY | {"sqlalchemy", "psycopg"}
 LAZY_IN_DATA = LAZY | {"ibis", "duckdb", "sqlglot", "pandas", "polars", "pyarrow", "psycopg", "pyspark"}
 
 
