@@ -286,6 +286,7 @@ PUBLIC: dict[str, list[str]] = {
         "error_growth",
         "growth_exponent",
         "heterogeneous_gap",
+        "holdout_claims",
         "plan_chart",
         "privacy_regions",
         "release_chart",
