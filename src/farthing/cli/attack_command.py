@@ -46,7 +46,7 @@ def attack_command() -> None:
     """The attacks."""
 
 
-@attack_command.command("difference", help=DIFFERENCE)
+@attack_command.command("difference", help=DIFFERENCE, short_help="One person, from two counts.")
 @click.option(
     "--epsilon", metavar="E", default="1", help="The epsilon of the private answers; 1 if left out."
 )
@@ -71,7 +71,7 @@ def difference_command(epsilon: str, repetitions: str, as_json: bool) -> None:
     )
 
 
-@attack_command.command("reconstruct", help=RECONSTRUCT)
+@attack_command.command("reconstruct", help=RECONSTRUCT, short_help="A whole column, from many counts.")
 @click.option("--rows", metavar="N", default="200", help="Rows of the table; 200 if left out.")
 @click.option("--queries", metavar="M", help="Counts asked for; four for each row if left out.")
 @click.option(
