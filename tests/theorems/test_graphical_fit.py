@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from farthing.inference import nearest_nonnegative
 from farthing.inference.graphical import GraphicalModel, Measured, fit_graphical
 
 Floats = NDArray[np.float64]
@@ -103,3 +104,12 @@ def test_loss_and_gap_enclose_the_least_loss_however_early_the_end(design: str) 
         losses.append(model.loss)
     assert losses == sorted(losses, reverse=True)
     assert losses[-1] == pytest.approx(least, rel=1e-4)
+
+
+def test_many_small_cells_are_fitted_to_the_end() -> None:
+    """All cells are small beside the total, so that a first step pulled back too hard would gain next to nothing."""
+    noisy = 1.0 + np.random.default_rng(7).normal(0, 5, 50_000)
+    tables = [Measured((0,), noisy, 5.0), Measured((1,), [25_000.0, 25_000.0], 5.0)]
+    model = fit_graphical((50_000, 2), tables, 50_000)
+    best = nearest_nonnegative(noisy, 50_000.0)
+    assert model.loss == pytest.approx(float(np.sum((best - noisy) ** 2)) / 50, rel=0.005)

@@ -18,7 +18,7 @@ from farthing.inference.terms import Floats
 
 _FIRST_PULL = 0.1  # of the total over the noise's variance: from the even table, a few steps solve that
 _NEXT_PULL = 0.002  # the same from an earlier model, which is nearly there
-_EASED = 0.25
+_EASED, _EASED_MUCH = 0.25, 0.05
 _STIFFEST = 1e3  # times the first pull: steps that short change nothing any more
 _FEW_STEPS, _MOST_STEPS = 12, 40
 _SOLVED = 0.1  # of what a step has gained: how far it may stay from its own optimum
@@ -72,10 +72,13 @@ def fit_graphical(
             drift, here = following.weights - here.weights, following
         if progress is not None:
             progress(min(problem.passes, rounds), rounds)
-        if solved and gain <= tolerance * here.loss:
+        small = gain <= tolerance * here.loss
+        # An easy step of small gain may only have been pulled too hard, unless that pull is nothing either.
+        easy = steps <= _FEW_STEPS and pull * problem.total > tolerance * here.loss
+        if solved and (gain <= 0 or (small and not easy)):
             break
         if solved and steps <= _FEW_STEPS:
-            pull *= _EASED
+            pull *= _EASED_MUCH if small else _EASED
         elif not solved:
             pull, drift = pull * 2.0, drift * (0.5 if gain > 0 else 0.0)
     if progress is not None:
