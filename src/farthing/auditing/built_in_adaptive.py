@@ -15,6 +15,7 @@ import numpy as np
 from farthing.adaptive.holdout import Holdout, HoldoutAnswer
 from farthing.adaptive.journal import MemoryJournal
 from farthing.adaptive.online import Answer, AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.synthesis import synthesis_plan
 from farthing.auditing.built_in import BuiltIn
 from farthing.errors import SessionEnded
 from farthing.mechanisms import Mechanism
@@ -22,7 +23,7 @@ from farthing.mechanisms.randomness import Source
 from farthing.privacy import Event
 from farthing.release.workloads.axes import Axis
 
-_SESSIONS = 6_000  # samples a side
+_SESSIONS, _SYNTHESES = 6_000, 600  # samples a side; a synthesis fits models on its way
 _FREE, _ENDED = -1.0, -2.0
 
 
@@ -43,8 +44,8 @@ class WholeSession(Mechanism):
 
 
 def adaptive_sessions() -> list[BuiltIn]:
-    """The online answerer and the reusable holdout, on tables of a few rows."""
-    return [*_online(), *_holdouts()]
+    """The online answerer, the reusable holdout and a synthesis, on tables of a few rows."""
+    return [*_online(), *_holdouts(), _synthesis()]
 
 
 def _told(ask: Callable[[Any], tuple[float, bool]], questions: Sequence[Any]) -> list[float]:
@@ -104,3 +105,15 @@ def _holdout(
 
 def _shown(answer: Answer | HoldoutAnswer) -> tuple[float, bool]:
     return float(answer.value), answer.paid
+
+
+def _synthesis() -> BuiltIn:
+    """Two columns of two values, where one row decides which table the model gets wrong."""
+    plan = synthesis_plan((2, 2), 4.0)
+
+    def run(rows: Any) -> dict[str, list[int]]:
+        drawn = plan.draw(np.asarray(rows))
+        return {name: np.reshape(numbers, -1).tolist() for name, numbers in drawn.items()}
+
+    pair = [[0, 0], [0, 0], [1, 1]], [[0, 0], [0, 0], [1, 1], [1, 1]]
+    return BuiltIn("synthesis", WholeSession(plan.event, run), [pair], _SYNTHESES)

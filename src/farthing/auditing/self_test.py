@@ -103,7 +103,8 @@ def examine(
     ['stands']
     """
     each = 1 - (1 - confidence) / max(1, len(checks))
-    places = sorted(range(len(checks)), key=lambda place: -checks[place].samples)
+    # What is drawn one by one takes longest, whatever its number of samples: it goes first.
+    places = sorted(range(len(checks)), key=lambda at: (checks[at].batch is not None, -checks[at].samples))
     found: dict[int, AuditReport] = {}
 
     def note(place: int, report: AuditReport) -> None:

@@ -65,13 +65,13 @@ def test_a_real_holdout_whose_corrections_lack_noise_is_called_out(monkeypatch: 
 def test_a_session_is_examined_with_the_event_that_it_is_charged() -> None:
     names = [session.name for session in adaptive_sessions()]
     assert len(names) == len(set(names))
-    for word in ("online answerer", "reusable holdout"):
+    for word in ("online answerer", "reusable holdout", "synthesis"):
         assert any(word in name for name in names)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5, 0.9])
 def test_a_pure_synthesis_costs_as_much_as_one_table_that_takes_all_shares(epsilon: float) -> None:
-    """Also where delta > 0, as in the account of a ledger: an event of many small parts was contradicted by an audit."""
+    """Also where delta > 0, as in the account of a ledger; an audit contradicted an event of many small parts."""
     prices = prices_within(1.0, 0.0, 0, 60, Sensitivity(1, 1, 1, 1))
     one = compose([prices.noise(SHARES, 1).event])
     assert one.delta_at(epsilon).lower <= compose([prices.event]).delta_at(epsilon).upper
