@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attacks import recovered
+from noise_claims import claims
 from range_strategies import rows
 
+from attacks import recovered
 from farthing import compose
 from farthing.accounting.theorems import table
 from farthing.plots import (
@@ -20,6 +21,7 @@ from farthing.plots import (
     epsilon_against_k,
     error_growth,
     heterogeneous_gap,
+    holdout_claims,
     privacy_regions,
     save,
     share_recovered,
@@ -36,6 +38,7 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "epsilon-against-k": epsilon_against_k,
     "epsilon-against-delta": epsilon_against_delta,
     "heterogeneous-gap": heterogeneous_gap,
+    "holdout-claims": lambda: holdout_claims(**claims()),
     "theorem-bars": lambda: theorem_bars(
         table([0.1, 0.05], [0.0, 1e-9], [100, 20], 1e-6),
         compose([0.1, 0.05], [0.0, 1e-9], [100, 20]).epsilon_at(1e-6),

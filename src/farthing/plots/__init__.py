@@ -12,6 +12,7 @@
     burn_down               a ledger's budget as it is used up
     plan_chart              what each statistic of a plan takes, and the price under each theorem
     release_chart           released values with their intervals
+    holdout_claims          what analysts claim about pure noise, naive and careful
     share_recovered         what a reconstruction attack finds, against the noise
     save                    any chart to SVG, PNG or a self-contained HTML file
 
@@ -21,6 +22,7 @@ Charts need the extra `plots` (`pip install 'farthing[plots]'`); importing this 
 from farthing.plots.audit import audit_region
 from farthing.plots.bars import theorem_bars
 from farthing.plots.burn_down import Moment, burn_down
+from farthing.plots.claims import holdout_claims
 from farthing.plots.curves import epsilon_against_delta, epsilon_against_k
 from farthing.plots.gap import dominated_gap, heterogeneous_gap, spread_gap
 from farthing.plots.growth import error_growth, growth_exponent
@@ -41,6 +43,7 @@ __all__ = [
     "error_growth",
     "growth_exponent",
     "heterogeneous_gap",
+    "holdout_claims",
     "plan_chart",
     "privacy_regions",
     "release_chart",
