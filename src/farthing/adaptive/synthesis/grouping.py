@@ -27,14 +27,13 @@ def grouped(counts: Floats, groups: int) -> Places:
     array([0, 1])
     """
     places = np.arange(len(counts))
-    if (
-        len(counts) > _FEW
-    ):  # first to a few hundred by their cumulated counts, so that merging one by one is quick
+    if len(counts) > _FEW:  # first to some hundreds by cumulated counts: merging one by one is slow
         weights = np.maximum(counts, 0) + 1e-9
-        ends = np.cumsum(weights) / weights.sum()
-        _, places = np.unique(
-            np.minimum((ends - 1e-12) * _FEW, _FEW - 1).astype(np.int64), return_inverse=True
-        )
+        heavy = weights > weights.sum() / _FEW
+        ends = np.cumsum(np.where(heavy, 0.0, weights))
+        slots = (ends / max(float(ends[-1]), 1e-300) * _FEW).astype(np.int64)
+        begins = heavy | np.append(False, heavy[:-1]) | (np.diff(slots, prepend=-1) > 0)
+        places = np.cumsum(begins) - 1
     sums = np.bincount(places, np.maximum(counts, 0)).tolist()
     firsts = list(range(len(sums)))
     while len(sums) > max(groups, 1):

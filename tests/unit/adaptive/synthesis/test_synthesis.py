@@ -218,7 +218,7 @@ def test_rows_of_the_wrong_kind_are_refused_without_being_shown(
 )
 def test_plans_refuse_what_cannot_be_planned(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
-        synthesis_plan(**({"sizes": (2, 3), "epsilon": 1.0} | wrong))
+        synthesis_plan(**{"sizes": (2, 3), "epsilon": 1.0, **wrong})
 
 
 @pytest.mark.slow
