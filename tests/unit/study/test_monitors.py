@@ -45,6 +45,19 @@ def test_a_plan_spends_nothing_and_a_monitor_what_the_plan_said(make_study: Make
     assert study.ledger.verify().entries > 0
 
 
+def test_series_and_thresholds_may_be_given_in_many_ways(make_study: MakeStudy) -> None:
+    study = make_study()
+    listed = study.monitor_plan(
+        ["age < 18", "age >= 65"], threshold={"count where age < 18": 20, None: 30}, alerts=1
+    )
+    assert [one.name for one in listed.series] == ["count where age < 18", "count where age >= 65"]
+    assert listed.thresholds == (20, 30)
+    both = study.monitor_plan(ft.count(by="sex"), "age < 18", threshold={"F": 7.5, "M": 9, None: 1}, alerts=1)
+    assert both.thresholds == (8, 9, 1)
+    cells = study.monitor_plan(by=["sex", "age"], threshold={("F", 3): 5, "M, 4": 6, None: 2}, alerts=1)
+    assert sorted(set(cells.thresholds)) == [2, 5, 6] and len(cells.series) == 222
+
+
 def test_new_rows_raise_an_alert_and_other_series_stay_quiet(growing: ft.Study, tmp_path: Path) -> None:
     watching = growing.monitor(by="region", threshold=1_000, alerts=2)
     assert not watching.look()

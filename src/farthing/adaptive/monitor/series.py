@@ -82,6 +82,8 @@ def watched(asked: Sequence[Any], dataset: Dataset, by: str | Sequence[str] | No
     >>> [series.name for series in watched(["age < 18"], cases, by="region").series]
     ['count where age < 18 by region: n', 'count where age < 18 by region: s']
     """
+    if len(asked) == 1 and isinstance(asked[0], list | tuple):
+        asked = asked[0]
     statistics = [_counted(one, by) for one in asked] or [count(by=by)]
     counts = {one.name: Count(by=one.by, where=one.where) for one in statistics}
     if len(counts) < len(statistics):
@@ -134,7 +136,9 @@ def _names(series: Series) -> list[Any]:
 def _whole(threshold: Any) -> int:
     number = checked_real(threshold, "threshold")
     if not -_LARGEST_THRESHOLD <= number <= _LARGEST_THRESHOLD:
-        raise InvalidValue("threshold", threshold, "must be a finite number", "how many rows are too many?")
+        raise InvalidValue(
+            "threshold", threshold, "must be a finite number", "say how many rows are too many"
+        )
     return math.ceil(number)  # a count reaches 99.5 when it reaches 100
 
 
