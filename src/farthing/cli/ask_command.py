@@ -196,6 +196,8 @@ def _lines(as_json: bool) -> Iterator[str]:
             click.echo("? ", nl=False)
         line = sys.stdin.readline()
         if not line:
+            if there:
+                click.echo()
             return
         if line.strip() and not line.lstrip().startswith("#"):
             yield line.strip()

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from farthing.adaptive.known import known_tables
@@ -163,18 +164,19 @@ def _plan(
     study: Study, asked: Asked, axes: Sequence[CodedAxis], rows: int, epsilon: float | None
 ) -> AnswererPlan:
     allowance = study.allowance(epsilon)
-    return plan_answerer(
-        axes,
-        allowance.epsilon,
-        allowance.delta,
-        asked.alpha,
-        asked.queries,
-        rows,
-        sensitivity=sensitivity_of_coded_rows(study.dataset, axes).l1,
-        updates=asked.updates,
-        start=asked.start,
-        confidence=asked.confidence,
-    )
+    sensitivity = sensitivity_of_coded_rows(study.dataset, axes).l1
+    facts = (
+        tuple(axes), allowance.epsilon, allowance.delta, asked.alpha, asked.queries, rows, sensitivity, asked.updates,
+        asked.start, asked.confidence,
+    )  # fmt: skip
+    try:
+        return _remembered_plan(*facts)
+    except TypeError:  # something that cannot even be looked up: the planner says what is wrong with it
+        return plan_answerer(*facts)
+
+
+_remembered_plan = lru_cache(maxsize=16, typed=True)(plan_answerer)
+"""A plan takes seconds, and people look at it before they open a session."""
 
 
 def _facts(plan: AnswererPlan, asked: Asked, axes: Sequence[CodedAxis]) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def test_rows_that_nobody_knows_are_counted_first_and_once(
     with pytest.raises(InvalidValue, match="is not public; say rows="):
         study.answerer_plan(**words)
     with monkeypatch.context() as broken:
-        broken.setattr("farthing.study.answerers.plan_answerer", _interrupted)
+        broken.setattr("farthing.study.answerers._remembered_plan", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             study.answerer(**words)
     assert study.budget.count == 1 and study.budget.spent_upper == pytest.approx(0.01)
@@ -216,6 +216,8 @@ BAD = [
     ({"bins": {"bmi": 4}}, "must be one of the columns"),
     ({"alpha": 0.0}, "alpha=0.0"),
     ({"alpha": float("nan")}, "alpha=nan"),
+    ({"alpha": [0.1]}, "alpha="),
+    ({"queries": True}, "queries=True"),
     ({"queries": 0}, "queries=0"),
     ({"rows": 0}, "rows=0"),
     ({"updates": 0}, "updates=0"),
