@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from farthing.accounting import calibrate, compose
 from farthing.adaptive.known import KnownTable
 from farthing.adaptive.synthesis import Synthesise, SynthesisPlan, SyntheticModel, synthesis_plan
-from farthing.adaptive.synthesis.layered import one_way
 from farthing.adaptive.synthesis.transcript import Transcript
 from farthing.data import Dataset, Sensitivity
 from farthing.data.coded_axes import CodedAxis
@@ -165,7 +164,7 @@ class CheckedSynthesis:
         random = np.random.default_rng(seed_of(recorded))
         whole = self.plan.fitted(recorded) if model is None else model
         found = whole.rows(count, random)
-        alone = one_way(self.plan.sizes, Transcript.read(recorded).tables, self.plan.prices.standard_error)
+        alone = self.plan.alone(Transcript.read(recorded))
         for place, axis in enumerate(self.axes):
             if axis.missing and alone.counts[place][-1] < _CLEARLY * alone.deviations[place]:
                 _fill(found[:, place], axis.present, alone.counts[place], random)

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from farthing.adaptive.synthesis.grouping import Floats, Places, projected
+from farthing.adaptive.synthesis.known_groups import Known
 from farthing.adaptive.synthesis.transcript import NoisyTable, Transcript
 from farthing.errors import InvalidValue
 from farthing.inference.graphical import GraphicalModel, Measured, fit_graphical
 
 _MOST_CELLS = 2**26
+NOTHING = Known()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,9 +119,12 @@ class OneWay:
 
 
 def one_way(
-    sizes: Sequence[int], tables: Sequence[NoisyTable], standard_error: Callable[[int], float]
+    sizes: Sequence[int],
+    tables: Sequence[NoisyTable],
+    standard_error: Callable[[int], float],
+    known: Known = NOTHING,
 ) -> OneWay:
-    """The columns one by one, from all their noisy tables, made to agree on the number of rows."""
+    """The columns one by one, from all their noisy tables and what is known, made to agree on the number of rows."""
     sums = [np.zeros(size) for size in sizes]
     precisions = np.zeros(len(sizes))
     for table in tables:
@@ -129,28 +134,42 @@ def one_way(
             precisions[table.columns[0]] += precision
     seen = precisions > 0
     means = [part / max(precision, 1e-300) for part, precision in zip(sums, precisions, strict=True)]
-    trust = np.where(seen, precisions / np.array(sizes, dtype=float), 0.0)
-    total = max(float(np.sum(trust * [float(mean.sum()) for mean in means]) / trust.sum()), 0.0)
+    variances = [np.full(size, 1 / p if p > 0 else np.inf) for size, p in zip(sizes, precisions, strict=True)]
+    totals = [
+        (float(mean.sum()), float(v.sum()))
+        for mean, v, here in zip(means, variances, seen, strict=True)
+        if here
+    ]
+    totals += known.totals
+    for one in known.columns:
+        if seen[one.column]:
+            mean, variance = means[one.column], variances[one.column]
+            totals.append(one.total(mean, variance))  # better known than the counts that its sums improve
+            means[one.column], variances[one.column] = one.improved(mean, variance)
+    numbers, spreads = np.array(totals).T
+    total = max(float(np.average(numbers, weights=1 / spreads)), 0.0)
     counts = tuple(
         projected(mean, total) if here else np.full(len(mean), total / len(mean))
         for mean, here in zip(means, seen, strict=True)
     )
     widest = float(max(precisions, default=1.0)) ** -0.5
-    deviations = tuple(float(p) ** -0.5 if p > 0 else widest for p in precisions)
+    deviations = tuple(
+        float(np.mean(v)) ** 0.5 if here else widest for v, here in zip(variances, seen, strict=True)
+    )
     return OneWay(counts, deviations, total)
 
 
 def fitted(
     found: Transcript,
     standard_error: Callable[[int], float],
-    known: Sequence[Measured] = (),
+    known: Known = NOTHING,
     start: GraphicalModel | None = None,
     rounds: int = 400,
 ) -> SyntheticModel:
-    """The model nearest to all noisy tables, and to what is `known` of groups already."""
+    """The model nearest to all noisy tables, and to what is `known` already."""
     groups = found.groups
-    alone = one_way([len(places) for places in groups], found.tables, standard_error)
-    within, measured = [], list(known)
+    alone = one_way([len(places) for places in groups], found.tables, standard_error, known)
+    within, measured = [], list(known.measured)
     for column, (places, counts) in enumerate(zip(groups, alone.counts, strict=True)):
         sums, sizes = np.bincount(places, counts), np.bincount(places)
         within.append(

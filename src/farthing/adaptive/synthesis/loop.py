@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from farthing.adaptive.synthesis.candidates import Candidate, Menu, expected_table
 from farthing.adaptive.synthesis.grouping import Places, grouped, summed
-from farthing.adaptive.synthesis.layered import SyntheticModel, fitted, one_way
+from farthing.adaptive.synthesis.known_groups import Known
+from farthing.adaptive.synthesis.layered import OneWay, SyntheticModel, fitted
 from farthing.adaptive.synthesis.model_size import Growth
 from farthing.adaptive.synthesis.pricing import SHARES, Prices
 from farthing.adaptive.synthesis.transcript import NoisyTable, Transcript, Whole
-from farthing.inference.graphical import Measured
 from farthing.mechanisms.randomness import Source
 
 _QUICK = 60  # passes of a fit that only guides the next choice
@@ -68,16 +68,17 @@ class Loop:
         schedule: Schedule,
         rows: PrivateRows,
         source: Source,
-        known_of: Callable[[Transcript], Sequence[Measured]],
+        alone_of: Callable[[Transcript], OneWay],
+        known_of: Callable[[Transcript], Known],
     ) -> None:
         self._prices, self._schedule, self._rows, self._source = prices, schedule, rows, source
-        self._known_of = known_of
+        self._alone_of, self._known_of = alone_of, known_of
         self._left = SHARES
 
     def run(self, sizes: Sequence[int], progress: Callable[[float], None]) -> Transcript:
         """All that was drawn."""
         found = self._columns(sizes)
-        alone = one_way(sizes, found.tables, self._prices.standard_error)
+        alone = self._alone_of(found)
         groups = tuple(grouped(counts, self._schedule.groups) for counts in alone.counts)
         found = Transcript(groups, found.tables)
         rows = self._rows.grouped(groups)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from farthing.adaptive.known import KnownTable
 from farthing.adaptive.synthesis.convergence import rounds_of
-from farthing.adaptive.synthesis.known_groups import known_of_groups
-from farthing.adaptive.synthesis.layered import SyntheticModel, fitted, one_way
+from farthing.adaptive.synthesis.known_groups import Known, known_columns, known_of_groups
+from farthing.adaptive.synthesis.layered import OneWay, SyntheticModel, fitted, one_way
 from farthing.adaptive.synthesis.loop import Loop, PrivateRows, Schedule
 from farthing.adaptive.synthesis.pricing import MOST_CELLS, SHARES, Prices, prices_within
 from farthing.adaptive.synthesis.transcript import Transcript, Whole
@@ -83,7 +83,7 @@ class SynthesisPlan:
         `codes` holds a row of codes for each private row, or for each distinct one with its `counts`.
         """
         rows = _checked_rows(codes, counts, self.sizes)
-        loop = Loop(self.prices, self.schedule, rows, source, self._known_of)
+        loop = Loop(self.prices, self.schedule, rows, source, self.alone, self._known_of)
         return loop.run(self.sizes, progress or (lambda share: None)).written()
 
     def fitted(self, answers: Mapping[str, Any]) -> SyntheticModel:
@@ -98,7 +98,7 @@ class SynthesisPlan:
     def rounds(self, answers: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What each round chose, and how wrong the model was there before: for people and plots."""
         found = Transcript.read(answers)
-        total = one_way(self.sizes, found.tables, self.prices.standard_error).total
+        total = self.alone(found).total
         return rounds_of(found, self.names, self.prices.standard_error, total)
 
     def __str__(self) -> str:
@@ -122,9 +122,19 @@ class SynthesisPlan:
             lines.append(f"{len(self.known)} tables of earlier releases, free of charge")
         return "\n  ".join(lines)
 
-    def _known_of(self, found: Transcript) -> list[Any]:
-        alone = one_way(self.sizes, found.tables, self.prices.standard_error)
-        return known_of_groups(self.known, self.names, found.groups, alone.counts)
+    def alone(self, found: Transcript) -> OneWay:
+        """The columns one by one, as they were measured and known."""
+        return one_way(self.sizes, found.tables, self.prices.standard_error, self._known_columns)
+
+    @cached_property
+    def _known_columns(self) -> Known:
+        return known_columns(self.known, self.names)
+
+    def _known_of(self, found: Transcript) -> Known:
+        counts = self.alone(found).counts
+        return replace(
+            self._known_columns, measured=known_of_groups(self.known, self.names, found.groups, counts)
+        )
 
 
 def synthesis_plan(

@@ -231,3 +231,19 @@ def test_thirty_columns_of_ten_values_are_no_obstacle() -> None:
     plan = replace(plan, schedule=replace(plan.schedule, rounds=3))
     model = plan.fitted(plan.draw(rows, source=TestSource(5)))
     assert model.rows(100).shape == (100, 30)
+
+
+def test_known_columns_and_the_known_number_of_rows_are_trusted() -> None:
+    """Far too little budget for any column, but earlier releases had the number of rows, and one column finely."""
+    rows = rows_of()
+    groups = (np.array([*np.arange(29), -1]),)  # the last value was not counted
+    known = [KnownTable((), np.array(4000.0), 1.0), KnownTable(("d",), counted(rows, (3,))[:29], 1.0, groups)]
+    names = ["a", "b", "c", "d"]
+    plans = [synthesis_plan(SIZES, 0.02, 1e-9, names=names, known=part) for part in ((), known)]
+    drawn = plans[0].draw(rows, source=TestSource(9))
+    poor, rich = (plan.fitted(drawn) for plan in plans)
+    apart = [
+        np.abs(one.marginal((3,)) / one.total - counted(rows, (3,)) / 4000).sum() / 2 for one in (poor, rich)
+    ]
+    assert abs(rich.total - 4000) < 20 < abs(poor.total - 4000)
+    assert apart[1] < 0.1 < apart[0]
