@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-UNIFORM_PART = 2.0**-7
+UNIFORM_PART = 2.0**-20
 """The part of every start that is spread evenly over the cells, so that no cell is ever ruled out."""
 _LEAST_FACTOR = (
     2.0**-30
