@@ -56,7 +56,7 @@ def moves(one: list[list[Any]], other: list[list[Any]], max_rows: int, neighbour
     return found
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_unit_added_to_every_look_moves_each_count_by_its_bound_at_most_and_one_way(seed: int) -> None:
     """Rows are bounded by a random choice; where nobody has more than max_rows of them the moves are exact."""
     for max_rows in (2, 50):
