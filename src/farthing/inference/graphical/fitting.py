@@ -21,6 +21,7 @@ _NEXT_PULL = 0.002  # the same from an earlier model, which is nearly there
 _EASED, _EASED_MUCH = 0.25, 0.05
 _STIFFEST = 1e3  # times the first pull: steps that short change nothing any more
 _FEW_STEPS, _MOST_STEPS = 12, 40
+_MOST_CELLS = 2**27  # a gibibyte for each of a few copies
 _SOLVED = 0.1  # of what a step has gained: how far it may stay from its own optimum
 
 
@@ -111,11 +112,17 @@ class _Problem:
         self._keys = [one.key for one in measured]
         earlier = {} if start is None else dict(start.weights)
         kept = {key: earlier.pop(key) for key in self._keys if key in earlier}
-        self._further = (
-            earlier  # weights of the start on sums that are not measured now: they stay as they are
-        )
+        # Weights of the start on sums that are not measured now stay as they are.
+        self._further = earlier
         subsets = [one.subset for one in measured] + [subset for subset, _ in earlier]
         self.tree: JunctionTree = junction_tree(sizes, subsets)
+        if self.tree.cells > _MOST_CELLS:
+            raise InvalidValue(
+                "measured",
+                f"tables whose cliques have {self.tree.cells:.3g} cells",
+                f"must need at most {_MOST_CELLS:.3g}",
+                "measure fewer or smaller sets together; model_cells tells before",
+            )
         self._cells = Cells(self.tree, [(one.subset, one.groups) for one in measured])
         further = Cells(self.tree, [groups_of(key) for key in earlier])
         self._fixed = further.potentials(np.concatenate([*earlier.values()])) if earlier else None

@@ -56,6 +56,9 @@ def test_domains_of_any_size_are_no_trouble_as_long_as_the_cliques_are_small() -
     )
     with pytest.raises(InvalidValue, match="ask for fewer columns"):
         model.marginal((0, 5, 39))
+    halves = [np.arange(1000) // 500] * 3
+    with pytest.raises(InvalidValue, match="measure fewer or smaller sets"):
+        fit_graphical(sizes, [Measured((0, 1, 2), np.ones((2, 2, 2)), 1.0, halves)], 10.0)
 
 
 def test_columns_and_masks_that_are_none_are_refused() -> None:
