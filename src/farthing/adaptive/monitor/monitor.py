@@ -231,6 +231,4 @@ class Monitor:
         return Alert(name, record["step"], record["above_by"], self._thresholds[name])
 
     def __repr__(self) -> str:
-        return (
-            f"Monitor({len(self.plan.series)} series, {self.alerts_left} of {self.plan.alerts} alerts left)"
-        )
+        return f"Monitor({len(self.plan.series)} series, up to {self.plan.alerts} alerts)"
