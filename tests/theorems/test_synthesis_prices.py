@@ -80,8 +80,9 @@ def test_noise_falls_with_shares_and_with_the_budget() -> None:
 def test_a_tiny_delta_is_served_by_pure_noise_and_no_budget_is_refused() -> None:
     assert prices_within(1.0, 1e-30, 24, 60, ONE).pure
     assert not prices_within(1.0, 1e-15, 24, 60, ONE).pure
-    with pytest.raises(InvalidValue, match="epsilon"):
-        prices_within(0.0, 1e-9, 24, 60, ONE)
+    for epsilon in (0.0, 1e-14):
+        with pytest.raises(InvalidValue, match="epsilon"):
+            prices_within(epsilon, 1e-9, 24, 60, ONE)
 
 
 @pytest.mark.parametrize("delta", [1e-9, 0.0])

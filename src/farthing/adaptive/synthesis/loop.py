@@ -19,9 +19,11 @@ from farthing.adaptive.synthesis.layered import OneWay, SyntheticModel, fitted
 from farthing.adaptive.synthesis.model_size import Growth
 from farthing.adaptive.synthesis.pricing import SHARES, Prices
 from farthing.adaptive.synthesis.transcript import NoisyTable, Transcript, Whole
+from farthing.errors import InvalidValue
 from farthing.mechanisms.randomness import Source
 
 _QUICK = 60  # passes of a fit that only guides the next choice
+_FAR = 2**60  # public parts of a score stop here, so that no score wraps around
 
 
 class PrivateRows:
@@ -115,7 +117,7 @@ class Loop:
         for _ in range(self._schedule.picks):
             places = np.flatnonzero(open_)
             # The last one is to measure nothing, as likely as all tables together that are worth no more than nothing.
-            nothing = math.ceil(math.log(len(places) + 1) / self._prices.choosing.rate)
+            nothing = min(math.ceil(math.log(len(places) + 1) / self._prices.choosing.rate), _FAR)
             choice = self._prices.choosing._answer(np.append(scores[places], nothing), self._source)
             if choice == len(places):
                 continue
@@ -142,7 +144,7 @@ class Loop:
         """The error that noise is expected to bring into each table by the end of the run."""
         later = max(self._left - self._schedule.each, 0) // (2 * self._prices.choices)
         error = self._prices.standard_error(self._schedule.each + later) * (2 / np.pi) ** 0.5
-        return np.array([np.ceil(one.cells * error) for one in offered], dtype=np.int64)
+        return np.array([min(math.ceil(one.cells * error), _FAR) for one in offered], dtype=np.int64)
 
     def _once_more(self, found: Transcript, rows: PrivateRows) -> Transcript:
         """What is left of the shares goes where it helps most: every table so far may be measured again."""
@@ -163,7 +165,8 @@ class Loop:
         shares: int,
         expected: Whole | None = None,
     ) -> NoisyTable:
-        assert shares <= self._left
+        if not shares <= self._left:  # never more than was paid for
+            raise InvalidValue("shares", shares, f"must be at most the {self._left} that are left")
         self._left -= shares
         noisy = self._prices.noise(shares, exact.size)._answer(exact, self._source)
         return NoisyTable(columns, places, np.asarray(noisy, dtype=np.int64), shares, expected)

@@ -26,6 +26,7 @@ from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.privacy import Event
 from farthing.privacy.events import checked_count
 
+MOST_COLUMNS = 400
 GROUPS = 16
 LARGEST_MODEL = 2**16
 _MOST_CHOICES, _MOST_FITS = 64, 24
@@ -154,8 +155,10 @@ def synthesis_plan(
     1
     """
     lengths = tuple(checked_count(size, "sizes") for size in sizes)
-    if not lengths or not all(1 <= size <= MOST_CELLS for size in lengths):
-        raise InvalidValue("sizes", sizes, f"must be one or more numbers from 1 to {MOST_CELLS}")
+    if not 1 <= len(lengths) <= MOST_COLUMNS:
+        raise InvalidValue("columns", len(lengths), f"must be 1 to {MOST_COLUMNS}", "choose fewer of them")
+    if not all(1 <= size <= MOST_CELLS for size in lengths):
+        raise InvalidValue("sizes", sizes, f"must be numbers from 1 to {MOST_CELLS}")
     titles = tuple(f"column {place}" for place in range(len(lengths))) if names is None else tuple(names)
     if len(titles) != len(lengths) or len(set(titles)) != len(titles):
         raise InvalidValue("names", titles, "must be different, one for each column")

@@ -147,7 +147,14 @@ def prices_within(
         bracket=(least / 2, 1e9 / min(budget, 1.0)),
         tolerance=1e-6,
     )
-    return scaled(found.parameter)
+    prices = scaled(found.parameter)
+    try:  # noise too wide to be drawn is refused now, before anything is charged
+        prices.noise(1, 1)
+    except InvalidValue:
+        raise InvalidValue(
+            "epsilon", epsilon, "must be large enough for noise that can be drawn", "1e-6 is more than enough"
+        ) from None
+    return prices
 
 
 def _multiplier(unit: float, shares: int, l2: float) -> float:

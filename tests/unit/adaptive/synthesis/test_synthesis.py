@@ -210,6 +210,7 @@ def test_rows_of_the_wrong_kind_are_refused_without_being_shown(
     [
         {"sizes": ()},
         {"sizes": (0, 2)},
+        {"sizes": (2,) * 401},
         {"sizes": (2**23,)},
         {"names": ["a"]},
         {"epsilon": 0.0},
