@@ -296,10 +296,14 @@ class Study:
 
     def _register(self) -> None:
         if self.name not in self.ledger.datasets():
-            self.ledger.register(
-                self.name, self.epsilon, self.delta, unit=unit_of(self.dataset, self.sampling_rate)
-            )
-            return
+            unit = unit_of(self.dataset, self.sampling_rate)
+            try:
+                self.ledger.register(self.name, self.epsilon, self.delta, unit=unit)
+                return
+            except InvalidValue:
+                if self.name not in self.ledger.datasets():
+                    raise
+                # Another process was quicker; its word counts like that of any earlier one.
         registered = self.ledger.budget(self.name)
         self._refuse_other_rate(rate_of(registered.unit))
         total = registered.total

@@ -228,3 +228,17 @@ def test_a_dataset_that_was_sampled_is_refused(people: Any, tmp_path: Path) -> N
 
 def test_a_study_shows_itself_by_public_facts(make_study: Make) -> None:
     assert repr(make_study(delta=1e-9)) == "Study('people', epsilon=1, delta=1e-09)"
+
+
+def test_two_processes_that_meet_a_new_ledger_at_once_share_one_budget(
+    make_study: Callable[..., ft.Study], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second has looked before the first registered: what it finds then is compared as always."""
+    first = make_study()
+    looks = iter([[]])
+    real = type(first.ledger).datasets
+    monkeypatch.setattr(type(first.ledger), "datasets", lambda ledger: next(looks, None) or real(ledger))
+    assert make_study().budget.total == first.budget.total
+    looks = iter([[]])
+    with pytest.raises(InvalidValue, match="must be that of the ledger"):
+        make_study(epsilon=2.0)
