@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from farthing.adaptive.holdout import Holdout
 from farthing.adaptive.monitor import Monitor, MonitorPlan
 from farthing.adaptive.online import AnswererPlan, OnlineAnswerer
 from farthing.curator import Curator, unit_of
@@ -20,6 +21,7 @@ from farthing.release import Statistic
 from farthing.release.designs import design_of
 from farthing.study import answerers, monitors
 from farthing.study.allowance import Allowance, allowance_of
+from farthing.study.holdouts import opened_holdout
 from farthing.study.plan import Plan
 from farthing.study.released import Release, releases_in, reopened
 from farthing.study.synthetic import SynthesisOffer, Synthetic, offered, reopened_synthetic
@@ -220,6 +222,35 @@ class Study:
         """
         asked = monitors.Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence)
         return monitors.opened_monitor(self, asked, request_id, timeout, progress)
+
+    def holdout(
+        self,
+        training: Dataset,
+        *,
+        queries: int = 1_000,
+        corrections: int = 10,
+        threshold: float | None = None,
+        epsilon: float | None = None,
+        confidence: float = 0.95,
+        request_id: str | None = None,
+    ) -> Holdout:
+        """Charge once, then ask about this study's rows as a holdout set: `holdout.ask("income > 50000")`.
+
+        `training` is a dataset that you may read yourself, with the same columns. Where the means of a statistic (an
+        expression with values in [0, 1]) agree, the answer is that of the training rows and free; otherwise it is that
+        of the holdout rows with noise, and one of `corrections` is used up. The study's dataset must have a public
+        number of rows, each a unit of its own. The same arguments, or the same `request_id`, take up the same session.
+        """
+        return opened_holdout(
+            self,
+            training,
+            queries=queries,
+            corrections=corrections,
+            threshold=threshold,
+            epsilon=epsilon,
+            confidence=confidence,
+            request_id=request_id,
+        )
 
     def synthesis_plan(
         self,

@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 from farthing.adaptive.holdout.guarantee import HoldoutGuarantee
 from farthing.adaptive.holdout.plan import LEVELS, HoldoutPlan, shared_plan
-from farthing.adaptive.holdout.statistics import STEPS, Statistic, checked_statistic, number_of_rows, steps_of
+from farthing.adaptive.holdout.rows import rows_of
+from farthing.adaptive.holdout.statistics import STEPS, Statistic
 from farthing.adaptive.journal import Journal, MemoryJournal
 from farthing.errors import InvalidValue, SessionEnded
 from farthing.mechanisms.randomness import SYSTEM, Source
@@ -53,7 +54,8 @@ class Holdout:
     they agree to within `threshold` the training mean is the answer and nothing is used up; otherwise the answer is the
     holdout mean with noise, and one of `corrections` is used up. The last one ends the session.
 
-    Tables are anything the statistics can take: arrays, data frames, mappings of columns, tuples (X, y).
+    Tables are anything the statistics can take: arrays, data frames, mappings of columns, tuples (X, y). If both are
+    datasets, statistics are expressions ("age > 30", or a number), and no row leaves its engine.
     `epsilon` and `delta` are for the whole session, when one holdout row is replaced; `guarantee` says how far all
     answers may be from the population's means. `journal` makes a session outlive the process.
 
@@ -95,11 +97,11 @@ class Holdout:
         confidence: float = 0.95,
         journal: Journal | None = None,
     ) -> None:
-        self._training, self._holdout = training, holdout
+        self._training, self._holdout = rows_of(training, holdout)
         self._plan = shared_plan(
             HoldoutPlan(
-                number_of_rows(holdout, "holdout"),
-                number_of_rows(training, "training"),
+                self._holdout.rows,
+                self._training.rows,
                 epsilon,
                 delta,
                 queries,
@@ -119,9 +121,9 @@ class Holdout:
         self._source: Source = SYSTEM
         self._lock = threading.Lock()
         self._asked = 0
-        self._round = 0
         self._session: ThresholdSession | None = None
         self._journal.opening(dict)  # nothing is drawn yet: a charge, if the journal makes any
+        self._round = max((number for number, _ in self._journal.history()), default=0)
 
     @staticmethod
     def plan(
@@ -183,13 +185,12 @@ class Holdout:
             low, high = (low, middle) if enough(middle) else (middle, high)
         return high
 
-    def ask(self, statistic: Statistic) -> HoldoutAnswer:
+    def ask(self, statistic: Statistic | str) -> HoldoutAnswer:
         """The mean of `statistic`, from the training rows if the holdout agrees, else from the holdout with noise."""
-        plan, function = self._plan, checked_statistic(statistic)
+        plan = self._plan
         self._refuse_if_over()
-        centre = steps_of(function, self._training, plan.training_rows, "training") // plan.training_rows
-        total = steps_of(function, self._holdout, plan.rows, "holdout")
-        excess = total - plan.rows * centre
+        centre = self._training.total(statistic) // plan.training_rows
+        excess = self._holdout.total(statistic) - plan.rows * centre
         training = centre / STEPS
         with self._lock:
             self._refuse_if_over()
