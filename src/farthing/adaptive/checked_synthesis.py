@@ -33,10 +33,11 @@ from farthing.release.ranging.axes import restored_axis, stored_axis
 Codes = NDArray[np.int64]
 Columns = tuple[int, ...]
 
-MOST_SETS = 500
+MOST_SETS = 300
 """More columns and pairs than this are not checked one by one."""
 
-_PART, _PURE_PART = 0.02, 0.05  # of the budget
+_PART, _PURE_PART, _LARGEST_PART = 0.02, 0.05, 0.05  # of the budget
+_FEW_SETS = 120  # more of them than this need more than the least part
 _SMALLEST_DELTA = 1e-18  # below it the noise is pure, as that of the synthesis
 _READING, _DRAWING = 0.1, 0.85  # of the progress
 _CLEARLY = 5.0  # standard errors that missing values must stand out by, or they are taken for noise
@@ -181,6 +182,7 @@ def checked_synthesis(
     """A synthesis with its check for at most (epsilon, delta), proven: a small part of it pays for the check."""
     budget, names = checked_epsilon(epsilon), [axis.column for axis in axes]
     count = min(len(names) + math.comb(len(names), 2), MOST_SETS)
+    part = min(_PART * max(1.0, count / _FEW_SETS), _LARGEST_PART)
     pure = delta < _SMALLEST_DELTA
     noise: DiscreteGaussian | DiscreteLaplace
     if pure:
@@ -189,8 +191,8 @@ def checked_synthesis(
     else:
         whole = calibrate(lambda multiplier: [GaussianNoise(multiplier)], budget, delta).parameter
         reach = math.nextafter(sensitivity.l1 * math.sqrt(count), math.inf) if count > 1 else sensitivity.l1
-        noise = DiscreteGaussian(max(whole / math.sqrt(_PART), 4.0), reach, cells=count)
-        left = whole / math.sqrt(1 - _PART)  # the multiplier of a Gaussian that costs what is left
+        noise = DiscreteGaussian(max(whole / math.sqrt(part), 4.0), reach, cells=count)
+        left = whole / math.sqrt(1 - part)  # the multiplier of a Gaussian that costs what is left
         rest = compose([GaussianNoise(left)]).epsilon_at(delta).upper
     while True:
         plan = synthesis_plan(

@@ -97,6 +97,7 @@ class Quality:
     measured: tuple[MeasuredQuality, ...]
     rows: float
     noise: float
+    unchecked: int = 0  # pairs, where there are too many of them
 
     @property
     def good(self) -> tuple[tuple[str, ...], ...]:
@@ -134,6 +135,8 @@ class Quality:
             ]
             if own:
                 parts.append(", ".join([f"{name}: {own.count(GOOD)} of {len(own)} good", *counted]))
+        if self.unchecked:
+            parts.append(f"{self.unchecked:,} more pairs were not checked")
         return "; ".join(parts)
 
     def records(self) -> list[dict[str, Any]]:
@@ -145,6 +148,7 @@ class Quality:
         return {
             "rows": self.rows,
             "noise": self.noise,
+            "unchecked": self.unchecked,
             "summary": self.sentence,
             "marginals": self.records(),
             "measured": [one.to_dict() for one in self.measured],
@@ -191,7 +195,14 @@ def quality_of(question: CheckedSynthesis, answers: Mapping[str, Any], model: Sy
         error, at_most = (_share(max(float(distance), 0.0) + more, rows) for more in (0.0, noise))
         measured = any(set(columns) <= each for each in together)
         marginals.append(MarginalQuality(tuple(names[place] for place in columns), error, at_most, measured))
-    return Quality(tuple(marginals), _measured(found, question, model, rows), float(rows), float(noise))
+    checked = sum(len(one.columns) == 2 for one in marginals)
+    return Quality(
+        tuple(marginals),
+        _measured(found, question, model, rows),
+        float(rows),
+        float(noise),
+        math.comb(len(names), 2) - checked,
+    )
 
 
 def _share(distance: float, rows: float) -> float:
