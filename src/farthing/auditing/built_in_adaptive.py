@@ -23,7 +23,7 @@ from farthing.mechanisms.randomness import Source
 from farthing.privacy import Event
 from farthing.release.workloads.axes import Axis
 
-_SESSIONS, _SYNTHESES = 6_000, 600  # samples a side; a synthesis fits models on its way
+_SESSIONS, _SYNTHESES = 6_000, 500  # samples a side; a synthesis fits models on its way
 _FREE, _ENDED = -1.0, -2.0
 
 
