@@ -188,7 +188,11 @@ class Account:
         250000000
         """
         first = not self.count  # only the first charge may choose the rule
-        whole = (price.alone_nano, price.alone_units) if first else self._whole_after(price)
+        whole_nano, whole_units = None, 0
+        if first:
+            whole_nano, whole_units = price.alone_nano, price.alone_units
+        elif self.whole_nano is not None:
+            whole_nano, whole_units = self._whole_after(price)
         after = Account(
             self.epsilon_nano,
             self.delta_units,
@@ -197,7 +201,8 @@ class Account:
             self.sum_units + price.delta_units,
             self.leak_units + price.leak_units,
             _sums(self.divergences, price.divergences),
-            *whole,
+            whole_nano,
+            whole_units,
             self.only_sums,
         )
         if first and not after._fits():
@@ -377,9 +382,7 @@ class Account:
 
     def _whole_after(self, price: Price) -> tuple[int | None, int]:
         """What the first charge is by its own curve, as long as nothing but nothing came after it."""
-        if self.whole_nano is not None and price.is_nothing:
-            return self.whole_nano, self.whole_units
-        return None, 0
+        return (self.whole_nano, self.whole_units) if price.is_nothing else (None, 0)
 
     def _renyi_left(self) -> tuple[int, int]:
         """The largest black-box charge that the Renyi filter admits (billionths, units); negative if none."""
