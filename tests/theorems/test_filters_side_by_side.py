@@ -106,12 +106,13 @@ def _admitted(tree: Strategy | None, spending: Spending) -> bool:
     ("epsilon", "delta", "menu"),
     [
         (0.5, 0.3414, ((7, 0.0), (10, 0.0), (2, 0.05))),
+        (1.0, 0.2, ((0, 0.0), (10, 0.2))),  # nothing is admitted by a spent account, and tells nothing
         pytest.param(1.0, 0.2, ((6, 0.1), (5, 0.0), (10, 0.2)), marks=pytest.mark.slow),
         pytest.param(0.4, 0.05, ((2, 0.025), (1, 0.0), (4, 0.01)), marks=pytest.mark.slow),
     ],
 )
 def test_every_small_tree_that_is_admitted_keeps_the_budget(epsilon: float, delta: float, menu: Menu) -> None:
-    """The slowest twin: all 7,204 trees of three questions, each summed leaf by leaf."""
+    """The slowest twin: all trees of three questions (7,204 over a menu of three), each summed leaf by leaf."""
     start, admitted, refused = Spending.of(epsilon, delta), 0, 0
     for tree in _trees(menu, 3):
         if tree is None:
