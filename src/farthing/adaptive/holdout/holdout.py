@@ -120,10 +120,11 @@ class Holdout:
         self._journal: Journal = MemoryJournal() if journal is None else journal
         self._source: Source = SYSTEM
         self._lock = threading.Lock()
-        self._asked = 0
         self._session: ThresholdSession | None = None
         self._journal.opening(dict)  # nothing is drawn yet: a charge, if the journal makes any
-        self._round = max((number for number, _ in self._journal.history()), default=0)
+        recorded = self._journal.history()
+        self._round = max((number for number, _ in recorded), default=0)
+        self._asked = max((int(record["asked"]) for _, record in recorded), default=0)
 
     @staticmethod
     def plan(
@@ -207,12 +208,12 @@ class Holdout:
         noisy = self._plan.measurement._answer(excess, self._source)
         mean = (Fraction(noisy, self._plan.rows) + centre) / STEPS
         level = min(max(round(mean * LEVELS), 0), LEVELS)
-        self._journal.end(self._round, {"level": level})
+        self._journal.end(self._round, {"level": level, "asked": self._asked})
         return level
 
     def _running(self) -> ThresholdSession:
         """The round at hand, or the next that nobody has begun."""
-        while self._session is None:
+        while self._session is None or self._session.stopped:  # stopped: interrupted before it was recorded
             if self._round >= self._plan.corrections:
                 raise self._over()
             begun = self._journal.begin(self._round + 1)
@@ -255,7 +256,7 @@ class Holdout:
 
     @property
     def questions(self) -> int:
-        """How many questions were asked here."""
+        """How many questions were asked, as far as is known here (elsewhere: until the last correction)."""
         return self._asked
 
     @property

@@ -169,6 +169,32 @@ def test_another_process_goes_on_with_the_next_round() -> None:
             session.ask(honest)
 
 
+def test_questions_are_counted_across_processes_up_to_the_last_correction() -> None:
+    journal = MemoryJournal()
+    first = opened(journal, queries=4)
+    first.ask(honest), first.ask(overfitted), first.ask(honest)
+    second = opened(journal, queries=4)
+    assert second.questions == 2
+    second.ask(honest), second.ask(honest)
+    with pytest.raises(SessionEnded, match="all 4 questions"):
+        second.ask(honest)
+
+
+def test_an_interrupt_between_a_positive_and_its_record_costs_the_round_only() -> None:
+    journal = MemoryJournal()
+    session = opened(journal)
+    with pytest.MonkeyPatch.context() as patched:
+
+        def interrupted(centre: int, excess: int) -> int:
+            raise KeyboardInterrupt
+
+        patched.setattr(session, "_corrected_level", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            session.ask(overfitted)
+    assert session.ask(overfitted).paid
+    assert [number for number, _ in journal.history()] == [2] and session.corrections_left == 1
+
+
 class Failing(MemoryJournal):
     """A ledger that is away at the wrong moment."""
 
