@@ -141,7 +141,8 @@ class OnlineAnswerer:
         self._history: list[Step] = []
         self._asked = 0
         opening = journal.opening(lambda: drawn_start(plan, self._rows().values, source))
-        self._weights = Cells(starting_weights(plan, self.axes, opening, known))
+        self._start = starting_weights(plan, self.axes, opening, known)
+        self._weights = Cells(self._start.weights)
         self._catch_up()
 
     @property
@@ -177,6 +178,8 @@ class OnlineAnswerer:
         """
         with self._lock:
             mask = self._mask(question)
+            if self._unrecorded is not None:
+                self._record()
             found = self._answers.get(mask.key)
             if found is None:
                 found = self._fresh(mask, question)
@@ -217,16 +220,16 @@ class OnlineAnswerer:
 
     def _record(self) -> None:
         """Record what a round found, before it is shown; while the ledger is away, the next question tries again."""
-        if self._unrecorded is not None:
-            number, record = self._unrecorded
-            try:
-                self._journal.end(number, record)
-            except LedgerUnavailable:
-                raise
-            except FarthingError:
-                self._unrecorded = None  # somebody gave the round up: what it found is never shown
-                raise
-            self._unrecorded = None
+        assert self._unrecorded is not None
+        number, record = self._unrecorded
+        try:
+            self._journal.end(number, record)
+        except LedgerUnavailable:
+            raise
+        except FarthingError:
+            self._unrecorded = None  # somebody gave the round up: what it found is never shown
+            raise
+        self._unrecorded = None
         self._catch_up()
 
     def _current_round(self) -> Asking:
@@ -234,7 +237,7 @@ class OnlineAnswerer:
         if self._asking is not None and self._asking.here:
             return self._asking
         self._asking = None
-        self._record()
+        self._catch_up()
         self._rows()  # fetch before the round is begun: a failure here costs nothing
         while self._round < self.plan.updates:
             number = self._round + 1
@@ -276,8 +279,9 @@ class OnlineAnswerer:
         weight = float(self._weights.sum_under(mask))
         if weight > 0 and side * (least - weight) > 0:
             factor = goal_of_step(weight, float(least), float(likely)) / weight
-            most = (1 + plan.alpha) * plan.rows
-            self._weights = Cells(stepped(self._weights.values, mask.counted, factor, most))
+            _, least_total, most_total = self._start
+            moved = stepped(self._weights.values, mask.counted, factor, least_total, most_total)
+            self._weights = Cells(moved)
 
     def _expected(self, mask: Mask) -> int:
         return round(float(self._weights.sum_under(mask)))

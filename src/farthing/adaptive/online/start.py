@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from farthing.mechanisms.randomness import Source
 from farthing.release.workloads.axes import Axis
 
 Whole = NDArray[np.int64]
+_SURE = 6.0  # standard errors of the total: further off is less likely than once in a hundred million
 
 
 def drawn_start(plan: AnswererPlan, cells: Whole, source: Source) -> dict[str, Any]:
@@ -34,27 +36,43 @@ def drawn_start(plan: AnswererPlan, cells: Whole, source: Source) -> dict[str, A
     return {"start": plan.start, "tables": _written(noisy_tables), "cells": _written(noisy_cells)}
 
 
+class Start(NamedTuple):
+    """Positive weights for all cells, and the range that their total is kept in."""
+
+    weights: Floats
+    least: float
+    most: float
+
+
 def starting_weights(
     plan: AnswererPlan, axes: Sequence[Axis], record: Mapping[str, Any], known: Sequence[KnownTable] = ()
-) -> Floats:
-    """Positive weights for all cells, of total at most (1 + alpha) rows, a part of them spread evenly."""
+) -> Start:
+    """What was measured and what is known, as weights of which a part is spread evenly."""
     shape = tuple(len(axis) for axis in axes)
     even = np.full(shape, plan.rows / plan.cells)
     found, spread = even, float(plan.rows)
+    least, most = 0.0, (1 + plan.alpha) * plan.rows
     if plan.opening is not None:
-        found = _measured(plan, shape, _read(record["tables"]), _read(record["cells"]))
+        found, doubt = _measured(plan, shape, _read(record["tables"]), _read(record["cells"]))
         spread = plan.opening.of_cells(plan.sensitivity, plan.cells).standard_error
+        total = float(found.sum())
+        least, most = max(total - _SURE * doubt, 0.0), total + _SURE * doubt
     found = (1 - UNIFORM_PART) * found + UNIFORM_PART * even
     for _ in range(2):  # tables that overlap move each other
         for table in known:
             found = _fitted(found, table, [axis.column for axis in axes], spread)
     total = float(found.sum())
-    found = found * min(1.0, (1 + plan.alpha) * plan.rows / total)
-    return np.maximum(found, UNIFORM_PART * even / 2)
+    found = found * (min(max(total, least), most) / total)
+    return Start(np.maximum(found, UNIFORM_PART * even / 2), least, most)
 
 
-def _measured(plan: AnswererPlan, shape: tuple[int, ...], tables: Whole, cells: Whole) -> Floats:
-    """All measurements in one basis, where each number is the mean of what is known of it, weighed by precision."""
+def _measured(
+    plan: AnswererPlan, shape: tuple[int, ...], tables: Whole, cells: Whole
+) -> tuple[Floats, float]:
+    """The settled table, and the standard error of its total.
+
+    All measurements meet in one basis, where each number is the mean of what is known of it, weighed by precision.
+    """
     opening = plan.opening
     assert opening is not None
     basis = Wavelets(shape)
@@ -75,15 +93,13 @@ def _measured(plan: AnswererPlan, shape: tuple[int, ...], tables: Whole, cells: 
         weight = before / (before + noise / others)
         numbers[place] += weight * (own - numbers[place])
         variances[place] = before * (1 - weight)
-    limit = (1 + plan.alpha) * plan.rows / np.sqrt(plan.cells)
-    numbers.flat[0] = min(max(numbers.flat[0], 0.0), limit)
-    return settled(numbers, variances, basis)
+    return settled(numbers, variances, basis), math.sqrt(variances.flat[0] * plan.cells)
 
 
 def _fitted(weights: Floats, known: KnownTable, columns: Sequence[str], spread: float) -> Floats:
     """Weights scaled towards a table that is known, as far as its standard error beats that of the weights' own sums.
 
-    `spread` is the standard error of a cell's weight. Cells that the table leaves out stay as they are.
+    `spread` is the standard error of a cell's weight. Cells that the table leaves out share what is left of the total.
     """
     places = [columns.index(column) for column in known.columns]
     order = np.argsort(places)
@@ -93,7 +109,9 @@ def _fitted(weights: Floats, known: KnownTable, columns: Sequence[str], spread: 
     own = cells * spread**2
     goal = table + (known.values - table) * own / (own + known.standard_error**2 + 1e-9)
     factors = np.where(table > 0, np.maximum(goal, 1e-3 * table) / np.maximum(table, 1e-300), 1.0)
-    padded = np.pad(factors, [(0, 1)] * factors.ndim, constant_values=1.0)  # place -1 is the last: factor 1
+    left = float(weights.sum() - table.sum())
+    others = max(float(weights.sum() - (factors * table).sum()) / left, 1e-3) if left > 0 else 1.0
+    padded = np.pad(factors, [(0, 1)] * factors.ndim, constant_values=others)  # place -1 is the last
     each = padded[np.ix_(*known.groups)].transpose(order)
     shape = [1] * weights.ndim
     for place in places:

@@ -42,18 +42,19 @@ def most_updates(cells: int, rows: int, alpha: float, least_gain: int) -> int:
     Statement:
         Let n <= (1 + alpha) N rows lie in K cells, and let the start be at least w N / K in every cell, with a total
         of at most (1 + alpha) N. If every update finds a question that is off by at least g, goes at least so far that
-        half of the gain of a step by g is kept, and weights are scaled down to the total (1 + alpha) N whenever they
-        are above it, there are at most 4 M^2 ln((1 + alpha) K / w) / g^2 updates, M = (1 + alpha) N.
+        half of the gain of a step by g is kept, and weights are scaled into a range of totals that holds n and ends
+        at or below (1 + alpha) N, there are at most 4 M^2 ln((1 + alpha) K / w) / g^2 updates, M = (1 + alpha) N.
         Proof: D(x || h) >= 0 always. At the start it is at most n ln(n K / (w N)) - n + M, which rises in n, so at
         most M ln((1 + alpha) K / w). A step gains at least g^2 / (4 max(a, b)) by `gain_of_step`, and a, b <= M.
-        Scaling down to the total M projects on a convex set that x lies in, which only lowers D.
+        Scaling into the range projects on a convex set that x lies in, which only lowers D.
     Source: own derivation; Hardt & Rothblum 2010, Section 3, has the same with 4 ln K / (g / N)^2 for known n.
-    Assumes: the number of rows is at most (1 + alpha) times the public `rows`; what `AnswererPlan.confidence` covers.
+    Assumes: the number of rows, and what the start takes it for, are at most (1 + alpha) times the public `rows`;
+        what `AnswererPlan.confidence` covers.
     Direction: rounded up; an upper bound.
     Checked by: tests/theorems/test_multiplicative_weights_updates.py
 
     >>> most_updates(cells=2**16, rows=100_000, alpha=0.01, least_gain=250)
-    10414706
+    16297607
     """
     most = (1 + alpha) * rows
     return math.ceil(
@@ -84,13 +85,15 @@ def goal_of_step(weight: float, sure: float, likely: float) -> float:
 
 
 def stepped(
-    weights: NDArray[np.float64], counted: NDArray[np.bool_], factor: float, most: float
+    weights: NDArray[np.float64], counted: NDArray[np.bool_], factor: float, least: float, most: float
 ) -> NDArray[np.float64]:
-    """Weights after one update, scaled down to the largest total allowed.
+    """Weights after one update, scaled so that their total is not outside of what the number of rows can be.
 
-    >>> stepped(np.array([1.0, 2.0, 3.0]), np.array([True, False, False]), 2.0, most=100.0)
+    >>> stepped(np.array([1.0, 2.0, 3.0]), np.array([True, False, False]), 2.0, least=0.0, most=100.0)
     array([2., 2., 3.])
+    >>> stepped(np.array([1.0, 2.0, 3.0]), np.array([True, False, False]), 5.0, least=0.0, most=5.0)
+    array([2.5, 1. , 1.5])
     """
     moved = np.where(counted, weights * factor, weights)
     total = float(moved.sum())
-    return moved if total <= most else moved * (most / total)
+    return moved * (min(max(total, least), most) / total)

@@ -1,0 +1,97 @@
+"""The number of updates beside the divergence it is proven by, cell by cell, and beside the worst analyst."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from farthing.adaptive.online.weights import (
+    UNIFORM_PART,
+    gain_of_step,
+    goal_of_step,
+    most_updates,
+    stepped,
+)
+
+
+def divergence(rows: np.ndarray, weights: np.ndarray) -> float:
+    """D(x || h), one cell after the other."""
+    total = 0.0
+    for x, h in zip(rows.tolist(), weights.tolist(), strict=True):
+        total += (x * math.log(x / h) if x else 0.0) - x + h
+    return total
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_gain_is_the_fall_of_the_divergence(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, weights = rng.integers(0, 30, 12), rng.uniform(0.1, 20, 12)
+    counted = rng.random(12) < 0.5
+    counted[0] = True
+    a, b = float(rows[counted].sum()), float(weights[counted].sum())
+    goal = float(rng.uniform(0.2, 3)) * b
+    moved = stepped(weights, counted, goal / b, least=0.0, most=math.inf)
+    assert divergence(rows, weights) - divergence(rows, moved) == pytest.approx(gain_of_step(a, b, goal))
+
+
+def test_the_whole_step_gains_at_least_the_square_over_twice_the_larger() -> None:
+    for a, b in itertools.product(np.geomspace(1e-3, 1e6, 40), repeat=2):
+        assert gain_of_step(a, b, a) >= (a - b) ** 2 / (2 * max(a, b)) * (1 - 1e-9) - 1e-9
+
+
+@pytest.mark.parametrize("weight", [5.0, 100.0, 1e5])
+@pytest.mark.parametrize("gap", [-0.999, -0.3, 0.01, 0.4, 5.0])
+@pytest.mark.parametrize("beyond", [1.0, 1.5, 4.0])
+def test_half_of_the_sure_gain_is_kept_wherever_the_rows_are_beyond(
+    weight: float, gap: float, beyond: float
+) -> None:
+    sure = weight * (1 + gap)
+    goal = goal_of_step(weight, sure, weight * (1 + gap * beyond))
+    for truth in (sure, weight * (1 + 2 * gap), weight * (1 + 9 * gap)):
+        rows = max(truth, 0.0)
+        assert gain_of_step(rows, weight, goal) >= (sure - weight) ** 2 / (4 * max(sure, weight)) * (1 - 1e-9)
+
+
+def test_a_question_that_should_count_nothing_keeps_weights_positive() -> None:
+    assert 0 < goal_of_step(100.0, -50.0, -80.0) < 1e-3
+
+
+def test_scaling_into_totals_that_hold_the_rows_lowers_the_divergence() -> None:
+    rng = np.random.default_rng(1)
+    rows, weights = rng.integers(0, 30, 12), rng.uniform(1, 60, 12)
+    scaled = stepped(weights, np.zeros(12, dtype=bool), 1.0, 0.0, most=float(rows.sum()) * 1.05)
+    assert scaled.sum() < weights.sum()
+    assert divergence(rows, scaled) < divergence(rows, weights)
+    raised = stepped(weights / 9, np.zeros(12, dtype=bool), 1.0, float(rows.sum()) * 0.95, math.inf)
+    assert divergence(rows, raised) < divergence(rows, weights / 9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_analyst_who_knows_everything_needs_no_more_updates_than_the_bound(seed: int) -> None:
+    """The largest error is asked for again and again; answers are only as good as they must be."""
+    rng = np.random.default_rng(seed)
+    cells, n, alpha, gain = 16, 1000, 0.1, 60
+    rows = rng.multinomial(n, rng.dirichlet(np.full(cells, 0.1)))
+    most, updates = (1 + alpha) * n, 0
+    weights = np.full(cells, UNIFORM_PART * n / cells)
+    weights[int(np.argmin(rows))] += (1 - UNIFORM_PART) * n  # all of it in the worst place
+    assert divergence(rows, weights) <= most * math.log((1 + alpha) * cells / UNIFORM_PART)
+    while True:
+        up = rows > weights
+        counted = up if (rows - weights)[up].sum() >= (weights - rows)[~up].sum() else ~up
+        a, b = float(rows[counted].sum()), float(weights[counted].sum())
+        if abs(a - b) < gain:
+            break
+        sure = b + math.copysign(gain, a - b)
+        weights = stepped(weights, counted, goal_of_step(b, sure, a) / b, 0.0, most)
+        updates += 1
+    assert 1 <= updates <= most_updates(cells, n, alpha, gain)
+
+
+def test_the_bound_rises_with_cells_and_falls_with_the_gain() -> None:
+    assert most_updates(2**10, 1000, 0.1, 50) < most_updates(2**16, 1000, 0.1, 50)
+    assert most_updates(2**10, 1000, 0.1, 50) > most_updates(2**10, 1000, 0.1, 100)
+    assert most_updates(1, 1, 0.5, 1) >= 1
