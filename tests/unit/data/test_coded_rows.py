@@ -90,8 +90,14 @@ def people(rows: list[dict[str, Any]]) -> Dataset:
     return dataset(pa.Table.from_pylist(rows, schema=TYPES), schema=SCHEMA)
 
 
-@pytest.mark.parametrize("missing", [True, False, ["sex", "bmi", "word", "day"]])
-@pytest.mark.parametrize("bins", [{}, {"bmi": [18.5, 25.0], "age": 7, "income": [0, 1, 1000], "far": 3}])
+@pytest.mark.parametrize(
+    ("missing", "bins"),
+    [
+        (True, {}),
+        (False, {"bmi": [18.5, 25.0], "age": 7, "income": [0, 1, 1000], "far": 3}),
+        (["sex", "bmi", "word", "day"], {"bmi": 5}),
+    ],
+)
 def test_codes_are_those_of_a_loop(missing: Any, bins: Any) -> None:
     table = people(ROWS)
     axes = coded_axes(table.schema, missing=missing, bins=bins)
@@ -109,11 +115,11 @@ def test_one_column_and_no_rows() -> None:
 
 
 def test_domains_far_beyond_64_bits_are_coded() -> None:
-    names = [f"c{place}" for place in range(40)]
+    names = [f"c{place}" for place in range(16)]
     rows = [{name: (row * place) % 100 for place, name in enumerate(names)} for row in range(50)]
     table = dataset(pa.Table.from_pylist(rows), schema=dict.fromkeys(names, (0, 99)))
     axes = coded_axes(table.schema, missing=False)
-    assert cells_of(axes) == 100**40
+    assert cells_of(axes) == 100**16
     codes, counts = coded_rows(table, axes)
     assert sorted(codes.tolist()) == sorted([list(row.values()) for row in rows]) and set(counts) == {1}
 

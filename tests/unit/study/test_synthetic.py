@@ -22,7 +22,7 @@ ROWS = 3000
 SCHEMA: dict[str, Any] = {
     "sex": ["F", "M"],
     "job": ["none", "clerk", "smith", "judge"],
-    "age": (18, 67),
+    "age": (18, 27),
     "income": (0, 100_000),
     "smoker": bool,
 }
@@ -39,7 +39,7 @@ def people() -> pa.Table:
         {
             "sex": np.array(SCHEMA["sex"])[sex],
             "job": np.array(SCHEMA["job"])[job],
-            "age": luck.integers(18, 68, ROWS),
+            "age": luck.integers(18, 28, ROWS),
             "income": income,
             "smoker": smoker,
         }
@@ -137,7 +137,7 @@ def test_counts_are_vouched_for_where_pairs_were_checked(synthetic: Synthetic) -
     )
     assert found.error is not None and abs(found.value - truth) <= found.error
     assert synthetic.query({"sex": "M", "job": "smith"}) == found
-    assert synthetic.query({"age": (20, 30), "job": ["none", "judge"]}).error is not None
+    assert synthetic.query({"age": (20, 25), "job": ["none", "judge"]}).error is not None
     assert synthetic.query("sex = 'M' and job = 'smith' and smoker").error is None  # three columns
     assert synthetic.query("income < 12345").error is None  # cuts through a cell
     assert synthetic.marginal("sex", "job").shape == (3, 5)
@@ -208,6 +208,7 @@ def test_verdicts_follow_from_the_largest_error() -> None:
     assert found == ["good", "rough", "rough", "not vouched for", "not vouched for"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "columns"), [(people().slice(0, 0), None), (people().slice(0, 3), ["age"])]
 )
