@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from farthing.adaptive.known import known_tables
 from farthing.adaptive.online import AnswererPlan, OnlineAnswerer, plan_answerer
 from farthing.adaptive.online.plan import MOST_CELLS
-from farthing.curator import stored_answer
 from farthing.curator.private_cells import PrivateCells
-from farthing.curator.sessions import LedgerJournal, Session, stored_session
+from farthing.curator.sessions import PATIENCE, LedgerJournal, Session, stored_session
 from farthing.data import Count, Dataset, Dates, Integers, Reals
 from farthing.data.aggregates.shape import MOST_CELLS as MOST_VALUES
 from farthing.data.aggregates.shape import domain_of, names_of
@@ -102,14 +102,14 @@ def planned_answerer(study: Study, asked: Asked, request_id: str | None = None) 
     stored = stored_session(study.curator, name)
     if stored is not None:
         return _taken_up(stored, asked, axes, name)
-    rows = _known_rows(study, asked, request_id)
-    if rows is None:
+    found = _rows(study, asked, request_id)
+    if found.number is None:
         raise InvalidValue(
             "rows", None, "must be given for a plan: how many rows there are is not public",
             "say rows=100_000 if that is a good guess; without it the answerer counts them first, for a hundredth of "
             "epsilon",
         )  # fmt: skip
-    return _plan(study, asked, axes, rows, asked.epsilon)
+    return _plan(study, asked, axes, found)
 
 
 def opened_answerer(
@@ -152,22 +152,20 @@ def opened_answerer(
 
 
 def _fresh(study: Study, asked: Asked, axes: Sequence[CodedAxis], request_id: str | None) -> AnswererPlan:
-    rows, epsilon = _known_rows(study, asked, request_id), asked.epsilon
-    if rows is None:
-        own = _COUNTING * study.allowance(epsilon).epsilon
-        rows = _counted(study, own, _counting_id(study, request_id))
-        epsilon = None if epsilon is None else epsilon - own
-    return _plan(study, asked, axes, rows, epsilon)
+    found = _rows(study, asked, request_id)
+    if found.number is None:
+        _count(study, _COUNTING * study.allowance(asked.epsilon).epsilon, found.request_id)
+        found = _rows(study, asked, request_id)
+    return _plan(study, asked, axes, found)
 
 
-def _plan(
-    study: Study, asked: Asked, axes: Sequence[CodedAxis], rows: int, epsilon: float | None
-) -> AnswererPlan:
-    allowance = study.allowance(epsilon)
+def _plan(study: Study, asked: Asked, axes: Sequence[CodedAxis], rows: _Rows) -> AnswererPlan:
+    # What is said to be spent on a session is spent on counting for it, too.
+    allowance = study.allowance(None if asked.epsilon is None else asked.epsilon - rows.cost)
     sensitivity = sensitivity_of_coded_rows(study.dataset, axes).l1
-    facts = (
-        tuple(axes), allowance.epsilon, allowance.delta, asked.alpha, asked.queries, rows, sensitivity, asked.updates,
-        asked.start, asked.confidence,
+    facts: Any = (
+        tuple(axes), allowance.epsilon, allowance.delta, asked.alpha, asked.queries, rows.number, sensitivity,
+        asked.updates, asked.start, asked.confidence,
     )  # fmt: skip
     try:
         return _remembered_plan(*facts)
@@ -216,16 +214,30 @@ def _taken_up(facts: Mapping[str, Any], asked: Asked, axes: Sequence[CodedAxis],
     return plan
 
 
-def _known_rows(study: Study, asked: Asked, request_id: str | None) -> int | None:
-    """How many rows there are, where that is public, guessed, or was counted before."""
+@dataclass(frozen=True)
+class _Rows:
+    """How many rows there are; None where they must be counted, under `request_id`. `cost` is what the count took."""
+
+    number: int | None
+    cost: float = 0.0
+    request_id: str = ""
+
+
+def _rows(study: Study, asked: Asked, request_id: str | None) -> _Rows:
+    """The number of rows where it is given, public, or was counted before; a count that was lost is made again."""
     if asked.rows is not None:
-        return asked.rows
+        return _Rows(asked.rows)
     if study.dataset.rows is not None:
-        return study.dataset.rows
-    name = _counting_id(study, request_id)
-    if study.ledger.stored(name) is None:
-        return None
-    return max(1, int(stored_answer(study.ledger, name).answers["rows"]))
+        return _Rows(study.dataset.rows)
+    for attempt in itertools.count(1):
+        name = _counting_id(study, request_id) + (f" {attempt}" if attempt > 1 else "")
+        stored = study.ledger.stored(name)
+        if stored is None:
+            return _Rows(None, request_id=name)
+        if stored.state != "forfeited":
+            found = study.curator.recorded(name, PATIENCE)
+            return _Rows(max(1, int(found.answers["rows"])), found.receipt.epsilon, name)
+    raise AssertionError("there is always another name")
 
 
 def request_ids(known: Known) -> tuple[str, ...]:
@@ -245,12 +257,11 @@ def _release(study: Study, request_id: str) -> Release:
     return release
 
 
-def _counted(study: Study, epsilon: float, request_id: str) -> int:
+def _count(study: Study, epsilon: float, request_id: str) -> None:
     mechanism = DiscreteLaplace(epsilon, max(1, study.dataset.sensitivity(Count()).l1))
-    found = study.curator.answer(
+    study.curator.answer(
         study.dataset, "rows", Count(), mechanism, ledger_name=study.name, request_id=request_id
     )
-    return max(1, int(found.answers["rows"]))
 
 
 def _counting_id(study: Study, request_id: str | None) -> str:
