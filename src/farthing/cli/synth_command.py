@@ -186,7 +186,7 @@ def _print(found: Synthetic) -> None:
     if found.repeated:
         click.echo("Made again from the ledger: it was paid for before; nothing was spent now.\n")
     _print_quality(found.quality)
-    click.echo(f"{len(found.codes):,} rows of {len(found.columns)} columns: {found.quality.sentence}.")
+    click.echo(f"{found.sentence}: {found.quality.sentence}.")
     click.echo(f"spent: epsilon {shown(found.cost, 6)}; request {found.request_id}")
 
 

@@ -257,8 +257,14 @@ class Synthetic:
 
         return written_report(self, path)
 
+    @property
+    def sentence(self) -> str:
+        """How large it is, in words."""
+        columns = "1 column" if len(self.columns) == 1 else f"{len(self.columns):,} columns"
+        return f"{len(self.codes):,} synthetic rows of {columns}"
+
     def __str__(self) -> str:
-        return f"{len(self.codes):,} synthetic rows of {len(self.columns)} columns\n\n{self.quality}"
+        return f"{self.sentence}\n\n{self.quality}"
 
     def __repr__(self) -> str:
         return (
