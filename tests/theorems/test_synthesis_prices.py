@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from farthing.accounting import compose
+from farthing.adaptive.known import KnownTable
 from farthing.adaptive.synthesis import synthesis_plan
 from farthing.adaptive.synthesis.candidates import Menu
 from farthing.adaptive.synthesis.layered import fitted
@@ -17,11 +20,12 @@ from farthing.adaptive.synthesis.pricing import MOST_CELLS, SHARES, prices_withi
 from farthing.adaptive.synthesis.transcript import Transcript
 from farthing.data import Sensitivity
 from farthing.errors import InvalidValue
-from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
+from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
 from farthing.mechanisms.gaussian_domination import vector_event
 from sources import TestSource
 
 ONE = Sensitivity(1, 1, 1, 1)
+ONE_REPLACED = Sensitivity(2, 2, 2, 1)
 PERSON = Sensitivity(3, 6, 18, 3)  # up to three rows, replaced
 BUDGETS = [
     (1.0, 1e-9, 24, ONE),
@@ -44,10 +48,13 @@ def test_the_event_costs_the_budget_and_not_more(
 
 
 @pytest.mark.parametrize("shares", [1, 7, 80, SHARES])
-@pytest.mark.parametrize("sensitivity", [ONE, PERSON])
-def test_a_table_with_k_shares_is_dominated_by_k_of_them(shares: int, sensitivity: Sensitivity) -> None:
+@pytest.mark.parametrize("sensitivity", [ONE, ONE_REPLACED, PERSON])
+@pytest.mark.parametrize("cells", [1, 2, 100])
+def test_a_table_with_k_shares_is_dominated_by_k_of_them(
+    shares: int, sensitivity: Sensitivity, cells: int
+) -> None:
     prices = prices_within(1.0, 1e-9, 24, 60, sensitivity)
-    noise = prices.noise(shares, 100)
+    noise = prices.noise(shares, cells)
     assert isinstance(noise, DiscreteGaussian)
     event = vector_event(noise._sigma_squared, sensitivity.l2, MOST_CELLS)
     (gaussian, _), (leak, _) = event.parts  # type: ignore[attr-defined]
@@ -55,7 +62,10 @@ def test_a_table_with_k_shares_is_dominated_by_k_of_them(shares: int, sensitivit
         1 - Fraction(1, 2**50)
     )
     assert leak.delta <= prices.event.parts[-1][0].delta  # type: ignore[attr-defined]
-    assert noise._sigma_squared <= 1.01 * float(prices.unit * sensitivity.l2) ** 2 / shares + 10
+    reach = sensitivity.l2 if cells > 1 else math.ceil(sensitivity.l2)
+    assert noise._sigma_squared <= 1.01 * float(prices.unit * reach) ** 2 / shares + 10
+    if cells > 1:
+        assert prices.standard_error(shares) == pytest.approx(noise.standard_error)
 
 
 @pytest.mark.parametrize("sensitivity", [ONE, PERSON])
@@ -112,3 +122,22 @@ def test_scores_of_neighbours_differ_by_one_at_most() -> None:
     fewer = PrivateRows(rows[1:], np.ones(399, dtype=np.int64), sizes).grouped(found.groups)
     errors, others = _compared(alone, model, offered)[2], _compared(fewer, model, offered)[2]
     assert set(np.abs(errors - others).tolist()) == {1}
+
+
+@pytest.mark.parametrize("huge", [1e19, 1e25])
+def test_no_known_table_is_so_wrong_that_scores_wrap_around(
+    huge: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nine to thirteen rows: in 64 bits, one of these steps once was from the lowest score to the highest."""
+    asked: list[Any] = []
+
+    def nothing(self: ExponentialMechanism, scores: Any, source: Any) -> int:
+        asked.append(scores.astype(object))
+        return len(scores) - 1
+
+    monkeypatch.setattr(ExponentialMechanism, "_answer", nothing)
+    known = [KnownTable((name,), np.array([huge, 0.0]), 0.0) for name in ("column 0", "column 1")]
+    plan = synthesis_plan((2, 2), 1.0, known=known)
+    for rows in range(9, 14):
+        plan.draw(np.zeros((rows, 2), dtype=np.int64), source=TestSource(4))
+    assert np.all(np.abs(np.diff(np.array(asked), axis=0)) <= 1)

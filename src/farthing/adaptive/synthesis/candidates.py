@@ -21,6 +21,9 @@ CELLS = (16, 64, 256, 1024)
 """The sizes of tables on offer: noise grows with the cells, and so does what a table can tell."""
 
 MOST_SETS = 600
+_MOST_EXPECTED = (
+    2.0**50
+)  # of rows in a cell: noise of a tiny budget, or a wrong known table, may say anything
 _MOST_PAIRS = 300
 
 
@@ -91,5 +94,6 @@ def _narrowed(shape: list[int], most: int) -> list[int]:
 
 
 def expected_table(model_table: Floats, candidate: Candidate) -> Whole:
-    """What the model holds in the cells of a candidate, as whole numbers."""
-    return np.asarray(np.rint(summed(model_table, candidate.places)), dtype=np.int64)
+    """What the model holds in the cells of a candidate, as whole numbers; none so large that a score wraps around."""
+    held = np.nan_to_num(summed(model_table, candidate.places), nan=0.0)
+    return np.asarray(np.rint(np.clip(held, 0.0, _MOST_EXPECTED)), dtype=np.int64)

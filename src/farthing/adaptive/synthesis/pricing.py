@@ -90,12 +90,13 @@ class Prices:
         if self.pure:
             epsilon = rounded_down(min(Fraction(self.unit) * shares, Fraction(50)))
             return DiscreteLaplace(epsilon, self.sensitivity.l1, cells=cells)
-        multiplier = _multiplier(self.unit, shares, self.sensitivity.l2)
-        return DiscreteGaussian(multiplier, self.sensitivity.l2, cells=cells)
+        # A single number moves by whole steps, and its mechanism rounds the sensitivity down to them: up is safe.
+        reach = self.sensitivity.l2 if cells > 1 else float(math.ceil(self.sensitivity.l2))
+        return DiscreteGaussian(_multiplier(self.unit, shares, reach), reach, cells=cells)
 
     def standard_error(self, shares: int) -> float:
-        """The standard deviation of the noise in each cell of a table with so many shares."""
-        return self.noise(shares, 1).standard_error
+        """The standard deviation of the noise in each cell of a table (of two or more) with so many shares."""
+        return self.noise(shares, 2).standard_error
 
     @cached_property
     def choosing(self) -> ExponentialMechanism:
