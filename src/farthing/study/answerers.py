@@ -22,6 +22,7 @@ from farthing.data.aggregates.shape import domain_of, names_of
 from farthing.data.coded_axes import CodedAxis, coded_axes
 from farthing.data.coded_rows import sensitivity_of_coded_rows
 from farthing.errors import InvalidValue
+from farthing.ledger.values import checked_name
 from farthing.mechanisms import DiscreteLaplace
 from farthing.release.counting.cells import size_of
 from farthing.release.workloads.axes import Axis
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 _STATED = ("alpha", "queries", "confidence", "updates", "rows")
 _COUNTING = 0.01  # of epsilon, for the number of rows where nobody knows it
-
+_MANY = 2**40  # rows: more than there are
+_MOST_ROUNDS = 2**16
 
 Known = Release | str | Sequence[Release | str]
 """Earlier releases of a study, or their request ids."""
@@ -123,6 +125,7 @@ def opened_answerer(
     _refuse_sampled(study)
     axes = asked.axes(study.dataset)
     name = request_id or asked.name(study)
+    checked_name(f"{name} round {_MOST_ROUNDS}", "request_id")  # the longest that could be charged
     stored = stored_session(study.curator, name)
     earlier = asked.known if stored is None else tuple(stored.get("known", ()))
     releases = [_release(study, one) for one in earlier]  # before anything is charged
@@ -154,7 +157,13 @@ def opened_answerer(
 def _fresh(study: Study, asked: Asked, axes: Sequence[CodedAxis], request_id: str | None) -> AnswererPlan:
     found = _rows(study, asked, request_id)
     if found.number is None:
-        _count(study, _COUNTING * study.allowance(asked.epsilon).epsilon, found.request_id)
+        whole = study.allowance(asked.epsilon).epsilon
+        # Words that no number of rows makes sense of are refused before rows are counted.
+        few = asked.updates if asked.updates is not None else 1
+        plan_answerer(
+            axes, whole, 0.0, asked.alpha, asked.queries, _MANY, 1, few, asked.start, asked.confidence
+        )
+        _count(study, _COUNTING * whole, found.request_id)
         found = _rows(study, asked, request_id)
     return _plan(study, asked, axes, found)
 

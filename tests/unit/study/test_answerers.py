@@ -234,7 +234,7 @@ BAD = [
     ({"alpha": 1e-4}, "must be at least"),
     ({"epsilon": 2.0}, "exceeds the 1 left"),
     ({"request_id": " x"}, "no spaces around"),
-    ({"request_id": "x" * 200}, "printable characters"),
+    ({"request_id": "x" * 190}, "printable characters"),
 ]
 
 
@@ -243,6 +243,10 @@ def test_what_cannot_be_answered_is_refused_before_anything_is_charged(make: Mak
     for changed, rule in BAD:
         with pytest.raises(FarthingError, match=rule):
             study.answerer(**{**WORDS, **changed})
+        if set(changed) & {"rows"} or changed == {"alpha": 1e-4}:
+            continue
+        with pytest.raises(FarthingError, match=rule):
+            study.answerer(**{**WORDS, "rows": None, **changed})  # not even the rows are counted
     assert study.budget.count == 0
 
 
