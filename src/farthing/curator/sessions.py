@@ -2,6 +2,8 @@
 
 The opening is a charge like any other. A round is a charge of nothing, since the session paid for it: its request id
 is charged once, so that of several processes one begins it, and the number of rounds never exceeds what was paid for.
+A round's request id ends with letters from the mark of the opening's charge, which nobody knows who may not see that
+charge: nobody else can take a round away, or record something under its name.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ Record = Mapping[str, Any]
 
 PATIENCE = 60.0  # seconds for another process to finish the opening that it has charged
 _NOTHING = ApproxDP(0.0)
+_LETTERS = 16  # of the mark in a round's request id
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ class LedgerJournal:
         progress: Progress | None = None,
     ) -> None:
         self.request_id = checked_name(request_id, "request_id")
-        checked_name(self._request(session.rounds), "request_id")  # the longest that will be charged
+        longest = f"{request_id} round {session.rounds} {'-' * _LETTERS}"
+        checked_name(longest, "request_id")  # that will be charged
         self._curator, self._dataset, self._session = curator, dataset, session
         self._name, self._delta, self._timeout, self._progress = ledger_name, delta, timeout, progress
         self._digest = digest_of(_Opening(session), dataset)
@@ -106,6 +110,7 @@ class LedgerJournal:
         self._begun = 0  # rounds 1 to here are known to be begun, by anybody
         self._open: set[int] = set()  # those of them whose record was not seen yet
         self._history: list[tuple[int, str]] = []
+        self._mark: str | None = None  # until it is opened
 
     @property
     def receipt(self) -> Receipt | None:
@@ -124,6 +129,9 @@ class LedgerJournal:
             progress=self._progress,
             patience=PATIENCE if self._timeout is None else None,
         )
+        opened = self._curator.ledger.stored(self.request_id)
+        assert opened is not None
+        self._mark = opened.charge.mac[:_LETTERS]
         drawn: Record = answered.finished["opening"]
         return drawn
 
@@ -214,7 +222,9 @@ class LedgerJournal:
             self._open.add(number)
 
     def _request(self, number: int) -> str:
-        return f"{self.request_id} round {number}"
+        if self._mark is None:
+            raise InvalidValue("request_id", self.request_id, "must be that of a session that was opened")
+        return f"{self.request_id} round {number} {self._mark}"
 
     def __repr__(self) -> str:
         return f"LedgerJournal({self.request_id!r}, {self._begun} of {self._session.rounds} rounds begun)"
