@@ -267,9 +267,7 @@ class Synthetic:
         return f"{self.sentence}\n\n{self.quality}"
 
     def __repr__(self) -> str:
-        return (
-            f"Synthetic({len(self.codes)} rows, {len(self.columns)} columns, request_id={self.request_id!r})"
-        )
+        return f"Synthetic({self.sentence}, request_id={self.request_id!r})"
 
 
 def offered(
