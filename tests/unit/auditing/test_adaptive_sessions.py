@@ -19,6 +19,7 @@ from farthing.mechanisms import DiscreteLaplace
 NEIGHBOURS = {bug.name: bug.neighbours for bug in adaptive_bugs()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("batch", "claim", "like"),
     [
