@@ -21,7 +21,7 @@ from farthing.data.aggregates.shape import MOST_CELLS as MOST_VALUES
 from farthing.data.aggregates.shape import domain_of, names_of
 from farthing.data.coded_axes import CodedAxis, coded_axes
 from farthing.data.coded_rows import sensitivity_of_coded_rows
-from farthing.errors import InvalidValue
+from farthing.errors import InvalidValue, NotAllowed
 from farthing.ledger.values import checked_name
 from farthing.mechanisms import DiscreteLaplace
 from farthing.release.counting.cells import size_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _STATED = ("alpha", "queries", "confidence", "updates", "rows")
 _COUNTING = 0.01  # of epsilon, for the number of rows where nobody knows it
 _MANY = 2**40  # rows: more than there are
-_MOST_ROUNDS = 2**16
+_LONGEST = " round 65536 " + 16 * "-"  # what the request id of a round has after that of its session
 
 Known = Release | str | Sequence[Release | str]
 """Earlier releases of a study, or their request ids."""
@@ -125,7 +125,7 @@ def opened_answerer(
     _refuse_sampled(study)
     axes = asked.axes(study.dataset)
     name = request_id or asked.name(study)
-    checked_name(f"{name} round {_MOST_ROUNDS}", "request_id")  # the longest that could be charged
+    checked_name(name + _LONGEST, "request_id")
     stored = stored_session(study.curator, name)
     earlier = asked.known if stored is None else tuple(stored.get("known", ()))
     releases = [_release(study, one) for one in earlier]  # before anything is charged
@@ -240,10 +240,14 @@ def _rows(study: Study, asked: Asked, request_id: str | None) -> _Rows:
         return _Rows(study.dataset.rows)
     for attempt in itertools.count(1):
         name = _counting_id(study, request_id) + (f" {attempt}" if attempt > 1 else "")
-        stored = study.ledger.stored(name)
+        try:
+            stored = study.ledger.stored(name)
+        except NotAllowed:  # somebody else was quicker with the name
+            continue
         if stored is None:
             return _Rows(None, request_id=name)
-        if stored.state != "forfeited":
+        own = (stored.charge.dataset, stored.charge.analyst) == (study.name, _spender(study))
+        if own and stored.state != "forfeited":
             found = study.curator.recorded(name, PATIENCE)
             return _Rows(max(1, int(found.answers["rows"])), found.receipt.epsilon, name)
     raise AssertionError("there is always another name")

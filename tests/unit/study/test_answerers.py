@@ -156,6 +156,15 @@ def test_a_count_that_was_lost_is_made_again_and_what_is_said_covers_it(make: Ma
     assert answerer.plan.epsilon == pytest.approx(0.495) and study.budget.spent_upper <= 0.6
 
 
+def test_a_count_of_somebody_else_is_not_believed(make: Make, tmp_path: Path) -> None:
+    study = make()
+    study.ledger.grant("people", "eve", 0.1)
+    with open_ledger(tmp_path / "study.db", actor="eve", role="analyst") as eve:
+        charge = eve.charge("people", 0.0, request_id="rows of people")
+        eve.release(charge, '{"answers":{"rows":{"shape":[],"values":[7]}},"finished":null}')
+    assert study.answerer(**{**WORDS, "rows": None}).plan.rows > 1_000
+
+
 def _interrupted(*_: Any, **__: Any) -> Any:
     raise KeyboardInterrupt
 
