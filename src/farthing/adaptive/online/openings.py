@@ -13,22 +13,28 @@ from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.mechanisms.base import rounded_up
 from farthing.privacy.events import Composed, Event, GaussianNoise
 
-_TOTAL = 0.05  # of the start's epsilon, for the number of rows
+_TOTAL = 0.05  # of the start's epsilon, for the number of rows of a small domain
 _TABLES = 0.25  # of the start's epsilon, for coarse tables where they are worth it
 _MOST_PAIRS = 2**20
+_BLOCKS = 256
+_SMALL = 4096  # cells, below which blocks of them are not worth a price of their own
 _WORTH = 0.25  # of the variance that half the cells together have: what half of a coarse table may have
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Noisy counts of all cells, and of all tables of `order` columns (the number of rows, if `order` is 0).
+    """Noisy counts of all cells, and of coarse tables.
+
+    These are all tables of `order` columns; if `order` is 0, a single table of blocks of cells along all columns.
 
     >>> opening = Opening.chosen((2,) * 16, epsilon=0.5, delta=1e-9, sensitivity=1)
     >>> opening.order, opening.tables, opening.table_cells, opening.cell_epsilon
     (2, 120, 480, 0.375)
     >>> opening = Opening.chosen((256, 256), epsilon=0.5, delta=1e-9, sensitivity=1)
     >>> opening.order, opening.table_noise, opening.cell_epsilon
-    (0, 0.025, 0.475)
+    (0, 0.125, 0.375)
+    >>> blocks_of((256, 256), opening.table_cells), blocks_of((7, 5), 1)
+    ((4, 4), (3, 3))
     """
 
     order: int
@@ -47,7 +53,11 @@ class Opening:
             found = cls._of_order(order, shape, noise, epsilon - share)
             if found is not None and found._is_worth_it(len(shape), math.prod(shape), sensitivity, delta):
                 return found
-        return cls(0, 1, 1, epsilon * _TOTAL, epsilon - epsilon * _TOTAL)
+        small = math.prod(shape) < _SMALL
+        share = epsilon * (_TOTAL if small else _TABLES)
+        steps = blocks_of(shape, 1 if small else _BLOCKS)
+        blocks = math.prod(-(-size // 2**step) for size, step in zip(shape, steps, strict=True))
+        return cls(0, 1, blocks, share, epsilon - share)
 
     @classmethod
     def _of_order(cls, order: int, shape: Sequence[int], noise: float, rest: float) -> Opening | None:
@@ -80,6 +90,16 @@ class Opening:
     def subsets(self, axes: int) -> Iterator[tuple[int, ...]]:
         """The axes of the tables, in the order in which they are recorded."""
         return _subsets(axes, self.order)
+
+
+def blocks_of(shape: Sequence[int], most: int) -> tuple[int, ...]:
+    """How often each axis is halved until there are at most so many blocks: the longest first."""
+    left, steps = list(shape), [0] * len(shape)
+    while math.prod(left) > most:
+        longest = max(range(len(left)), key=left.__getitem__)
+        left[longest] = -(-left[longest] // 2)
+        steps[longest] += 1
+    return tuple(steps)
 
 
 def _subsets(axes: int, order: int) -> Iterator[tuple[int, ...]]:

@@ -31,7 +31,7 @@ _ENOUGH = 3  # rounds
 _ROOM = 0.4  # of alpha * rows: the error that every update is sure to find
 _PARTS = 2**16
 _MOST_UPDATES = 2**16
-_START_WORDS = ("the number of rows", "tables of one column", "tables of two columns")
+_START_WORDS = ("blocks of cells", "tables of one column", "tables of two columns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class AnswererPlan:
     >>> from farthing.adaptive.online.plan import plan_answerer
     >>> plan = plan_answerer(2**16, epsilon=1.0, delta=1e-9, alpha=0.01, queries=10_000, rows=100_000)
     >>> plan.start, round(plan.start_epsilon, 4), plan.updates >= 3, plan.error <= 1000
-    ('cells', 0.7125, True, True)
+    ('cells', 0.5625, True, True)
     >>> from farthing.accounting import compose
     >>> compose([plan.event]).epsilon_at(1e-9).upper <= 1.0
     True

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.adaptive.known import KnownTable
+from farthing.adaptive.online.openings import Opening, blocks_of
 from farthing.adaptive.online.plan import AnswererPlan
 from farthing.adaptive.online.settling import settled
 from farthing.adaptive.online.wavelets import Floats, Wavelets
@@ -28,9 +29,10 @@ def drawn_start(plan: AnswererPlan, cells: Whole, source: Source) -> dict[str, A
     opening = plan.opening
     if opening is None:
         return {"start": "none"}
-    tables = np.concatenate(
-        [_marginal(cells, axes).reshape(-1) for axes in opening.subsets(cells.ndim)], dtype=np.int64
-    )
+    if opening.order:
+        tables = np.concatenate([_marginal(cells, axes).reshape(-1) for axes in opening.subsets(cells.ndim)])
+    else:
+        tables = _blocks(cells, blocks_of(cells.shape, opening.table_cells)).reshape(-1)
     noisy_tables = opening.of_tables(plan.sensitivity, plan.delta)._answer(tables, source)
     noisy_cells = opening.of_cells(plan.sensitivity, plan.cells)._answer(cells.reshape(-1), source)
     return {"start": plan.start, "tables": _written(noisy_tables), "cells": _written(noisy_cells)}
@@ -79,21 +81,48 @@ def _measured(
     numbers = basis.forward(cells.reshape(shape).astype(np.float64))
     variances = np.full(shape, opening.of_cells(plan.sensitivity, plan.cells).variance)
     noise = opening.of_tables(plan.sensitivity, plan.delta).variance
-    start = 0
-    for axes in opening.subsets(len(shape)):
-        sizes = tuple(shape[axis] for axis in axes)
-        size = int(np.prod(sizes, dtype=np.int64))
-        table = tables[start : start + size].reshape(sizes).astype(np.float64)
-        start += size
-        # A number of a marginal is that of the table, but for the length of the constant along the other axes.
-        others = plan.cells / size
-        own = Wavelets(sizes).forward(table) / np.sqrt(others) if axes else table / np.sqrt(others)
-        place = tuple(slice(None) if axis in axes else 0 for axis in range(len(shape)))
+    for place, own, cells_each in _coarse(opening, shape, tables, basis):
         before = variances[place]
-        weight = before / (before + noise / others)
+        weight = before / (before + noise / cells_each)
         numbers[place] += weight * (own - numbers[place])
         variances[place] = before * (1 - weight)
     return settled(numbers, variances, basis), math.sqrt(variances.flat[0] * plan.cells)
+
+
+def _coarse(
+    opening: Opening, shape: tuple[int, ...], tables: Whole, basis: Wavelets
+) -> Iterator[tuple[tuple[slice | int, ...], Floats, float]]:
+    """What each coarse table says of which numbers of the basis, and how many cells it adds up.
+
+    A number of a sum of cells is that of the cells, but for the length of the constant along what was added up.
+    """
+    if not opening.order:
+        steps = blocks_of(shape, opening.table_cells)
+        sizes = [-(-size // 2**step) for size, step in zip(shape, steps, strict=True)]
+        spread = tables.reshape(sizes).astype(np.float64)
+        for axis, (size, step) in enumerate(zip(shape, steps, strict=True)):
+            block = np.arange(size) >> step
+            widths = np.bincount(block).reshape([-1 if other == axis else 1 for other in range(len(shape))])
+            spread = np.take(spread / widths, block, axis=axis)
+        place: tuple[slice | int, ...] = tuple(slice(0, size) for size in sizes)
+        yield place, basis.forward(spread)[place], math.prod(shape) / math.prod(sizes)
+        return
+    start = 0
+    for axes in opening.subsets(len(shape)):
+        sizes = [shape[axis] for axis in axes]
+        size = math.prod(sizes)
+        table = tables[start : start + size].reshape(sizes).astype(np.float64)
+        start += size
+        others = math.prod(shape) / size
+        place = tuple(slice(None) if axis in axes else 0 for axis in range(len(shape)))
+        yield place, Wavelets(tuple(sizes)).forward(table) / math.sqrt(others), others
+
+
+def _blocks(cells: Whole, steps: Sequence[int]) -> Whole:
+    """Sums of blocks of 2^step cells along each axis."""
+    for axis, step in enumerate(steps):
+        cells = np.add.reduceat(cells, np.arange(0, cells.shape[axis], 2**step), axis=axis)
+    return cells
 
 
 def _fitted(weights: Floats, known: KnownTable, columns: Sequence[str], spread: float) -> Floats:

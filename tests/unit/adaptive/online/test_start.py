@@ -72,9 +72,9 @@ def test_weights_are_positive_and_near_the_rows(shape: tuple[int, ...]) -> None:
 
 
 def test_the_start_draws_the_noise_that_it_pays_for() -> None:
-    """A tenth more or less noise on 4,096 cells is told apart; false alarm below 1e-6."""
-    shape = (2,) * 12
-    axes = [Axis(f"c{i}", range(2)) for i in range(12)]
+    """A tenth more or less noise on 16,384 cells is told apart; false alarm below 1e-6."""
+    shape = (2,) * 14
+    axes = [Axis(f"c{i}", range(2)) for i in range(14)]
     plan = plan_answerer(axes, 1.0, 1e-9, 0.05, 1000, 20_000)
     opening = plan.opening
     assert opening is not None
