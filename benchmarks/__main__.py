@@ -1,6 +1,6 @@
 """`make bench`, which is `python -m benchmarks [--quick] [--case NAME] [--cap S]`.
 
-With `--samplers`, `--audits`, `--tables`, `--ledger` or `--workloads` only those.
+With `--samplers`, `--audits`, `--tables`, `--ledger`, `--workloads` or `--adaptive` only those.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.adaptive import adaptive_targets, measured_streams, show_streams
 from benchmarks.audits import audit_targets
 from benchmarks.cases import CASES
 from benchmarks.ledger import ledger_targets, loads, show_loads
@@ -47,10 +48,18 @@ def main() -> None:
     parser.add_argument(
         "--workloads", action="store_true", help="only errors of many queries on one histogram"
     )
+    parser.add_argument("--adaptive", action="store_true", help="only online answers, beside a split budget")
     parser.add_argument("--cap", type=float, help="seconds a peer may take for one answer")
     options = parser.parse_args()
     cap = options.cap or (25.0 if options.quick else 60.0)
-    some = options.samplers or options.audits or options.tables or options.ledger or options.workloads
+    some = (
+        options.samplers
+        or options.audits
+        or options.tables
+        or options.ledger
+        or options.workloads
+        or options.adaptive
+    )
     everything = not options.case and not some
     names = options.case or ([] if some else list(QUICK_CASES) if options.quick else list(CASES))
 
@@ -91,6 +100,10 @@ def main() -> None:
             if errors:
                 RESULTS.mkdir(parents=True, exist_ok=True)
                 draw(RESULTS / "workloads.svg", errors)
+        if everything or options.adaptive:
+            streams, split = measured_streams(options.quick, status.update)
+            show_streams(console, streams, split)
+            rows += adaptive_targets(streams, split)
         if rows:
             show_targets(console, rows)
     path = save(RESULTS, results, rows, measured)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.adaptive_data import TABLES, Counts, tables
+from benchmarks.report import show_targets
 from benchmarks.targets import Target
 from farthing.adaptive.journal import MemoryJournal
 from farthing.adaptive.online import AnswererPlan, OnlineAnswerer, plan_answerer
@@ -48,6 +49,9 @@ class Stream:
     theorem: int
     seconds: float
     exhausted: bool
+
+
+Streams = dict[tuple[str, str], list[Stream]]
 
 
 def conjunctions(answerer: OnlineAnswerer, counts: Counts, rng: np.random.Generator) -> Iterator[Question]:
@@ -148,7 +152,7 @@ def split_error(plan: AnswererPlan, runs: int) -> float:
     return statistics.median(float(np.abs(noise.release(zeros)).max()) for _ in range(runs))
 
 
-def show(console: Console, found: dict[tuple[str, str], list[Stream]], split: float) -> None:
+def show_streams(console: Console, found: Streams, split: float) -> None:
     """One row for each table and kind of questions."""
     table = Table(
         title=f"{QUERIES:,} questions, epsilon {EPSILON:g}, delta {DELTA:g}; a split budget errs by {split:,.0f}"
@@ -166,7 +170,7 @@ def show(console: Console, found: dict[tuple[str, str], list[Stream]], split: fl
     console.print(table)
 
 
-def adaptive_targets(found: dict[tuple[str, str], list[Stream]], split: float) -> list[Target]:
+def adaptive_targets(found: Streams, split: float) -> list[Target]:
     """The promises of the online answerer."""
     errors = {key: statistics.median(stream.error for stream in streams) for key, streams in found.items()}
     worst = max(errors, key=lambda key: errors[key])
@@ -185,16 +189,18 @@ def adaptive_targets(found: dict[tuple[str, str], list[Stream]], split: float) -
     ]  # fmt: skip
 
 
-def streams(
-    runs: int, queries: int, say: Say, names: list[str], kinds: list[str]
-) -> dict[tuple[str, str], list[Stream]]:
-    """Every table with every kind of questions."""
-    found: dict[tuple[str, str], list[Stream]] = {}
-    for table in names:
-        for questions in kinds:
+def measured_streams(
+    quick: bool, say: Say, runs: int = 3, names: Sequence[str] = (), kinds: Sequence[str] = ()
+) -> tuple[Streams, float]:
+    """Every table with every kind of questions, and the error of a split budget."""
+    queries, runs = (1000, 1) if quick else (QUERIES, runs)
+    split = split_error(plan_answerer(2**16, EPSILON, DELTA, ALPHA, queries, ROWS), 21)
+    found: Streams = {}
+    for table in names or tables():
+        for questions in kinds or STREAMS:
             say(f"{questions} on {table}")
             found[table, questions] = [run(table, questions, queries, seed) for seed in range(runs)]
-    return found
+    return found, split
 
 
 def main() -> None:
@@ -203,24 +209,19 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one run, 1,000 questions")
     parser.add_argument("--runs", type=int, default=3, help="streams of each kind")
     parser.add_argument(
-        "--table", action="append", choices=list(TABLES), help="only this table (may be repeated)"
+        "--table", action="append", choices=list(TABLES), help="only this one (may be repeated)"
     )
     parser.add_argument("--questions", action="append", choices=list(STREAMS), help="only these questions")
     options = parser.parse_args()
     console = Console()
     if not console.is_terminal:
         console = Console(width=110)
-    queries, runs = (1000, 1) if options.quick else (QUERIES, options.runs)
-    split = split_error(plan_answerer(2**16, EPSILON, DELTA, ALPHA, queries, ROWS), 21)
     with console.status("starting") as status:
-        found = streams(
-            runs, queries, status.update, options.table or tables(), options.questions or list(STREAMS)
+        found, split = measured_streams(
+            options.quick, status.update, options.runs, options.table or (), options.questions or ()
         )
-    show(console, found, split)
-    for target in adaptive_targets(found, split):
-        console.print(
-            f"{target.what}: {target.measured}, promised {target.promise}: {'met' if target.met else 'missed'}"
-        )
+    show_streams(console, found, split)
+    show_targets(console, adaptive_targets(found, split))
 
 
 if __name__ == "__main__":
