@@ -24,7 +24,8 @@ ARROWS: dict[str, set[str]] = {
     "ledger": _BASE | {"accounting"},
     "curator": _BASE | {"data", "release", "inference", "adaptive", "ledger"},
     "planner": _BASE | {"release", "accounting"},
-    "study": _BASE | {"planner", "curator", "ledger", "data", "release", "inference", "adaptive", "mechanisms", "plots"},
+    "study": _BASE
+    | {"planner", "curator", "ledger", "data", "release", "inference", "adaptive", "mechanisms", "plots"},
     "auditing": _BASE | {"mechanisms", "accounting", "adaptive", "release"},
     "plots": _BASE | {"accounting", "inference"},
     "web": _BASE | {"plots"},
@@ -32,7 +33,16 @@ ARROWS: dict[str, set[str]] = {
 }
 ARROWS["cli"] = {ROOT, *ARROWS}
 # What `import farthing` offers; the rest is imported by its own name.
-ARROWS[ROOT] = _BASE | {"accounting", "mechanisms", "data", "auditing", "ledger", "release", "adaptive", "study"}
+ARROWS[ROOT] = _BASE | {
+    "accounting",
+    "mechanisms",
+    "data",
+    "auditing",
+    "ledger",
+    "release",
+    "adaptive",
+    "study",
+}
 
 # Third-party modules that may be imported while farthing is being imported. Everything else waits inside a function,
 # so that `import farthing` stays quick and the optional parts stay optional.

@@ -39,10 +39,15 @@ PUBLIC: dict[str, list[str]] = {
         "variance",
     ],
     "farthing.study": [
+        "MarginalQuality",
         "Plan",
         "PlannedStatistic",
+        "Quality",
         "Release",
         "Study",
+        "SynthesisOffer",
+        "Synthetic",
+        "SyntheticAnswer",
     ],
     "farthing.release": [
         "Design",

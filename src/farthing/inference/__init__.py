@@ -8,6 +8,7 @@ least_squares        cells that were measured more than once, totals equal to th
 implicit, regular_tree             the same for a design known by its products, and for blocks of cells
 nonnegative, isotonic, rounding    numbers moved to where the truth must lie
 nonnegative_norms, increasing_norms, intersections   the same in any norm, and for several sets at once
+graphical            one distribution over many columns from noisy tables over few of them
 """
 
 from farthing.inference.answers import Answer

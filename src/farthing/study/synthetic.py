@@ -49,6 +49,13 @@ class SynthesisOffer:
     """What a synthesis would do and cost: printed before anything is spent, then `release()`.
 
     `cost` is the epsilon that would be charged, proven, at `delta`.
+
+    >>> import pyarrow, tempfile, farthing as ft
+    >>> people = ft.dataset(pyarrow.table({"sex": ["F", "M", "F"]}), schema={"sex": ["F", "M"]})
+    >>> study = ft.Study(people, epsilon=1.0, delta=1e-9, ledger=tempfile.mkdtemp() + "/study.db", name="people")
+    >>> offer = study.synthesis_plan(epsilon=0.5)
+    >>> 0.49 < offer.cost <= 0.5, study.budget.spent.upper
+    (True, 0.0)
     """
 
     study: Study
