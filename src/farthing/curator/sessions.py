@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -191,35 +191,33 @@ class LedgerJournal:
         One look at many rounds takes a while, in which an early round may be recorded behind a late one. So looks are
         repeated until one finds nothing: whatever is recorded after that stands further on in the ledger.
         """
-        found: list[tuple[int, int, str]] = []
-        while True:
-            new = list(self._recorded())
-            if not new:
-                break
-            found += new
-            self._open.difference_update(number for _, number, _ in new)
-        self._history += [(number, text) for _, number, text in sorted(found)]
+        found: dict[int, tuple[int, str]] = {}
+        while new := self._recorded(found.keys()):
+            found |= new
+        # Only now, and both at once: a look that fails half way must not take for shown what it found.
+        recorded = [(number, text) for number, (_, text) in sorted(found.items(), key=lambda item: item[1])]
+        self._open, self._history = self._open - found.keys(), self._history + recorded
 
-    def _recorded(self) -> list[tuple[int, int, str]]:
-        """Place in the ledger, number and record of rounds that are open here and recorded there."""
-        ledger, found = self._curator.ledger, []
-        for number in sorted(self._open):
+    def _recorded(self, known: Set[int]) -> dict[int, tuple[int, str]]:
+        """Place in the ledger and record of rounds that are open here and recorded there, but for those known."""
+        ledger, found = self._curator.ledger, {}
+        for number in sorted(self._open - known):
             stored = ledger.stored(self._request(number))
             if stored is not None and stored.answer is not None:
-                found.append((stored.receipt.sequence, number, stored.answer))
+                found[number] = (stored.receipt.sequence, stored.answer)
         while self._begun < self._session.rounds:
             stored = ledger.stored(self._request(self._begun + 1))
             if stored is None:
                 break
             self._note(self._begun + 1)
             if stored.answer is not None:
-                found.append((stored.receipt.sequence, self._begun, stored.answer))
+                found[self._begun] = (stored.receipt.sequence, stored.answer)
         return found
 
     def _note(self, number: int) -> None:
         if number > self._begun:
-            self._begun = number
             self._open.add(number)
+            self._begun = number
 
     def _request(self, number: int) -> str:
         if self._mark is None:

@@ -177,6 +177,33 @@ def test_history_seen_half_way_through_a_look_is_in_order(
     assert other.history() == [(1, {"k": "a"}), (2, {"k": "b"})]
 
 
+@pytest.mark.parametrize("kind", [LedgerUnavailable, KeyboardInterrupt])
+def test_a_look_that_fails_half_way_loses_no_round(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    """The ledger goes away at any question of a look that has found a record already."""
+    for good in range(1, 5):
+        name = f"day {good}"
+        ledger.set_budget("survey", float(good))
+        one, other = _opened(ledger, request_id=name), _opened(ledger, request_id=name)
+        assert other.begin(1) and one.begin(2)
+        other.end(1, {"k": "a"})
+        left, stored = good, ledger.stored
+
+        def failing(request_id: str, stored: Any = stored) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise kind("away")
+            return stored(request_id)
+
+        with monkeypatch.context() as broken, pytest.raises(kind):
+            broken.setattr(ledger, "stored", failing)
+            other.history()
+        one.end(2, {"k": "b"})
+        assert other.history() == one.history() == [(1, {"k": "a"}), (2, {"k": "b"})]
+
+
 def test_a_round_that_was_left_is_spent_and_the_next_one_goes_on(ledger: Ledger) -> None:
     _opened(ledger).begin(1)  # and its process dies
     later = _opened(ledger)
