@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from farthing.errors import InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
 from farthing.mechanisms.gaussian_domination import vector_event
 from sources import TestSource
+
+cached_prices = cache(prices_within)
 
 ONE = Sensitivity(1, 1, 1, 1)
 ONE_REPLACED = Sensitivity(2, 2, 2, 1)
@@ -53,7 +56,7 @@ def test_the_event_costs_the_budget_and_not_more(
 def test_a_table_with_k_shares_is_dominated_by_k_of_them(
     shares: int, sensitivity: Sensitivity, cells: int
 ) -> None:
-    prices = prices_within(1.0, 1e-9, 24, 60, sensitivity)
+    prices = cached_prices(1.0, 1e-9, 24, 60, sensitivity)
     noise = prices.noise(shares, cells)
     assert isinstance(noise, DiscreteGaussian)
     event = vector_event(noise._sigma_squared, sensitivity.l2, MOST_CELLS)
