@@ -19,9 +19,14 @@ _LOCK = (
     "SELECT set_config('synchronous_commit', 'off', true), "
     f"pg_advisory_xact_lock(4714006, '{HEAD}'::regclass::oid::integer)"
 )
-# A transaction of its own that commits as durably as the connection is set to: it is written behind everything that
-# it could see, so when it is on disk, all of that is. A standby server has nothing that is not on disk elsewhere.
-CONFIRM = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_logical_emit_message(true, 'farthing', '') END"
+# A transaction of its own that is durable when it has ended, whatever the user's, the database's or the connection's
+# default is. It is written behind everything that it could see, so when it is on disk, all of that is. A standby server
+# has nothing that is not on disk elsewhere.
+CONFIRM = (
+    "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
+    "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), "
+    "CASE WHEN NOT pg_is_in_recovery() THEN pg_logical_emit_message(true, 'farthing', '') END"
+)
 LOCKED, CONFIRMED = "EXECUTE farthing_lock", "EXECUTE farthing_confirm"
 ASK_NAME, LOOK_NAME = "farthing_ask", "farthing_look"
 

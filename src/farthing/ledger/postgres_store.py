@@ -82,7 +82,7 @@ class PostgresStore(Store):
             raise MissingExtra("ledgers on PostgreSQL", "psycopg", "postgres") from None
 
     def prepare(self, run: Run) -> None:
-        """Durable commits whatever the server's default is, and no waiting for ever."""
+        """No waiting for ever."""
         wait = max(1, round(1000 * self.timeout))  # to the server 0 means for ever
         settings = {
             "lock_timeout": wait,
@@ -91,8 +91,7 @@ class PostgresStore(Store):
             "idle_in_transaction_session_timeout": 6 * wait,
         }
         run(
-            "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
-            "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false), "
+            "SELECT "
             + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
         )
 

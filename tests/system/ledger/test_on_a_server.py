@@ -248,6 +248,9 @@ def test_nobody_sees_what_a_crash_could_undo(place: Place, postgres_server: dict
         for name, look in _LOOKS.items():
             written = server.execute("SELECT pg_logical_emit_message(true, 'test', '') AS place").fetchone()
             assert written is not None
+            link = ledger._store._writer
+            assert link is not None
+            link.run("RESET ALL")  # as poolers do: no setting of the connection is relied on
             look(ledger, charge)
             found = server.execute(
                 "SELECT pg_current_wal_flush_lsn() > %s::pg_lsn AS safe", [written["place"]]
