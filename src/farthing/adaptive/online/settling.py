@@ -15,7 +15,7 @@ from farthing.adaptive.online.wavelets import Floats, Wavelets
 _STIFFNESS = 100.0  # of the link between both halves of the iteration: any value converges, this one soon
 _ROUNDS = 200
 _CLOSE = 5e-4  # of the total, moved in one round
-_WORK = 2**25  # cells times rounds: the largest domains have fewer rounds
+_WORK = 2**26  # cells times rounds: the largest domains have fewer rounds
 
 
 def settled(numbers: Floats, variances: Floats, basis: Wavelets) -> Floats:

@@ -48,7 +48,9 @@ class Wavelets:
             size = math.prod(sizes)
             after //= size
             cube = found.reshape(before, size, after)
-            if matrix is not None:
+            if matrix is not None and after == 1:  # one product instead of many small ones
+                found = found.reshape(before, size) @ (matrix if back else matrix.T)
+            elif matrix is not None:
                 found = np.matmul(matrix.T if back else matrix, cube)
             else:
                 rows = np.ascontiguousarray(np.moveaxis(cube, 1, -1))
