@@ -2,13 +2,15 @@
 
 The opening is a charge like any other. A round is a charge of nothing, since the session paid for it: its request id
 is charged once, so that of several processes one begins it, and the number of rounds never exceeds what was paid for.
-A round's request id ends with letters from the mark of the opening's charge, which nobody knows who may not see that
-charge: nobody else can take a round away, or record something under its name.
+A round's request id ends with letters that were drawn for the session and are recorded with its opening, so that nobody
+knows them who may not see that: nobody else can take a round away, or record something under its name. (Marks of the
+chain are no secret: each also stands in the next entry, which may be anybody's.)
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
@@ -30,7 +32,7 @@ Record = Mapping[str, Any]
 
 PATIENCE = 60.0  # seconds for another process to finish the opening that it has charged
 _NOTHING = ApproxDP(0.0)
-_LETTERS = 16  # of the mark in a round's request id
+_LETTERS = 16  # at the end of a round's request id
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class LedgerJournal:
         self._begun = 0  # rounds 1 to here are known to be begun, by anybody
         self._open: set[int] = set()  # those of them whose record was not seen yet
         self._history: list[tuple[int, str]] = []
-        self._mark: str | None = None  # until it is opened
+        self._letters: str | None = None  # until it is opened
 
     @property
     def receipt(self) -> Receipt | None:
@@ -129,9 +131,7 @@ class LedgerJournal:
             progress=self._progress,
             patience=PATIENCE if self._timeout is None else None,
         )
-        opened = self._curator.ledger.stored(self.request_id)
-        assert opened is not None
-        self._mark = opened.charge.mac[:_LETTERS]
+        self._letters = answered.finished["letters"]
         drawn: Record = answered.finished["opening"]
         return drawn
 
@@ -220,9 +220,9 @@ class LedgerJournal:
             self._begun = number
 
     def _request(self, number: int) -> str:
-        if self._mark is None:
+        if self._letters is None:
             raise InvalidValue("request_id", self.request_id, "must be that of a session that was opened")
-        return f"{self.request_id} round {number} {self._mark}"
+        return f"{self.request_id} round {number} {self._letters}"
 
     def __repr__(self) -> str:
         return f"LedgerJournal({self.request_id!r}, {self._begun} of {self._session.rounds} rounds begun)"
@@ -235,6 +235,7 @@ class _Opening:
     session: Session
     draw: Callable[[], Record] = field(default=dict, repr=False)
     _drawn: str | None = field(default=None, init=False, repr=False)
+    _letters: str = field(default="", init=False, repr=False)
 
     @property
     def event(self) -> Event:
@@ -254,13 +255,17 @@ class _Opening:
         """Draw; what is drawn is whole numbers and texts, and is recorded as it is."""
         if self.session.listen is not None:
             self.session.listen(progress)
-        self._drawn = checked_record(self.draw())
+        self._drawn, self._letters = checked_record(self.draw()), secrets.token_hex(_LETTERS // 2)
         return {}
 
     def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What was drawn, and what the session was."""
         assert self._drawn is not None
-        return {"session": dict(self.session.facts), "opening": json.loads(self._drawn)}
+        return {
+            "session": dict(self.session.facts),
+            "opening": json.loads(self._drawn),
+            "letters": self._letters,
+        }
 
 
 def stored_session(curator: Curator, request_id: str) -> Record | None:

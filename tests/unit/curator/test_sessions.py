@@ -333,8 +333,15 @@ def test_nobody_can_take_the_rounds_of_a_session_away_or_record_something_as_the
         open_ledger(tmp_path / "study.db", actor="eve", role="analyst") as eve,
     ):
         own = ledger if session == "owner's" else bob
-        journal = _opened(own)
-        for suffix in ("round 1", "round 1 ----------------", "round 2"):
+        journal = _journal(own)
+        journal.opening(lambda: {"start": eve.charge("survey", 0.0, request_id="between").sequence})
+        seen = [entry.previous[:16] for entry in eve.entries()]  # the mark of the opening's charge among them
+        for suffix in (
+            "round 1",
+            "round 1 ----------------",
+            "round 2",
+            *(f"round 1 {mark}" for mark in seen),
+        ):
             eve.release(eve.charge("survey", 0.0, request_id=f"monday {suffix}"), '{"sign": 9}')
         with pytest.raises(NotAllowed):
             eve.stored("monday")  # from which the names of rounds follow
