@@ -36,6 +36,9 @@ Columns = tuple[int, ...]
 MOST_SETS = 300
 """More columns and pairs than this are not checked one by one."""
 
+MOST_VALUES = 2**28
+"""No table is made of more rows times columns than this: two gibibytes, several times over."""
+
 _PART, _PURE_PART, _LARGEST_PART = 0.02, 0.05, 0.05  # of the budget
 _FEW_SETS = 120  # more of them than this need more than the least part
 _SMALLEST_DELTA = 1e-18  # below it the noise is pure, as that of the synthesis
@@ -154,6 +157,15 @@ class CheckedSynthesis:
             return [*alone, *combinations(range(len(self.axes)), 2)]
         return [*alone, *pairs][:MOST_SETS]
 
+    @property
+    def most_rows(self) -> int:
+        """The largest number of rows that a table is made of."""
+        return MOST_VALUES // len(self.axes)
+
+    def rows(self, model: SyntheticModel) -> int:
+        """As many rows as were measured, and no more than can be held: noise of a tiny budget may count any number."""
+        return min(max(round(model.total), 0), self.most_rows)
+
     def codes(
         self, answers: Mapping[str, Any], count: int | None = None, model: SyntheticModel | None = None
     ) -> Codes:
@@ -164,7 +176,7 @@ class CheckedSynthesis:
         recorded = drawn(answers)
         random = np.random.default_rng(seed_of(recorded))
         whole = self.plan.fitted(recorded) if model is None else model
-        found = whole.rows(count, random)
+        found = whole.rows(self.rows(whole) if count is None else count, random)
         alone = self.plan.alone(Transcript.read(recorded))
         for place, axis in enumerate(self.axes):
             if axis.missing and alone.counts[place][-1] < _CLEARLY * alone.deviations[place]:

@@ -186,7 +186,7 @@ def quality_of(question: CheckedSynthesis, answers: Mapping[str, Any], model: Sy
     """The quality that the recorded numbers tell."""
     names = question.plan.names
     found = Transcript.read(drawn(answers))
-    rows = max(round(model.total), 0)
+    rows = question.rows(model)
     together = {frozenset(table.columns) for table in found.tables}
     noise = question.noise.error(_CONFIDENCE)
     marginals = []

@@ -294,24 +294,40 @@ def offered(
             "must be left out for a synthesis",
             "it is priced for the table itself; make a study without it, under another name=",
         )
-    count = None if rows is None else checked_count(rows, "rows")
     axes = coded_axes(study.dataset.schema, columns, bins=bins, missing=missing)
     sensitivity = sensitivity_of_coded_rows(study.dataset, axes)
     allowance = study.allowance(epsilon)
     tables = _known(study, known, axes)
     question = checked_synthesis(axes, sensitivity, allowance.epsilon, allowance.delta, tables)
-    return SynthesisOffer(study, question, count, f"synthesis-{secrets.token_hex(12)}")
+    return SynthesisOffer(
+        study, question, _checked_rows(rows, question), f"synthesis-{secrets.token_hex(12)}"
+    )
 
 
 def reopened_synthetic(ledger: Ledger, request_id: str, rows: int | None = None) -> Synthetic:
     """A synthetic table as the ledger has it; no row is read and nothing is spent."""
-    count = None if rows is None else checked_count(rows, "rows")
     answered = stored_answer(ledger, request_id)
     if "question" not in answered.finished:
         raise InvalidValue(
             "request_id", request_id, "must be that of a synthesis", "study.released has other releases"
         )
-    return _read(answered, count, restored_synthesis(answered.finished["question"]))
+    question = restored_synthesis(answered.finished["question"])
+    return _read(answered, _checked_rows(rows, question), question)
+
+
+def _checked_rows(rows: int | None, question: CheckedSynthesis) -> int | None:
+    """Refused before the charge, or before a table is made that no memory holds."""
+    if rows is None:
+        return None
+    count = checked_count(rows, "rows")
+    if not count <= question.most_rows:
+        raise InvalidValue(
+            "rows",
+            rows,
+            f"must be at most {question.most_rows:,} for {len(question.axes)} columns",
+            "rows beyond those that were measured tell nothing more",
+        )
+    return count
 
 
 def _read(answered: Answered, count: int | None, question: CheckedSynthesis) -> Synthetic:

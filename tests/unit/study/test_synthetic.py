@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,19 @@ def test_refusals_come_before_anything_is_spent(study: ft.Study, tmp_path: Path)
     with pytest.raises(InvalidValue, match="must be that of a synthesis"):
         sampled.synthetic(other.request_id)
     sampled.close()
+
+
+def test_no_table_is_made_that_no_memory_holds(study: ft.Study, synthetic: Synthetic) -> None:
+    """Neither by wish nor because the noise of a tiny budget has counted so many rows."""
+    before = study.budget.count
+    for rows in (10**9, 10**18, 10**30):
+        with pytest.raises(InvalidValue, match="must be at most"):
+            study.synthesise(rows=rows, epsilon=1.0)
+        with pytest.raises(InvalidValue, match="must be at most"):
+            study.synthetic("first", rows=rows)
+    assert study.budget.count == before
+    model = replace(synthetic.model, graph=replace(synthetic.model.graph, total=1e12))
+    assert synthetic.question.rows(model) == synthetic.question.most_rows < 10**8
 
 
 def test_verdicts_follow_from_the_largest_error() -> None:
