@@ -31,6 +31,7 @@ _ENOUGH = 3  # rounds
 _ROOM = 0.4  # of alpha * rows: the error that every update is sure to find
 _PARTS = 2**16
 _MOST_UPDATES = 2**16
+_LARGEST = 2**53  # numbers of rows and questions stay exact as doubles
 _START_WORDS = ("blocks of cells", "tables of one column", "tables of two columns")
 
 
@@ -169,9 +170,11 @@ def plan_answerer(
     if wanted is not None and wanted > _MOST_UPDATES:
         raise InvalidValue("updates", updates, f"must be at most {_MOST_UPDATES:,}")
     shares = {"auto": (*_SHARES, 0.0), "cells": _SHARES, "none": (0.0,)}[start]
-    found = [(facts.most_rounds(share, wanted), share) for share in shares]
-    enough = [pair for pair in found if pair[0] >= min(_ENOUGH, wanted or _ENOUGH)] or found
-    rounds, share = enough[0] if enough is not found else max(found)
+    rounds, share = 0, 0.0
+    for other in shares:
+        rounds, share = max((rounds, share), (facts.most_rounds(other, wanted), other))
+        if rounds >= min(_ENOUGH, wanted or _ENOUGH):
+            break
     if rounds < (wanted or 1):
         raise facts.refusal(shares[-1], wanted)
     return facts.plan(share, rounds)
@@ -200,22 +203,28 @@ class _Facts:
         return math.floor(self.alpha * self.rows)
 
     def most_rounds(self, share: float, wanted: int | None) -> int:
-        """The largest number of rounds that leaves room for alpha; or `wanted` if that does, or 0."""
+        """The largest useful number of rounds that leaves room for alpha; or `wanted` if that does, or 0."""
         if wanted is not None:
-            return wanted if self._fits(share, wanted) else 0
-        if not self._fits(share, 1):
-            return 0
-        low, high = 1, 2
-        while high <= _MOST_UPDATES and self._fits(share, high):
+            return wanted if self._room(share, wanted) else 0
+        low, high = 0, 1
+        while high <= _MOST_UPDATES and self._useful(share, high):
             low, high = high, 2 * high
+        high = min(high, _MOST_UPDATES + 1)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if self._fits(share, middle) else (low, middle)
+            low, high = (middle, high) if self._useful(share, middle) else (low, middle)
         return low
 
-    def _fits(self, share: float, rounds: int) -> bool:
+    def _useful(self, share: float, rounds: int) -> bool:
+        """Whether there is room for alpha with so many rounds, and the theorem does not rule them out."""
+        least = self._room(share, rounds)
+        return least > 0 and rounds <= most_updates(self.cells, self.rows, self.alpha, least)
+
+    def _room(self, share: float, rounds: int) -> int:
+        """The error that every update is sure to find with so many rounds; 0 if that is too little."""
         *_, thresholds, questions = self._round(share, rounds)
-        return self.most - thresholds - questions >= max(1, _ROOM * self.most)
+        found = self.most - thresholds - questions
+        return found + 1 if found >= max(1, _ROOM * self.most) else 0
 
     def _round(self, share: float, rounds: int) -> tuple[float, int, int, int]:
         """Epsilon of a round, the parts of it for its thresholds, and how far both noises reach."""
@@ -321,6 +330,6 @@ def _checked_part(value: object, name: str) -> float:
 
 def _at_least_one(value: object, name: str) -> int:
     number = checked_count(value, name)
-    if not number >= 1:
-        raise InvalidValue(name, value, "must be a whole number >= 1")
+    if not 1 <= number <= _LARGEST:
+        raise InvalidValue(name, value, "must be a whole number from 1 to 2^53")
     return number

@@ -7,6 +7,8 @@ in a distance in which coarse shapes weigh more.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from farthing.adaptive.online.shrinkage import shrunk
@@ -27,11 +29,32 @@ def settled(numbers: Floats, variances: Floats, basis: Wavelets) -> Floats:
     >>> bool(found.min() >= 0), round(float(found.sum())), round(float(found[0])) > 90
     (True, 100, True)
     """
-    denoised = _denoised(numbers, variances, basis)
+    expected = basis.forward(_independent(numbers, basis))
+    denoised = expected + _denoised(numbers - expected, variances, basis)
     total = max(float(denoised.flat[0]) * float(np.sqrt(denoised.size)), 1.0)
     found = _without_negatives(denoised, variances, total, basis)
     mass = float(found.sum())
     return found * (total / mass) if mass > 0 else np.full(basis.shape, total / found.size)
+
+
+def _independent(numbers: Floats, basis: Wavelets) -> Floats:
+    """The table with the same shares of each column's values, all columns independent of each other.
+
+    What noise is taken out of is the difference to this. With one column or two there would be nothing left to learn
+    from the others: then all cells are alike.
+    """
+    shape = basis.shape
+    total = max(float(numbers.flat[0]) * math.sqrt(numbers.size), 1.0)
+    found = np.full(shape, total / numbers.size)
+    if len(shape) < 3:
+        return found
+    for axis, size in enumerate(shape):
+        place = tuple(slice(None) if other == axis else 0 for other in range(len(shape)))
+        counts = Wavelets((size,)).back(numbers[place]) * math.sqrt(numbers.size / size)
+        spread = [size if other == axis else 1 for other in range(len(shape))]
+        shares = np.maximum(counts / total, 0.01 / size)
+        found *= (shares * (size / shares.sum())).reshape(spread)
+    return found
 
 
 def _denoised(numbers: Floats, variances: Floats, basis: Wavelets) -> Floats:
