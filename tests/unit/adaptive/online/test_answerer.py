@@ -195,6 +195,20 @@ def test_a_plan_costs_at_most_its_budget_and_most_of_it(
     assert AnswererPlan(**json.loads(json.dumps(plan.as_dict()))) == plan
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+@pytest.mark.parametrize("rows", [1_000_000, 2**53])
+def test_no_round_is_paid_for_that_the_theorem_rules_out(rows: int, delta: float) -> None:
+    plan = plan_answerer(2, 1.0, delta, 0.2, 100, rows, start="none")
+    assert 1000 < plan.updates <= plan.most_updates <= 2**16
+
+
+@pytest.mark.parametrize("number", ["rows", "queries"])
+def test_numbers_beyond_all_tables_are_refused(number: str) -> None:
+    numbers = {"queries": 100, "rows": 1000, number: 10**30}
+    with pytest.raises(InvalidValue, match=rf"^{number}=.* from 1 to 2\^53"):
+        plan_answerer(2, 1.0, 0.0, 0.2, numbers["queries"], numbers["rows"])
+
+
 def test_an_alpha_that_no_budget_of_this_size_reaches_is_refused_with_the_least_that_works() -> None:
     with pytest.raises(Infeasible, match="must be at least") as refused:
         plan_answerer(1000, 0.1, 0.0, 1e-3, 1000, 10_000)
