@@ -34,6 +34,8 @@ _POSTGRES: dict[str, tuple[str, str]] = {
         "connect to the server itself, or in session mode",
     ),
     "25006": ("the server is read-only", "connect to the primary server"),
+    "0A000": ("the server is a standby, or lacks what a ledger needs", "connect to the primary server"),
+    "22P05": ("the database's encoding lacks a character of what is to be stored", "use one made with UTF8"),
     "28": ("the server refused the user or password", "check the address of the ledger"),
     "3D": ("the server has no such database", "check the address of the ledger"),
     "42501": ("the user lacks a right on the tables", "ask the owner of the database"),

@@ -326,6 +326,8 @@ class _Driver(Exception):
         (_Driver(sqlstate="53100"), LedgerUnavailable, "run out"),
         (_Driver(sqlstate="57P01"), LedgerUnavailable, "57P01"),
         (_Driver(sqlstate="25006"), LedgerUnavailable, "read-only"),
+        (_Driver(sqlstate="0A000"), LedgerUnavailable, "a standby"),
+        (_Driver(sqlstate="22P05"), LedgerUnavailable, "encoding"),
         (_Driver(sqlstate="42P01"), LedgerTampered, "not those of a ledger"),
         (_Driver(sqlstate="42P05"), LedgerUnavailable, "shared with other clients"),
         (_Driver(sqlstate="26000"), LedgerUnavailable, "shared with other clients"),
