@@ -234,9 +234,9 @@ class OnlineAnswerer:
 
     def _current_round(self) -> Asking:
         """The round under way in this process, or the next one that nobody has begun."""
-        if self._asking is not None and self._asking.here:
+        if self._asking is not None and self._asking.here and not self._asking.over:
             return self._asking
-        self._asking = None
+        self._asking = None  # of a parent, or interrupted between its last answer and the record: it is lost
         self._catch_up()
         self._rows()  # fetch before the round is begun: a failure here costs nothing
         while self._round < self.plan.updates:

@@ -13,6 +13,7 @@ from farthing.accounting import compose
 from farthing.adaptive.journal import MemoryJournal
 from farthing.adaptive.known import KnownTable
 from farthing.adaptive.online import AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.online.rounds import Asking
 from farthing.errors import BudgetExceeded, Infeasible, InvalidExpression, InvalidValue, LedgerUnavailable
 from farthing.release.workloads.axes import Axis
 from sources import TestSource
@@ -72,6 +73,22 @@ def test_a_restart_keeps_paid_answers_and_weights_and_loses_the_round_under_way(
     assert after.updates == before.updates + 1  # the round that was under way is lost
     after.ask("age = 9")
     assert after._round == before._round + 1
+
+
+def test_a_round_that_is_interrupted_after_its_last_answer_is_lost_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answerer = opened(made(updates=2), MemoryJournal())
+    ask = Asking.ask
+
+    def interrupted(asking: Asking, difference: int) -> None:
+        ask(asking, difference)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as now, pytest.raises(KeyboardInterrupt):
+        now.setattr(Asking, "ask", interrupted)
+        answerer.ask("age = 2")
+    assert answerer.ask("age = 2").paid and answerer.updates_left == 0
 
 
 def test_when_updates_are_used_up_answers_and_estimates_are_still_there() -> None:
