@@ -16,8 +16,9 @@ from farthing.adaptive.online.wavelets import Floats, Wavelets
 
 _STIFFNESS = 100.0  # of the link between both halves of the iteration: any value converges, this one soon
 _ROUNDS = 200
+_FAINT = 0.05  # of its size: what is left of a kind that is dropped
 _CLOSE = 5e-4  # of the total, moved in one round
-_WORK = 2**26  # cells times rounds: the largest domains have fewer rounds
+_WORK = 3 * 2**26  # cells times rounds: the largest domains have fewer rounds
 
 
 def settled(numbers: Floats, variances: Floats, basis: Wavelets) -> Floats:
@@ -64,7 +65,10 @@ def _denoised(numbers: Floats, variances: Floats, basis: Wavelets) -> Floats:
     values, spreads = numbers.reshape(-1), variances.reshape(-1)
     found = np.empty(values.size)
     for places in np.split(order, np.cumsum(sizes)[:-1]):
-        found[places] = shrunk(values[places], spreads[places])
+        kept = shrunk(values[places], spreads[places])
+        # A kind of which next to nothing is left would only push cells below zero.
+        worth = float(np.sum(kept**2)) >= _FAINT**2 * float(np.sum(values[places] ** 2))
+        found[places] = kept if worth else 0.0
     found[0] = values[0]
     return found.reshape(basis.shape)
 
