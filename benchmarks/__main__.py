@@ -1,6 +1,7 @@
 """`make bench`, which is `python -m benchmarks [--quick] [--case NAME] [--cap S]`.
 
-With `--samplers`, `--audits`, `--tables`, `--ledger`, `--workloads` or `--adaptive` only those.
+With `--samplers`, `--audits`, `--tables`, `--ledger`, `--workloads`, `--adaptive` or `--synthesis` only
+those.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from benchmarks.ledger import ledger_targets, loads, show_loads
 from benchmarks.race import QUICK_CASES, Result, race
 from benchmarks.report import save, show, show_targets
 from benchmarks.samplers import Speed, sampler_targets, show_speeds, speeds
+from benchmarks.synthesis import runs as synthesis_runs
+from benchmarks.synthesis import synthesis_targets
 from benchmarks.tables import runs, show_runs, table_targets
 from benchmarks.targets import targets
 from benchmarks.workloads import (
@@ -49,6 +52,7 @@ def main() -> None:
         "--workloads", action="store_true", help="only errors of many queries on one histogram"
     )
     parser.add_argument("--adaptive", action="store_true", help="only online answers, beside a split budget")
+    parser.add_argument("--synthesis", action="store_true", help="only the synthetic Adult table")
     parser.add_argument("--cap", type=float, help="seconds a peer may take for one answer")
     options = parser.parse_args()
     cap = options.cap or (25.0 if options.quick else 60.0)
@@ -59,6 +63,7 @@ def main() -> None:
         or options.ledger
         or options.workloads
         or options.adaptive
+        or options.synthesis
     )
     everything = not options.case and not some
     names = options.case or ([] if some else list(QUICK_CASES) if options.quick else list(CASES))
@@ -104,6 +109,9 @@ def main() -> None:
             streams, split = measured_streams(options.quick, status.update)
             show_streams(console, streams, split)
             rows += adaptive_targets(streams, split)
+        if everything or options.synthesis:
+            status.update("synthetic Adult")
+            rows += synthesis_targets(synthesis_runs(1 if options.quick else 3))
         if rows:
             show_targets(console, rows)
     path = save(RESULTS, results, rows, measured)

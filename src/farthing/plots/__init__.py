@@ -13,6 +13,8 @@
     plan_chart              what each statistic of a plan takes, and the price under each theorem
     release_chart           released values with their intervals
     holdout_claims          what analysts claim about pure noise, naive and careful
+    convergence             the errors and updates of online answers, question by question
+    synthesis_rounds        how a synthesis converged, round by round
     share_recovered         what a reconstruction attack finds, against the noise
     save                    any chart to SVG, PNG or a self-contained HTML file
 
@@ -23,6 +25,7 @@ from farthing.plots.audit import audit_region
 from farthing.plots.bars import theorem_bars
 from farthing.plots.burn_down import Moment, burn_down
 from farthing.plots.claims import holdout_claims
+from farthing.plots.convergence import convergence
 from farthing.plots.curves import epsilon_against_delta, epsilon_against_k
 from farthing.plots.gap import dominated_gap, heterogeneous_gap, spread_gap
 from farthing.plots.growth import error_growth, growth_exponent
@@ -30,6 +33,7 @@ from farthing.plots.plans import plan_chart, release_chart
 from farthing.plots.reconstruction import share_recovered
 from farthing.plots.regions import compare_regions, privacy_regions
 from farthing.plots.saving import save
+from farthing.plots.synthesis_rounds import synthesis_rounds
 from farthing.plots.tradeoff import tradeoff_curve
 
 __all__ = [
@@ -37,6 +41,7 @@ __all__ = [
     "audit_region",
     "burn_down",
     "compare_regions",
+    "convergence",
     "dominated_gap",
     "epsilon_against_delta",
     "epsilon_against_k",
@@ -50,6 +55,7 @@ __all__ = [
     "save",
     "share_recovered",
     "spread_gap",
+    "synthesis_rounds",
     "theorem_bars",
     "tradeoff_curve",
 ]
