@@ -16,7 +16,7 @@ def shrunk(values: Floats, variances: Floats) -> Floats:
 
     The law of the true numbers is a mixture of centred Gaussians of many widths, zero among them; its weights are the
     most likely ones. Where there is nothing but noise all numbers go to zero, where there is much more they stay.
-    Source: Stephens, "False discovery rates: a new deal", Biostatistics 18 (2017), with a grid of widths. Whatever
+    After Stephens, "False discovery rates: a new deal", Biostatistics 18 (2017), with a grid of widths. Whatever
     comes out is post-processing: it may be wrong, never unsafe.
 
     >>> noise = np.tile([-1.0, 1.0, -0.5, 0.5], 100)
