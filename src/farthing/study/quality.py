@@ -25,7 +25,7 @@ GOOD_UP_TO, ROUGH_UP_TO = 0.05, 0.15
 """Verdicts by the largest error that the check does not contradict."""
 
 _MOST_SHOWN = 30
-_CONFIDENCE = 0.98  # of both sides: an error is above `at_most` in one case of a hundred
+_CONFIDENCE = 0.99  # an error is above `at_most` in one case of a hundred
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def quality_of(question: CheckedSynthesis, answers: Mapping[str, Any], model: Sy
     found = Transcript.read(drawn(answers))
     rows = question.rows(model)
     together = {frozenset(table.columns) for table in found.tables}
-    noise = question.noise.error(_CONFIDENCE)
+    noise = _slack(question, found)
     marginals = []
     for columns, distance in zip(question.sets(answers), answers["distances"], strict=True):
         # No distance is below 0: one that noise has moved there says 0, and not that the noise is known.
@@ -203,6 +203,27 @@ def quality_of(question: CheckedSynthesis, answers: Mapping[str, Any], model: Sy
         float(noise),
         math.comb(len(names), 2) - checked,
     )
+
+
+def _slack(question: CheckedSynthesis, found: Transcript) -> float:
+    """What a noisy distance may lack, in rows: its noise, and how far the number of rows is off.
+
+    Statement:
+        Let x be the private counts of n rows, T the synthetic ones of m, and d = sum |x - T|. The sum of x - T over any
+        cells is at most (d + |n - m|) / 2, and so is m times the total variation between x / n and T / m. If d and n
+        are known up to independent noises that exceed a and b, to either side, with probability at most beta each, as
+        Gaussians do, then d + |n - m| exceeds what is known of d by more than sqrt(a^2 + b^2) with probability at
+        most beta.
+    Source: the positive and the negative parts of x - T add up to d and differ by n - m; x / n - T / m is
+        (x - T) / m + x (1 / n - 1 / m). The last step is a union over both signs of n - m.
+    Assumes: the number of rows was measured with the noise that `OneWay` states, which is nearly Gaussian.
+    Direction: an upper bound up to that; sums of Laplace noise have wider tails than their variance says.
+    Checked by: tests/theorems/test_synthetic_quality.py
+    """
+    from statistics import NormalDist
+
+    rows = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2) * question.plan.alone(found).total_deviation
+    return math.hypot(question.noise.error(_CONFIDENCE), rows)
 
 
 def _share(distance: float, rows: float) -> float:

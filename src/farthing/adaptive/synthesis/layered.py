@@ -111,11 +111,12 @@ def _spread(groups: Places, places: Places, within: Floats, random: np.random.Ge
 
 @dataclass(frozen=True, eq=False)
 class OneWay:
-    """What is known of each column alone: counts that are not negative, their noise, and the number of rows."""
+    """What is known of each column alone: counts that are not negative, the number of rows, and their noise."""
 
     counts: tuple[Floats, ...]
     deviations: tuple[float, ...]
     total: float
+    total_deviation: float
 
 
 def one_way(
@@ -156,7 +157,7 @@ def one_way(
     deviations = tuple(
         float(np.mean(v)) ** 0.5 if here else widest for v, here in zip(variances, seen, strict=True)
     )
-    return OneWay(counts, deviations, total)
+    return OneWay(counts, deviations, total, float(np.sum(1 / spreads)) ** -0.5)
 
 
 def fitted(

@@ -1,0 +1,67 @@
+"""What a synthetic table is vouched for: the distance of its counts, its noise, and a number of rows that is off."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from farthing.adaptive.checked_synthesis import checked_synthesis
+from farthing.adaptive.synthesis import synthesis_plan
+from farthing.adaptive.synthesis.transcript import Transcript
+from farthing.data import Sensitivity
+from farthing.data.coded_axes import CodedAxis
+from farthing.data.schema import Integers
+from farthing.study.quality import _slack
+from sources import TestSource
+
+
+def test_no_count_and_no_share_is_further_off_than_distance_and_rows_allow() -> None:
+    random = np.random.default_rng(1)
+    tight = 0
+    for _ in range(500):
+        private, made = random.integers(0, random.integers(1, 20), (2, 6)) + np.array([[1], [0]])
+        n, m = private.sum(), made.sum()
+        apart = private - made
+        bound = (np.abs(apart).sum() + abs(n - m)) / 2
+        assert max(apart[apart > 0].sum(), -apart[apart < 0].sum()) == bound
+        if m > 0:
+            assert m * np.abs(private / n - made / m).sum() / 2 <= bound + 1e-9
+            tight += bound > np.abs(apart).sum() / 2  # without |n - m| it would be too small
+    assert tight > 100
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0, 5.0])
+def test_both_noises_together_exceed_the_root_of_their_squares_no_more_often(ratio: float) -> None:
+    """d + |n - m| exceeds the noisy d by |E| - N; twice the tail of one Gaussian is the most."""
+    beta = 0.01
+    reach = NormalDist().inv_cdf(1 - beta / 2)
+    random = np.random.default_rng(2)
+    noise, rows = random.normal(0, 1, 400_000), random.normal(0, ratio, 400_000)
+    exceeded = np.mean(np.abs(rows) - noise > math.hypot(reach, reach * ratio))
+    assert exceeded <= beta + 5 * math.sqrt(beta / 400_000)
+
+
+@pytest.mark.parametrize("sensitivity", [Sensitivity(1, 1, 1, 1), Sensitivity(2, 2, 2, 1)])
+@pytest.mark.parametrize("delta", [1e-9, 0.0])
+def test_the_number_of_rows_is_off_by_as_much_as_is_said(sensitivity: Sensitivity, delta: float) -> None:
+    """Mean square of 60 numbers, each a sum of many noises: 5 deviations are 0.91 with Gaussian tails."""
+    plan = synthesis_plan((600,), 1.0, delta, sensitivity=sensitivity)
+    rows = np.full((5000, 1), 7)
+    errors = []
+    for seed in range(60):
+        alone = plan.alone(Transcript.read(plan.draw(rows, source=TestSource(seed))))
+        errors.append((alone.total - 5000) / alone.total_deviation)
+    assert 0.4 < np.mean(np.square(errors)) < 1.95
+
+
+def test_the_slack_allows_for_both() -> None:
+    axes = [CodedAxis("age", Integers(0, 99)), CodedAxis("children", Integers(0, 9))]
+    question = checked_synthesis(axes, Sensitivity(1, 1, 1, 1), 1.0, 1e-9)
+    found = Transcript.read(question.plan.draw(np.zeros((900, 2), dtype=np.int64), source=TestSource(1)))
+    rows = question.plan.alone(found).total_deviation
+    assert _slack(question, found) == pytest.approx(
+        math.hypot(question.noise.error(0.99), 2.5758 * rows), 1e-4
+    )
