@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from farthing.errors import LedgerUnavailable, MissingExtra
+from farthing.errors import LedgerTampered, LedgerUnavailable, MissingExtra
 from farthing.ledger.changes import Change
 from farthing.ledger.postgres_messages import Messages, rows_of
 from farthing.ledger.postgres_statements import (
@@ -161,7 +161,18 @@ class PostgresStore(Store):
         _check_committed(run("COMMIT").statusmessage)
 
     def undo(self, link: Link, problem: BaseException) -> None:
-        """After Ctrl-C nobody knows which answers are still to come: waiting for them may take for ever."""
+        """After Ctrl-C nobody knows which answers are still to come: waiting for them may take for ever.
+
+        Whoever lost the connection, and the lock with it, after asking may find that others have gone on since. That is
+        no proof of an edit, so it comes out as a lost connection.
+        """
+        if isinstance(problem, LedgerTampered):
+            try:
+                link.run("ROLLBACK")
+            except BaseException:
+                self._discard()
+                raise
+            return
         mistaken = getattr(problem, "sqlstate", None) in _MISTAKEN
         if isinstance(problem, Exception) and not mistaken:
             super().undo(link, problem)

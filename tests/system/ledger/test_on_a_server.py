@@ -18,6 +18,7 @@ from farthing.ledger.changes import Change
 from farthing.ledger.entries import Charge
 from farthing.ledger.postgres_store import PostgresStore
 from farthing.ledger.store import Link
+from farthing.ledger.witness import Witness
 from system.ledger.checks import problems
 from system.ledger.flips import EDITS, verdict
 from system.ledger.history import made
@@ -256,6 +257,30 @@ def test_nobody_sees_what_a_crash_could_undo(place: Place, postgres_server: dict
                 "SELECT pg_current_wal_flush_lsn() > %s::pg_lsn AS safe", [written["place"]]
             ).fetchone()
             assert found is not None and found["safe"], name
+
+
+def test_whoever_lost_the_lock_half_way_raises_no_alarm(
+    place: Place, postgres_server: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that slept while the server ended its transaction compares an old answer with a new witness."""
+    with place.open() as ledger, place.open() as other:
+        ledger.charge(DATASET, EPSILON, request_id="one")
+        read = Witness.read
+
+        def read_late(witness: Witness, *known: Any, **head: Any) -> tuple[int, str] | None:
+            monkeypatch.setattr(Witness, "read", read)
+            with administrator(place, postgres_server) as server:
+                server.execute(
+                    "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND granted "
+                    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+                )
+            other.charge(DATASET, EPSILON, request_id="two")
+            return read(witness, *known, **head)
+
+        monkeypatch.setattr(Witness, "read", read_late)
+        with pytest.raises(LedgerUnavailable):
+            ledger.charge(DATASET, EPSILON, request_id="three")
+        assert not ledger.charge(DATASET, EPSILON, request_id="three").repeated and ledger.verify().ok
 
 
 @pytest.mark.parametrize(
