@@ -143,7 +143,7 @@ class Account:
         event = as_event(charge)
         wanted = None if delta is None else checked_delta(delta)
         price = price_in_budget(event, wanted, self.epsilon_nano, self._plain_units)
-        if self.count or self.after(price)._fits():
+        if not self.untouched or self.after(price)._fits():
             return price
         return replace(price, alone_nano=alone_in_nano(event, self.delta_units), alone_units=self.delta_units)
 
@@ -172,13 +172,27 @@ class Account:
         return after if fits or price.is_nothing else None
 
     @property
+    def untouched(self) -> bool:
+        """Whether nothing was charged but charges of nothing: then nothing that was answered depends on any row.
+
+        >>> account = Account.of(1.0, 1e-9)
+        >>> account.after(account.priced(0.0)).untouched, account.after(account.priced((0.0, 1e-20))).untouched
+        (True, False)
+        """
+        if not self.count:
+            return True
+        if self.sum_nano != 0 or self.sum_units or self.leak_units:
+            return False
+        return not any(x != 0 for x in self.divergences)
+
+    @property
     def pricing(self) -> tuple[int, int, int, bool]:
         """All that a price depends on besides the event: the budget, the rule, and whether it is the first charge.
 
         >>> Account.of(0.5).pricing
         (500000000, 0, 0, True)
         """
-        return self.epsilon_nano, self.delta_units, self.only_sums, not self.count
+        return self.epsilon_nano, self.delta_units, self.only_sums, self.untouched
 
     def after(self, price: Price) -> Account:
         """The account with this charge in it, whether it fits or not.
@@ -187,7 +201,7 @@ class Account:
         >>> account.after(account.priced(0.25)).sum_nano
         250000000
         """
-        first = not self.count  # only the first charge may choose the rule
+        first = self.untouched  # only the first charge may choose the rule
         whole_nano, whole_units = None, 0
         if first:
             whole_nano, whole_units = price.alone_nano, price.alone_units
@@ -218,7 +232,7 @@ class Account:
         >>> account.after(price).after_many(price, 2) == account.after(price).after(price).after(price)
         True
         """
-        assert self.count, "the first charge may choose the rule"
+        assert not self.untouched, "the first charge may choose the rule"
         whole_nano, whole_units = self._whole_after(price)
         return replace(
             self,

@@ -20,7 +20,10 @@ class Budget:
     `remaining` is the largest (epsilon, delta) charge that would be admitted now. `reserved` is the part of what is
     spent whose answer has not been given yet, in plain sums; it counts as spent. `withheld` is set aside by reserves.
 
-    >>> budget = Budget("census", "", ApproxDP(1.0), 0.3, 0.0, {}, ApproxDP(0.7), 3, "person", lambda: [ApproxDP(0.3)])
+    `untouched` says that nothing was charged yet but charges of nothing.
+
+    >>> events = lambda: [ApproxDP(0.3)]
+    >>> budget = Budget("census", "", ApproxDP(1.0), 0.3, 0.0, {}, ApproxDP(0.7), 3, "person", False, events)
     >>> budget.spent.upper, budget.spent.lower > 0.299
     (0.3, True)
     """
@@ -34,6 +37,7 @@ class Budget:
     remaining: ApproxDP
     count: int
     unit: str = ""
+    untouched: bool = False
     _events: Callable[[], Iterable[Event]] = field(default=lambda: (), repr=False, compare=False)
 
     @cached_property

@@ -16,16 +16,16 @@ from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
 # whoever waited for it has nothing to read twice. That the head has not moved is checked again by whoever moves it.
 # It is let go by a commit that does not wait for the disk, so that the next writer need not wait for it either.
 _LOCK = (
-    "SELECT set_config('synchronous_commit', 'off', true), "
-    f"pg_advisory_xact_lock(4714006, '{HEAD}'::regclass::oid::integer)"
+    "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), "
+    f"pg_catalog.pg_advisory_xact_lock(4714006, '{HEAD}'::regclass::oid::integer)"
 )
 # A transaction of its own that is durable when it has ended, whatever the user's, the database's or the connection's
 # default is. It is written behind everything that it could see, so when it is on disk, all of that is. A standby server
 # has nothing that is not on disk elsewhere.
 CONFIRM = (
-    "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
+    "SELECT pg_catalog.set_config('synchronous_commit', CASE pg_catalog.current_setting('synchronous_commit') "
     "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), "
-    "CASE WHEN NOT pg_is_in_recovery() THEN pg_logical_emit_message(true, 'farthing', '') END"
+    "CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_logical_emit_message(true, 'farthing', '') END"
 )
 LOCKED, CONFIRMED = "EXECUTE farthing_lock", "EXECUTE farthing_confirm"
 ASK_NAME, LOOK_NAME = "farthing_ask", "farthing_look"

@@ -122,6 +122,7 @@ class OpenLedger:
             account.remaining_beside(holding.withheld()),
             account.count,
             whole.unit,
+            account.untouched,
             lambda: self._events(name, who),
         )
 

@@ -53,7 +53,7 @@ class Standing:
         """One more charge."""
         if price is self._price and not reserve:
             self._times += 1
-        elif reserve or not self._holding.account.count:  # which changes more than sums
+        elif reserve or self._holding.account.untouched:  # which changes more than sums
             self.change(sequence, self.holding.charged(price, reserve))
         else:
             self._holding = self.holding

@@ -28,11 +28,11 @@ def allowance_of(budget: Budget, epsilon: float | None = None, whole: Budget | N
     choices that depend on answers. Later plans share what the ledger's filters leave. `whole` is the dataset's own
     budget where `budget` is a grant in it: a charge must fit both.
     """
-    left, untouched = budget.remaining, budget.count == 0 and not budget.withheld
+    left, untouched = budget.remaining, budget.untouched and not budget.withheld
     if whole is not None:
         rest = whole.remaining
         left = ApproxDP(min(left.epsilon, rest.epsilon), min(left.delta, rest.delta))
-        untouched = untouched and whole.count == 0 and not whole.withheld
+        untouched = untouched and whole.untouched and not whole.withheld
     aside = _set_aside(budget if whole is None else whole)
     if epsilon is None and untouched:
         return Allowance(budget.total.epsilon, budget.total.delta)

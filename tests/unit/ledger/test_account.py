@@ -216,10 +216,13 @@ class TestNothing:
         account = _charged(Account.of(1.0, 1e-9), (1.0, 1e-9))
         assert not account.admits(account.priced(0.0, delta=1e-10))
 
-    def test_the_first_real_charge_after_it_does_not_choose_the_rule(self) -> None:
-        plan = Composed(((GaussianNoise(20.0), 13),))
-        account = _charged(Account.of(1.0, 1e-9), 0.0)
-        assert not account.admits(account.priced(plan))
+    def test_the_first_real_charge_after_it_still_chooses_the_rule(self) -> None:
+        empty, plan = Account.of(1.0, 1e-9), Composed(((GaussianNoise(20.0), 13),))
+        begun = _charged(empty, 0.0)
+        assert begun.admits(begun.priced(plan)) and empty.admits(empty.priced(plan))
+        assert replace(_charged(begun, plan), count=1) == _charged(empty, plan)
+        touched = _charged(begun, (0.0, 1e-20))
+        assert not touched.admits(touched.priced(plan))
 
 
 class TestRaising:
