@@ -44,8 +44,8 @@ class WholeSession(Mechanism):
 
 
 def adaptive_sessions() -> list[BuiltIn]:
-    """The online answerer, the reusable holdout and a synthesis, on tables of a few rows."""
-    return [*_online(), *_holdouts(), _synthesis()]
+    """The online answerer, the reusable holdout and syntheses, on tables of a few rows."""
+    return [*_online(), *_holdouts(), *_syntheses()]
 
 
 def _told(ask: Callable[[Any], tuple[float, bool]], questions: Sequence[Any]) -> list[float]:
@@ -107,13 +107,22 @@ def _shown(answer: Answer | HoldoutAnswer) -> tuple[float, bool]:
     return float(answer.value), answer.paid
 
 
-def _synthesis() -> BuiltIn:
-    """Two columns of two values, where one row decides which table the model gets wrong."""
-    plan = synthesis_plan((2, 2), 4.0)
+def _syntheses() -> list[BuiltIn]:
+    """One column: noise alone, and so quick that a third too little of it shows. Two columns: the whole loop, in which
+    one row decides which table the model gets wrong."""
+    both = [[0, 0], [0, 0], [1, 1]], [[0, 0], [0, 0], [1, 1], [1, 1]]
+    alone = tuple([row[:1] for row in rows] for rows in both)
+    return [
+        _synthesis("synthesis of one column", (2,), 1.0, alone, _SESSIONS),
+        _synthesis("synthesis", (2, 2), 4.0, both, _SYNTHESES),
+    ]
+
+
+def _synthesis(name: str, sizes: tuple[int, ...], epsilon: float, pair: Any, samples: int) -> BuiltIn:
+    plan = synthesis_plan(sizes, epsilon)
 
     def run(rows: Any) -> dict[str, list[int]]:
         drawn = plan.draw(np.asarray(rows))
         return {name: np.reshape(numbers, -1).tolist() for name, numbers in drawn.items()}
 
-    pair = [[0, 0], [0, 0], [1, 1]], [[0, 0], [0, 0], [1, 1], [1, 1]]
-    return BuiltIn("synthesis", WholeSession(plan.event, run), [pair], _SYNTHESES)
+    return BuiltIn(name, WholeSession(plan.event, run), [pair], samples)

@@ -8,7 +8,7 @@ import pytest
 
 from farthing.accounting import compose
 from farthing.adaptive.holdout import plan as holdout_plan
-from farthing.adaptive.synthesis.pricing import SHARES, prices_within
+from farthing.adaptive.synthesis.pricing import SHARES, Prices, prices_within
 from farthing.auditing.audit import audit
 from farthing.auditing.built_in_adaptive import adaptive_sessions
 from farthing.auditing.planted_adaptive import _loop, _Rounds, adaptive_bugs
@@ -60,6 +60,16 @@ def test_a_real_holdout_whose_corrections_lack_noise_is_called_out(monkeypatch: 
         patched.setattr(holdout_plan.HoldoutPlan, "measurement", wrong)
         [outcome] = examine([check], samples=1_000)
     holdout_plan.shared_plan.cache_clear()
+    assert outcome.verdict == "CONTRADICTED"
+
+
+@pytest.mark.slow
+def test_a_real_synthesis_whose_tables_lack_a_third_of_their_noise_is_called_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    [check] = [check for check in all_checks() if check.name == "synthesis of one column"]
+    monkeypatch.setattr(Prices, "noise", lambda self, shares, cells: DiscreteLaplace(1.5, cells=cells))
+    [outcome] = examine([check], samples=2_500)
     assert outcome.verdict == "CONTRADICTED"
 
 
