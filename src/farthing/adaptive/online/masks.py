@@ -11,7 +11,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.errors import InvalidValue
+from farthing.data.expressions.checking import check
+from farthing.data.expressions.parsing import parse
+from farthing.data.schema import Schema
+from farthing.errors import InvalidExpression, InvalidValue
 from farthing.release.workloads.asking import Question, mask_of
 from farthing.release.workloads.axes import Axis
 
@@ -33,8 +36,16 @@ class Mask:
 
     @classmethod
     def of(cls, question: Question, axes: Sequence[Axis]) -> Mask:
-        """The mask of a text, a mapping, a pair on a single axis, or zeros and ones for all cells."""
+        """The mask of a text, a mapping, a pair on a single axis, or zeros and ones for all cells.
+
+        >>> Mask.of("c is null", [Axis("c", range(2))])
+        Traceback (most recent call last):
+            ...
+        farthing.errors.InvalidExpression: expression: rows that lack a value lie in no cell...
+        """
         values = mask_of(question, axes)
+        if isinstance(question, str):
+            _refuse_missing(question, axes)
         counted = values != 0
         if not np.array_equal(values, counted):
             raise InvalidValue(
@@ -59,6 +70,17 @@ class Mask:
         shape = tuple(int(size) for size in record["shape"])
         packed = np.frombuffer(base64.b64decode(record["bits"]), dtype=np.uint8)
         return cls(np.unpackbits(packed, count=math.prod(shape)).reshape(shape).astype(bool))
+
+
+def _refuse_missing(text: str, axes: Sequence[Axis]) -> None:
+    """Cells hold rows without missing values only: an answer about others would be a promise that nobody keeps."""
+    if not any(word in text.lower() for word in ("null", "coalesce")):
+        return
+    meaning = check(parse(text, chains=True), Schema({axis.column: axis.domain for axis in axes}), text)
+    if any(part.operator in ("is null", "coalesce") for part in meaning.walk()):
+        raise InvalidExpression(
+            text, None, "rows that lack a value lie in no cell and cannot be asked about", "ask about values"
+        )
 
 
 class Cells(Generic[Number]):

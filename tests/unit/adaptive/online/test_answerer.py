@@ -91,6 +91,14 @@ def test_a_round_that_is_interrupted_after_its_last_answer_is_lost_and_no_more(
     assert answerer.ask("age = 2").paid and answerer.updates_left == 0
 
 
+@pytest.mark.parametrize("question", ["age is null", "age is not null and flag = 1", "coalesce(age, 1) = 1"])
+def test_nothing_is_promised_about_rows_that_lack_a_value(question: str) -> None:
+    answerer = opened(made("cells", None), MemoryJournal())
+    with pytest.raises(InvalidExpression, match="lack a value"):
+        answerer.ask(question)
+    assert answerer.questions == 0
+
+
 def test_when_updates_are_used_up_answers_and_estimates_are_still_there() -> None:
     answerer = opened(made(updates=1), MemoryJournal())
     paid = answerer.ask("sex = 'M'")
