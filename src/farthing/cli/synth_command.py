@@ -79,6 +79,7 @@ def synth_command(
 ) -> None:
     """Look for a stored table, else plan, confirm and run; then write."""
     from farthing.study.study_file import read_study
+    from farthing.study.synthetic import checked_target
 
     if output is None and not plan_only:
         raise InvalidValue("output", None, "must be given", "say where the rows go: -o synthetic.parquet")
@@ -90,6 +91,8 @@ def synth_command(
         "missing": not no_missing,
     }
     count = None if rows is None else whole_number(rows, "rows")
+    if output is not None:
+        checked_target(output)
     for name, path in (("output", output), ("report", report)):
         if path is not None:
             refuse_unwritable(name, path)
@@ -170,7 +173,7 @@ def _synthetic(
     if study.ledger.stored(request_id) is not None:
         with stages(Console(stderr=True)) as work:
             work.begin("making the table again")
-            return study.synthetic(request_id, count)
+            return study.synthesise(rows=count, request_id=request_id, **options)
     plan = study.synthesis_plan(rows=count, known=[study.released(one) for one in known], **options)
     if not agreed:
         click.echo(str(plan))

@@ -24,7 +24,7 @@ from farthing.study.allowance import Allowance, allowance_of
 from farthing.study.holdouts import opened_holdout
 from farthing.study.plan import Plan
 from farthing.study.released import Release, releases_in, reopened
-from farthing.study.synthetic import SynthesisOffer, Synthetic, offered, reopened_synthetic
+from farthing.study.synthetic import SynthesisOffer, Synthetic, offered, reopened_synthetic, repeated
 
 
 class Study:
@@ -285,7 +285,7 @@ class Study:
         the same dataset: what they say is used, free of charge. The same `request_id` gives the same table again.
         """
         if request_id is not None and self.ledger.stored(request_id) is not None:
-            return self.synthetic(request_id, rows)
+            return repeated(self, request_id, columns, bins, missing, rows)
         plan = self.synthesis_plan(
             rows=rows, epsilon=epsilon, columns=columns, bins=bins, missing=missing, known=known
         )

@@ -199,7 +199,7 @@ class Synthetic:
 
     def save(self, path: str) -> Path:
         """Write the rows to a Parquet file, or to CSV if the name ends so."""
-        target = Path(path)
+        target = checked_target(path)
         try:
             if target.suffix.lower() == ".csv":
                 from pyarrow import csv
@@ -277,6 +277,20 @@ class Synthetic:
         return f"Synthetic({self.sentence}, request_id={self.request_id!r})"
 
 
+def checked_target(path: str) -> Path:
+    """Where rows can be written: no name that promises another kind of file.
+
+    >>> checked_target("rows.xlsx")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: path='rows.xlsx': must end in .parquet or .csv...
+    """
+    target = Path(path)
+    if target.suffix.lower() not in ("", ".parquet", ".pq", ".csv"):
+        raise InvalidValue("path", str(path), "must end in .parquet or .csv", "other kinds are not written")
+    return target
+
+
 def offered(
     study: Study,
     columns: Sequence[str] | str | None,
@@ -313,6 +327,26 @@ def reopened_synthetic(ledger: Ledger, request_id: str, rows: int | None = None)
         )
     question = restored_synthesis(answered.finished["question"])
     return _read(answered, _checked_rows(rows, question), question)
+
+
+def repeated(
+    study: Study,
+    request_id: str,
+    columns: Sequence[str] | str | None,
+    bins: Mapping[str, int | Sequence[Any]] | None,
+    missing: bool | Sequence[str],
+    rows: int | None,
+) -> Synthetic:
+    """The table of an earlier request, if it has the cells that are asked for now."""
+    found = reopened_synthetic(study.ledger, request_id, rows)
+    if found.axes != coded_axes(study.dataset.schema, columns, bins=bins, missing=missing):
+        raise InvalidValue(
+            "request_id",
+            request_id,
+            "names a table of other columns or cells",
+            "choose another one; study.synthetic has the earlier table",
+        )
+    return found
 
 
 def _checked_rows(rows: int | None, question: CheckedSynthesis) -> int | None:

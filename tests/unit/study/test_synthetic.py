@@ -131,6 +131,16 @@ def test_the_same_request_is_the_same_table_and_costs_nothing(study: ft.Study, s
     assert synthetic.cost <= 4.0
 
 
+def test_the_same_request_for_other_cells_is_refused(study: ft.Study, synthetic: Synthetic) -> None:
+    """Its table is the one that was drawn: it does not stand in for another one."""
+    assert study.synthesise(request_id="first", epsilon=4.0).repeated
+    for other in ({"columns": ["sex"]}, {"bins": {"income": 5}}, {"missing": False}):
+        with pytest.raises(InvalidValue, match="other columns or cells"):
+            study.synthesise(request_id="first", epsilon=4.0, **other)
+    with pytest.raises(InvalidValue, match="must end in"):
+        synthetic.save("rows.xlsx")
+
+
 def test_counts_are_vouched_for_where_pairs_were_checked(synthetic: Synthetic) -> None:
     found = synthetic.query("sex = 'M' and job = 'smith'")
     truth = sum(
