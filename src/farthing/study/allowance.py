@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Budget
 from farthing.privacy import ApproxDP
 from farthing.privacy.events import checked_epsilon
+
+if TYPE_CHECKING:
+    from farthing.study.study import Study
 
 _CRUMB = 1e-5  # of a budget: what a plan of all of it leaves for rounding is not worth another plan
 
@@ -19,6 +23,13 @@ class Allowance:
 
     epsilon: float
     delta: float
+
+
+def spender(study: Study) -> str:
+    """Whose grant pays; nobody's where it is the budget itself."""
+    if study.analyst is None and study.ledger.role == "analyst":
+        return study.ledger.actor
+    return study.analyst or ""
 
 
 def allowance_of(budget: Budget, epsilon: float | None = None, whole: Budget | None = None) -> Allowance:

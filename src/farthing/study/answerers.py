@@ -26,6 +26,7 @@ from farthing.ledger.values import checked_name
 from farthing.mechanisms import DiscreteLaplace
 from farthing.release.counting.cells import size_of
 from farthing.release.workloads.axes import Axis
+from farthing.study.allowance import spender
 from farthing.study.released import Release, reopened
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Asked:
         }
         facts = [
             study.name,
-            _spender(study),
+            spender(study),
             self.alpha,
             self.queries,
             names,
@@ -246,7 +247,7 @@ def _rows(study: Study, asked: Asked, request_id: str | None) -> _Rows:
             continue
         if stored is None:
             return _Rows(None, request_id=name)
-        own = (stored.charge.dataset, stored.charge.analyst) == (study.name, _spender(study))
+        own = (stored.charge.dataset, stored.charge.analyst) == (study.name, spender(study))
         if own and stored.state != "forfeited":
             found = study.curator.recorded(name, PATIENCE)
             return _Rows(max(1, int(found.answers["rows"])), found.receipt.epsilon, name)
@@ -281,15 +282,8 @@ def _counting_id(study: Study, request_id: str | None) -> str:
     """Named by the session; sessions without a name share one count."""
     if request_id is not None:
         return f"{request_id} rows"
-    who = _spender(study)
+    who = spender(study)
     return f"rows of {study.name}" + (f" for {who}" if who else "")
-
-
-def _spender(study: Study) -> str:
-    """Whose grant pays; nobody's where it is the budget itself."""
-    if study.analyst is None and study.ledger.role == "analyst":
-        return study.ledger.actor
-    return study.analyst or ""
 
 
 def _digest(plan: AnswererPlan, axes: Sequence[CodedAxis], known: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from farthing.curator.units import unit_of
 from farthing.data import Dataset
 from farthing.errors import FarthingError, InvalidValue
 from farthing.privacy.events import checked_count, checked_real
+from farthing.study.allowance import spender
 
 if TYPE_CHECKING:
     from farthing.study.study import Study
@@ -65,6 +66,7 @@ class Asked:
         """The same words name the same monitor: a second call takes it up where it was."""
         facts = [
             study.name,
+            spender(study),
             thresholds_of(self.threshold, seen.series),
             checked_count(self.alerts, "alerts"),
             checked_count(self.steps, "steps"),

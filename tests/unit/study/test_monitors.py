@@ -179,7 +179,7 @@ def test_a_secret_sample_and_an_auditor_have_no_monitor(make_study: MakeStudy, t
             study.monitor(**ASKED)
 
 
-def test_an_analyst_pays_from_a_grant_and_may_not_open_what_another_opened(
+def test_an_analyst_pays_from_a_grant_and_another_has_a_monitor_of_their_own(
     make_study: MakeStudy, tmp_path: Path
 ) -> None:
     study = make_study()
@@ -191,8 +191,14 @@ def test_an_analyst_pays_from_a_grant_and_may_not_open_what_another_opened(
     assert ana.budget.spent_upper == pytest.approx(0.3, abs=1e-6)
     with pytest.raises(BudgetExceeded):
         ana.monitor(threshold=5, alerts=1, epsilon=0.3)
+    ben = make_study(analyst="ben")
+    assert (
+        ben.monitor(**ASKED, epsilon=0.3).alerts_left == watching.alerts_left
+    )  # the same words, another grant
+    assert ben.budget.spent_upper == pytest.approx(0.3, abs=1e-6)
+    ana.monitor(**ASKED, epsilon=0.05, request_id="hers")
     with pytest.raises(InvalidValue, match="charged before for something else"):
-        make_study(analyst="ben").monitor(**ASKED, epsilon=0.3)
+        ben.monitor(**ASKED, epsilon=0.05, request_id="hers")
 
 
 def test_a_budget_that_is_used_up_still_lets_its_monitor_look(make_study: MakeStudy) -> None:
