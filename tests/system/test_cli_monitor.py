@@ -64,10 +64,14 @@ def test_each_call_is_a_look_and_uses_up_a_round(study: Path) -> None:
     second = run(study, *WORDS)  # opened before: no question
     assert second.exit_code == 3, second.output
     assert "ALERT" in second.stdout and "north has reached 1,000" in second.stdout
-    # The second round gave the alert, and the third was begun for the south.
+    # No round was begun for the south, which this process could not have gone on with.
+    assert "1 of 3 alerts left;" in second.stdout
+    assert "the next call does: count by region: south" in second.stdout
     third = run(study, *WORDS)
-    assert third.exit_code == 2 and "all 3 rounds" in third.output
-    assert "reported before" in third.stdout and "north has reached 1,000" in third.stdout
+    assert third.exit_code == 0 and "0 of 3 alerts left" in third.stdout
+    fourth = run(study, *WORDS)
+    assert fourth.exit_code == 2 and "all 3 rounds" in fourth.output
+    assert "reported before" in fourth.stdout and "north has reached 1,000" in fourth.stdout
 
 
 def test_watching_looks_many_times_in_one_round(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:

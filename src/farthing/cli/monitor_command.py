@@ -33,8 +33,9 @@ Examples:
   farthing monitor study.toml --threshold 90 --threshold north=200 --by region --where "age >= 65" --alerts 3
 
 With --watch it stays and looks again every so many seconds: this is the cheap way. Without it there is one look per
-call, as a cron job makes it, and EVERY CALL USES UP ONE OF THE ALERTS: what a free look rests on is secret noise that
-lives in the memory of the process, and is drawn anew, and paid for, by the next one.
+call, as a cron job makes it, and EVERY CALL USES UP ONE OF THE ALERTS, with or without an alert: what a free look rests
+on is secret noise that lives in the memory of the process, and is drawn anew, and paid for, by the next one. So such a
+look ends with its first alert, and names the series that are left for the next call.
 
 Exit code: 0 when there was no alert; 3 when there was; 1 when you said no; 2 when it was refused; 130 when
 interrupted.
@@ -170,7 +171,7 @@ def _watch(watching: Monitor, pause: float | None, most: int | None, as_json: bo
     given = done = 0
     while True:
         try:
-            look = watching.look()
+            look = watching.look(single=pause is None)
         except (LedgerUnavailable, EngineError) as problem:
             if pause is None:
                 raise
@@ -211,7 +212,12 @@ def _print(look: Look, watching: Monitor, as_json: bool) -> None:
             f"look {look.step}: {'no alert' if watching.watched else 'every series was reported before'}"
         )
     if look.unseen:
-        click.echo(f"not looked at, as the last alert was given: {', '.join(look.unseen)}")
+        why = (
+            "as a call ends with its first alert; the next call does"
+            if watching.alerts_left
+            else "as the last alert was given"
+        )
+        click.echo(f"not looked at, {why}: {', '.join(look.unseen)}")
     sys.stdout.flush()
 
 

@@ -46,8 +46,8 @@ class Alert:
 class Look(Sequence[Alert]):
     """What one look came to: its alerts, in order, and how far off its answers may be.
 
-    `unseen` names the series that were not looked at because the last alert had been given. A look is true if there
-    is an alert in it.
+    `unseen` names the series that were not looked at, because the last alert had been given or the look was to end
+    with one. A look is true if there is an alert in it.
 
     >>> bool(Look(3, (), error=40)), Look(3, (), error=40).complete
     (False, True)
@@ -150,11 +150,15 @@ class Monitor:
         """Whether a round is running: it is lost when this object is."""
         return self._round is not None
 
-    def look(self, table: Any = None, *, where: Any = None, step: int | None = None) -> Look:
+    def look(
+        self, table: Any = None, *, where: Any = None, step: int | None = None, single: bool = False
+    ) -> Look:
         """Read all counts once and tell which have reached their thresholds.
 
         `table` is the dataset as it is now, where it is not the source itself that grows; `where` limits this look to
-        some rows, such as those of the last days; `step` numbers the look, one more than the last unless told.
+        some rows, such as those of the last days; `step` numbers the look, one more than the last unless told. A
+        `single` look ends with its first alert, and the other series are `unseen`: the rest would need another round,
+        which is lost if this is the last look of the process.
 
         When the last alert has been given, the rest of that look is `unseen`, and the next one is refused. If the
         ledger fails in between, its error is raised: what was recorded is in `alerts`, and what was found but not
@@ -176,16 +180,16 @@ class Monitor:
                 )
             values = self._read(table=table, where=where)
             self._step = number
-            return self._looked(number, values, alerts)
+            return self._looked(number, values, alerts, single)
 
-    def _looked(self, number: int, values: Sequence[int], alerts: list[Alert]) -> Look:
+    def _looked(self, number: int, values: Sequence[int], alerts: list[Alert], single: bool) -> Look:
         watched = set(self.watched)
         unseen: list[str] = []
         looks = 1
         for series, value, threshold in zip(self.plan.series, values, self.plan.thresholds, strict=True):
             if series.name not in watched:
                 continue
-            running = self._begin()
+            running = None if single and alerts else self._begin()
             if running is None:
                 unseen.append(series.name)
                 continue

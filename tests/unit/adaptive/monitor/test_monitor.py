@@ -49,6 +49,14 @@ def test_when_the_last_alert_is_given_the_rest_is_unseen_and_the_next_look_refus
     assert [alert.series for alert in watching.alerts] == ["s0", "s1"]
 
 
+def test_a_single_look_ends_with_its_first_alert_and_begins_no_other_round() -> None:
+    watching = monitor([-FAR, FAR, FAR, -FAR])
+    look = watching.look(single=True)
+    assert [alert.series for alert in look] == ["s1"] and look.unseen == ("s2", "s3")
+    assert watching.alerts_left == 1 and not watching.running
+    assert [alert.series for alert in watching.look(single=True)] == ["s2"]
+
+
 def test_looks_without_an_alert_use_nothing_up() -> None:
     watching = monitor([-FAR] * 3)
     assert not any(watching.look() for _ in range(50))
