@@ -41,8 +41,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except FarthingError as refusal:
             raise Refused(str(refusal)) from None
-        except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
+        except KeyboardInterrupt as interruption:  # its notes say what was charged before it came
+            click.echo("\n".join(["interrupted", *getattr(interruption, "__notes__", ())]), err=True)
             sys.exit(130)
 
 

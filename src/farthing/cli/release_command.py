@@ -21,8 +21,8 @@ What will be spent is shown and confirmed first (--yes skips the question). The 
 again it is answered from the ledger, without reading a row or spending anything. --request-id names a release of
 your own; a new id draws anew and pays again.
 
-Exit code: 0 when it was released; 1 when you said no; 2 when it was refused (the message says whether anything was
-charged).
+Exit code: 0 when it was released; 1 when you said no; 2 when it was refused; 130 when interrupted. The message says
+whether anything was charged: what was charged before Ctrl-C stays spent.
 """
 
 

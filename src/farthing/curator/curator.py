@@ -209,6 +209,7 @@ class Curator:
             outcome = run_apart(lambda tell: _drawn(question, dataset, tell), timeout, progress)
         except BaseException as problem:
             self._forfeit(charge, f"interrupted by {type(problem).__name__}")
+            problem.add_note(_lost(charge))
             raise
         if outcome.text is None:
             self._forfeit(charge, outcome.reason)
@@ -282,6 +283,14 @@ def stored_answer(ledger: Ledger, request_id: str) -> Answered:
         raise InvalidValue(
             "request_id", request_id, "must be that of a curator's release", "Ledger.stored has its text"
         ) from None
+
+
+def _lost(charge: Charge) -> str:
+    """What an interruption after the charge has cost."""
+    return (
+        f"epsilon {charge.epsilon:.6g} was charged for request {charge.request_id!r} and stays spent: no answer was "
+        "recorded, and none will be. Asking again takes a new request id, which is charged anew."
+    )
 
 
 def _drawn(question: Question, dataset: Dataset, tell: Progress) -> str:

@@ -103,8 +103,9 @@ def test_ctrl_c_during_the_run_keeps_the_charge(ledger: Ledger, rows: Rows) -> N
         raise KeyboardInterrupt
 
     rows.then = lambda: time.sleep(0.3)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as stopped:
         released(ledger, progress=interrupt)
+    assert "epsilon 0.25 was charged for request 'r-1' and stays spent" in stopped.value.__notes__[0]
     assert state_of(ledger) == "forfeited" and spent(ledger) == pytest.approx(0.25)
     with pytest.raises(AnswerForfeited):
         released(ledger)
