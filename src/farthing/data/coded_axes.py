@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
@@ -69,8 +70,9 @@ def coded_axes(
     """The cells of columns, from public facts alone; of all columns of the schema unless told.
 
     Categories, flags, and up to 128 whole numbers or days are cells of their own. Other numbers and dates are cut into
-    64 cells of equal width, the lowest whole number apart (clipping gathers there, and so do zeros); `bins` says
-    otherwise, by a number of cells or by edges. `missing` says which columns may lack a value, all of them unless told.
+    64 cells of equal width, the lowest whole number apart (clipping gathers there, and so do zeros). `bins` says
+    otherwise, by a number of cells (each of as many values, where values can be counted) or by edges. `missing` says
+    which columns may lack a value, all of them unless told.
 
     >>> schema = Schema.read({"sex": ["F", "M"], "age": (0, 110), "income": (0, 250_000), "bmi": (10.0, 60.0)})
     >>> [len(axis) for axis in coded_axes(schema, missing=False)]
@@ -126,7 +128,19 @@ def _edges(name: str, domain: Domain, bins: int | Sequence[Any] | None) -> tuple
         return checked_edges(name, domain, bins)
     if bins >= values:
         return None
-    return equal_edges(name, domain, bins)
+    return _equal_parts(name, domain, bins)
+
+
+def _equal_parts(name: str, domain: Integers | Reals | Dates, count: int) -> tuple[Any, ...]:
+    """Parts of equal width; where values can be counted, of equal numbers of them: the last one has its end too."""
+    edges = equal_edges(name, domain, count)
+    if isinstance(domain, Reals):
+        return edges
+    values = int(_values(domain))
+    steps = [values * part // count for part in range(1, count)]
+    if isinstance(domain, Dates):
+        return (domain.lower, *(domain.lower + timedelta(days=step) for step in steps), domain.upper)
+    return (domain.lower, *(domain.lower + step for step in steps), domain.upper)
 
 
 def _default_edges(name: str, domain: Domain) -> tuple[Any, ...]:

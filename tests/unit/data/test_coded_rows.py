@@ -143,6 +143,15 @@ def test_cells_follow_from_public_facts() -> None:
     assert income.edges is not None and income.edges[:2] == (-10, -9)  # the lowest value is a cell of its own
 
 
+def test_a_number_of_cells_cuts_whole_numbers_and_days_into_equal_numbers_of_values() -> None:
+    days = (date(2026, 1, 1), date(2026, 1, 30))
+    schema = Schema.read({"g": (0, 99_999), "n": (-2, 2), "day": days})
+    g, n, day = coded_axes(schema, bins={"g": 20, "n": 4, "day": 3}, missing=False)
+    assert g.edges == (*range(0, 100_000, 5_000), 99_999)
+    assert n.edges == (-2, -1, 0, 1, 2)
+    assert day.edges == (days[0], date(2026, 1, 11), date(2026, 1, 21), days[1])
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

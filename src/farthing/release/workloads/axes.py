@@ -17,7 +17,7 @@ from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Rea
 from farthing.errors import InvalidExpression, InvalidValue
 from farthing.release.counting.cells import CellAxis
 from farthing.release.counting.pieces import all_cuts, is_plain, representatives
-from farthing.release.counting.predicates import Atom, Truths
+from farthing.release.counting.predicates import TRUE, Atom, Truths
 
 
 @dataclass(frozen=True)
@@ -124,13 +124,16 @@ class Axis:
             cell = min(cell, len(self) - 1)
             name = written_name(self.column)
             low, high = (written_constant(edge) for edge in self.edges[cell : cell + 2])
-            least = f"{name} < {low} or " if cell else ""
-            most = f"{name} {'<' if cell < len(self) - 1 else '<='} {high}"
+            last = cell == len(self) - 1
+            if truths[0] != TRUE == truths[-1]:  # it holds from somewhere on
+                ways = [f"{name} >= {low}", f"{name} >= {high}"][: 1 if last else 2]
+            else:
+                ways = [f"{name} < {low}", f"{name} {'<=' if last else '<'} {high}"][0 if cell else 1 :]
             raise InvalidExpression(
                 text,
                 None,
                 f"{atom.text} cuts through the cell {self.text(cell)}",
-                f"its edges are {low} and {high}, write {least}{most}",
+                f"its edges are {low} and {high}, write {' or '.join(ways)}",
             )
 
     @cached_property

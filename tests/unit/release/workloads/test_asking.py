@@ -109,6 +109,8 @@ def test_mappings_pairs_and_vectors_ask_the_same() -> None:
             "cuts through the cell 25 <= age < 65; its edges are 25 and 65, write age < 25 or age < 65",
         ),
         ("age = 5", "cuts through the cell 0 <= age < 10; its edges are 0 and 10, write age < 10"),
+        ("age >= 30", "its edges are 25 and 65, write age >= 25 or age >= 65"),
+        ("age > 70", "its edges are 65 and 110, write age >= 65"),
         ("age < 110", "cuts through the cell 65 <= age <= 110; .* write age < 65 or age <= 110"),
         ("bmi <= 18.5", "cuts through the cell 18.5 <= bmi < 25.0"),
         ("day < date '2026-02-14'", "cuts through the cell date '2026-02-01' <= day"),
