@@ -12,6 +12,7 @@ from farthing.adaptive.holdout.rows import rows_of
 from farthing.curator.sessions import LedgerJournal, Session, stored_session
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
+from farthing.study.allowance import spender
 
 if TYPE_CHECKING:
     from farthing.study.study import Study
@@ -44,7 +45,7 @@ def opened_holdout(
         )
     of_training, of_holdout = rows_of(training, study.dataset)
     options: dict[str, Any] = {"queries": queries, "corrections": corrections, "confidence": confidence}
-    facts = [study.name, study.analyst, of_training.rows, options, threshold, epsilon]
+    facts = [study.name, spender(study), of_training.rows, options, threshold, epsilon]
     name = request_id or f"holdout-{_hashed(facts)[:24]}"
     price = _price(study, name, epsilon)
     plan = HoldoutPlan(of_holdout.rows, of_training.rows, **price, stated_threshold=threshold, **options)

@@ -13,6 +13,7 @@ import pytest
 import farthing as ft
 from farthing.adaptive import Holdout
 from farthing.errors import InvalidExpression, InvalidValue, SessionEnded
+from farthing.ledger import open_ledger
 
 ROWS = 2_000
 SCHEMA = {"group": ["a", "b"], "score": (0.0, 1.0)}
@@ -47,6 +48,18 @@ def test_expressions_are_let_through_or_corrected_and_charged_once(study: Callab
     assert paid.paid and paid.value == pytest.approx(0.2, abs=0.02) and paid.training == pytest.approx(0.8)
     assert held.budget.spent.upper == spent
     held.ledger.verify()
+
+
+def test_analysts_with_the_same_words_have_sessions_of_their_own(
+    study: Callable[..., ft.Study], tmp_path: Path
+) -> None:
+    held = study()
+    for name in ("ana", "ben"):
+        held.ledger.grant("held", name, 5.0)
+        with open_ledger(tmp_path / "study.db", actor=name, role="analyst") as own:
+            theirs = ft.Study(held.dataset, 20.0, ledger=own, name="held")
+            assert theirs.holdout(people(0.8), **OPTIONS, epsilon=5.0).corrections_left == 2
+        assert held.ledger.budget("held", name).spent_upper > 4.9
 
 
 def test_a_session_is_taken_up_with_the_rounds_it_has_left(study: Callable[..., ft.Study]) -> None:
