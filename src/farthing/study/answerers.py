@@ -60,6 +60,10 @@ class Asked:
         """The cells of its columns, from the schema alone."""
         schema = dataset.schema
         names = tuple(schema) if self.columns is None else names_of(self.columns, "columns")
+        if not isinstance(self.bins, Mapping | None):
+            raise InvalidValue(
+                "bins", self.bins, "must say which column is cut", "such as bins={'income': 20}"
+            )
         bins = dict(self.bins or {})
         for name in names:
             domain = domain_of(name, schema, "columns")
@@ -125,7 +129,7 @@ def opened_answerer(
     """Charge for the whole session, once; one that was opened before is taken up with the price it has paid."""
     _refuse_sampled(study)
     axes = asked.axes(study.dataset)
-    name = request_id or asked.name(study)
+    name = checked_name(request_id or asked.name(study), "request_id")
     checked_name(name + _LONGEST, "request_id")
     stored = stored_session(study.curator, name)
     earlier = asked.known if stored is None else tuple(stored.get("known", ()))
@@ -256,7 +260,7 @@ def _rows(study: Study, asked: Asked, request_id: str | None) -> _Rows:
 
 def request_ids(known: Known) -> tuple[str, ...]:
     """The request ids of earlier releases; the ledger has what they say."""
-    listed = (known,) if isinstance(known, Release | str) else tuple(known)
+    listed = tuple(known) if isinstance(known, list | tuple) else (known,)
     for one in listed:
         if not isinstance(one, Release | str):
             raise InvalidValue("known", one, "must be releases, or their request ids", "see study.releases()")

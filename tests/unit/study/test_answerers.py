@@ -244,6 +244,10 @@ BAD = [
     ({"epsilon": 2.0}, "exceeds the 1 left"),
     ({"request_id": " x"}, "no spaces around"),
     ({"request_id": "x" * 190}, "printable characters"),
+    ({"request_id": 5}, "request_id=5: must be text"),
+    ({"columns": 5}, "columns=5: must be names"),
+    ({"bins": 5}, "bins=5: must say which column"),
+    ({"known": 5}, "known=5: must be releases"),
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -91,7 +91,7 @@ class Aggregate:
 
 def names_of(names: Names, argument: str = "by") -> tuple[str, ...]:
     """One name or several, as a tuple without repetitions."""
-    listed = (names,) if isinstance(names, str) else tuple(names)
+    listed = (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
     if not all(isinstance(name, str) for name in listed) or len(set(listed)) != len(listed):
         raise InvalidValue(argument, names, "must be names of columns, each once")
     return listed
