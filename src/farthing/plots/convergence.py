@@ -31,71 +31,91 @@ class Step(Protocol):
     def updates(self) -> int:
         """How many updates were used up after it."""
 
+    @property
+    def correction(self) -> int:
+        """How far the answer is from what was expected: 0 if it was free."""
 
-def convergence(history: Sequence[Step], *, updates: int, rows: int) -> Any:
-    """Promised error and updates used up against the number of questions; `updates` is how many there are.
+
+def convergence(history: Sequence[Step], *, updates: int | None = None, rows: int | None = None) -> Any:
+    """What was promised, how far paid answers were corrected, and the updates used up, against the questions.
+
+    `history` is that of an answerer. `updates` is how many there are and draws the line where paying ends; `rows` how
+    many rows, to show errors as a part of them.
 
     >>> from farthing.adaptive.online import Step
-    >>> steps = [Step(1, 500, 100, False, 0), Step(2, 90, 40, True, 1), Step(3, 80, 100, False, 1)]
-    >>> chart = convergence(steps, updates=4, rows=10_000)
-    >>> chart.to_dict()["title"]["text"]
+    >>> steps = [Step(1, 500, 100, False, 0), Step(2, 90, 40, True, 1, 130), Step(3, 80, 100, False, 1)]
+    >>> convergence(steps).to_dict()["title"]["text"]
+    '3 questions used up 1 update'
+    >>> convergence(steps, updates=4, rows=10_000).to_dict()["title"]["text"]
     '3 questions used up 1 of 4 updates'
     """
     if not history:
         raise InvalidValue("history", [], "must hold at least one answer", "ask a question first")
     alt = altair()
     used = history[-1].updates
-    shown = _thinned(history)
-    rows_of = [_row(step, rows) for step in shown]
-    x = alt.X("question:Q", title="questions", scale=alt.Scale(zero=False, nice=False))
-    kinds = alt.Scale(domain=[_FREE, _PAID], range=[BLUE, VERMILLION])
+    shown = [_row(step, rows) for step in _thinned(history)]
+    unit = "rows" if rows is None else "% of the rows"
+    x = alt.X(
+        "question:Q", title="questions", scale=alt.Scale(zero=False, nice=False),
+        axis=alt.Axis(tickMinStep=1, format=",d"),
+    )  # fmt: skip
     tooltip = [
-        alt.Tooltip("question:Q", format=",d"), alt.Tooltip("kind:N"), alt.Tooltip("percent:Q", format=".3g"),
+        alt.Tooltip("question:Q", format=",d"), alt.Tooltip("kind:N"),
+        alt.Tooltip("promised:Q", title=f"promised error, {unit}", format=".3~g"),
+        alt.Tooltip("correction:Q", title=f"correction, {unit}", format=".3~g"),
         alt.Tooltip("updates:Q", format=",d"),
     ]  # fmt: skip
-    errors = (
-        alt.Chart(data_of(rows_of))
+    kinds = [_FREE, _PAID]
+    promised = (
+        alt.Chart(data_of(shown))
         .mark_point(filled=True, size=28)
         .encode(
             x=x,
-            y=alt.Y("percent:Q", title="promised error, % of the rows", scale=alt.Scale(zero=True)),
-            color=alt.Color("kind:N", title=None, scale=kinds),
-            shape=alt.Shape(
-                "kind:N", title=None, scale=alt.Scale(domain=[_FREE, _PAID], range=["circle", "cross"])
-            ),
+            y=alt.Y("promised:Q", title=unit, scale=alt.Scale(zero=True)),
+            color=alt.Color("kind:N", title=None, scale=alt.Scale(domain=kinds, range=[BLUE, VERMILLION])),
+            shape=alt.Shape("kind:N", title=None, scale=alt.Scale(domain=kinds, range=["circle", "cross"])),
             tooltip=tooltip,
         )
-        .properties(width=560, height=160)
+    )
+    corrections = (
+        alt.Chart(data_of([row for row in shown if row["kind"] == _PAID]))
+        .mark_bar(width=2, color=VERMILLION, opacity=0.6)
+        .encode(x=x, y="correction:Q", tooltip=tooltip)
     )
     spent = (
-        alt.Chart(data_of(rows_of))
+        alt.Chart(data_of(shown))
         .mark_line(interpolate="step-after", strokeWidth=2.2, color=VERMILLION)
         .encode(
             x=x,
             y=alt.Y(
                 "updates:Q", title="updates used up", axis=alt.Axis(tickMinStep=1, format="d"),
-                scale=alt.Scale(domain=[0, max(updates, 1)]),
+                scale=alt.Scale(domain=[0, max(used, updates or 0, 1)]),
             ),
             tooltip=tooltip,
         )
         .properties(width=560, height=140)
     )  # fmt: skip
     limit = (
-        alt.Chart(data_of([{"updates": updates}]))
+        alt.Chart(data_of([] if updates is None else [{"updates": updates}]))
         .mark_rule(strokeDash=[6, 3], color=GREY)
         .encode(y="updates:Q")
     )
+    number = f"{used:,} update{'s' * (used != 1)}" if updates is None else f"{used:,} of {updates:,} updates"
     return finished(
-        alt.vconcat(errors, alt.layer(spent, limit), spacing=24),
-        f"{len(history):,} question{'s' * (len(history) != 1)} used up {used:,} of {updates:,} updates",
-        "Errors hold for all answers at once. Free answers cost nothing; the dashed line is where paying ends.",
-    )
+        alt.vconcat(
+            alt.layer(corrections, promised).properties(width=560, height=160), alt.layer(spent, limit), spacing=24
+        ),
+        f"{len(history):,} question{'s' * (len(history) != 1)} used up {number}",
+        "Points: promised errors, which hold for all answers at once. Bars: how far paid answers moved the guess."
+        + ("" if updates is None else " Dashed: where paying ends."),
+    )  # fmt: skip
 
 
-def _row(step: Step, rows: int) -> Row:
+def _row(step: Step, rows: int | None) -> Row:
+    scale = 1 if rows is None else 100 / rows
     return {
-        "question": step.question, "percent": 100 * step.error / rows, "updates": step.updates,
-        "kind": _PAID if step.paid else _FREE,
+        "question": step.question, "promised": scale * step.error, "correction": scale * step.correction,
+        "updates": step.updates, "kind": _PAID if step.paid else _FREE,
     }  # fmt: skip
 
 

@@ -57,13 +57,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The state after a question: for plots."""
+    """The state after a question: for plots. `correction` is how far a paid answer is from what was expected."""
 
     question: int
     value: int
     error: int
     paid: bool
     updates: int
+    correction: int = 0
 
 
 class OnlineAnswerer:
@@ -136,7 +137,7 @@ class OnlineAnswerer:
         self._round = 0  # the last round known to be begun by anybody
         self._own = 0  # the last round begun here
         self._seen = 0  # how many finished rounds of the journal are part of the weights
-        self._answers: dict[Any, Answer] = {}
+        self._answers: dict[Any, tuple[str, Answer]] = {}
         self._texts: dict[str, Mask] = {}
         self._history: list[Step] = []
         self._asked = 0
@@ -170,6 +171,15 @@ class OnlineAnswerer:
         """The answers given by this object, in order."""
         return tuple(self._history)
 
+    @property
+    def answered(self) -> tuple[tuple[str, Answer], ...]:
+        """The questions that `ask` answers again even when no update is left, as they were asked, with their answers.
+
+        All paid ones of the session, by whomever, and the free ones of this object: after a restart these are gone.
+        """
+        with self._lock:
+            return tuple(self._answers.values())
+
     def ask(self, question: Question) -> Answer:
         """The number of rows for which a condition holds; free as long as it is near what was expected.
 
@@ -180,11 +190,10 @@ class OnlineAnswerer:
             mask = self._mask(question)
             if self._unrecorded is not None:
                 self._record()
-            found = self._answers.get(mask.key)
-            if found is None:
+            if mask.key not in self._answers:
                 found = self._fresh(mask, question)
-                self._answers[mask.key] = found
-            return found
+                self._answers.setdefault(mask.key, (_words(question), found))
+            return self._answers[mask.key][1]
 
     def estimate(self, question: Question) -> Answer:
         """What the weights say: free, always there, and without a promise.
@@ -209,13 +218,16 @@ class OnlineAnswerer:
         else:
             self._asking = None
             record = {
-                "mask": mask.record, "question": question if isinstance(question, str) else "", "asked": self._asked,
+                "mask": mask.record, "question": _words(question), "asked": self._asked,
                 "expected": expected, "side": found.side, "gap": found.gap,
             }  # fmt: skip
             self._unrecorded = self._own, record
             self._record()
-            answer = self._answers[mask.key]
-        self._history.append(Step(self._asked, answer.value, answer.error or 0, answer.paid, self.updates))
+            _, answer = self._answers[mask.key]
+        correction = abs(answer.value - expected)
+        self._history.append(
+            Step(self._asked, answer.value, answer.error or 0, answer.paid, self.updates, correction)
+        )
         return answer
 
     def _record(self) -> None:
@@ -251,8 +263,8 @@ class OnlineAnswerer:
         raise SessionEnded(
             "updates",
             self.plan.updates,
-            "questions that have an answer can still be asked, estimate() answers others without a promise, and a new "
-            "session can be opened and paid for",
+            "what can still be asked is in .answered (after a restart only what was paid for), estimate() answers "
+            "other questions without a promise, and a new session can be opened and paid for",
         )
 
     def _catch_up(self) -> None:
@@ -275,7 +287,7 @@ class OnlineAnswerer:
         least = expected + side * (plan.threshold + gap - questions)
         likely = expected + side * (plan.threshold + gap + shift)
         error = max(questions + shift, thresholds - shift)
-        self._answers[mask.key] = Answer(max(likely, 0), error, True, plan.rows)
+        self._answers[mask.key] = record["question"], Answer(max(likely, 0), error, True, plan.rows)
         weight = float(self._weights.sum_under(mask))
         if weight > 0 and side * (least - weight) > 0:
             factor = goal_of_step(weight, float(least), float(likely)) / weight
@@ -310,3 +322,10 @@ class OnlineAnswerer:
             f"OnlineAnswerer({' x '.join(axis.column for axis in self.axes)}, {self.questions:,} questions, "
             f"{self.updates_left:,} of {self.plan.updates:,} updates left)"
         )
+
+
+def _words(question: Question) -> str:
+    """A question as a person would know it again."""
+    if isinstance(question, str):
+        return question
+    return str(question) if isinstance(question, Mapping | tuple) else "an array of cells"

@@ -43,6 +43,7 @@ def test_only_surprises_are_paid_and_every_answer_is_within_its_error() -> None:
         assert answer.error is not None and abs(answer.value - truth) <= answer.error
     paid = sum(step.paid for step in answerer.history)
     assert 1 <= paid == answerer.updates <= 4
+    assert all((step.correction > 0) == step.paid for step in answerer.history)
     assert answerer.questions == len(answerer.history) == 4
     assert answerer.updates_left == 4 - paid
 
@@ -66,7 +67,9 @@ def test_a_restart_keeps_paid_answers_and_weights_and_loses_the_round_under_way(
     answers = {question: before.ask(question) for question in ["sex = 'M'", *QUESTIONS]}
     before._current_round()
     assert any(answer.paid for answer in answers.values()) and before.running
+    assert dict(before.answered) == answers
     after = opened(plan, journal, seed=99)
+    assert dict(after.answered) == {question: answer for question, answer in answers.items() if answer.paid}
     assert np.array_equal(after._weights.values, before._weights.values)
     for question, answer in answers.items():
         assert not answer.paid or after.ask(question) == answer
