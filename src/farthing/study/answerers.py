@@ -106,6 +106,11 @@ def planned_answerer(study: Study, asked: Asked, request_id: str | None = None) 
     _refuse_sampled(study)
     axes = asked.axes(study.dataset)
     name = request_id or asked.name(study)
+    running = study.ledger.stored(name)
+    if (
+        running is not None and running.state == "reserved"
+    ):  # to wait for it would be to give it up in the end
+        raise InvalidValue("request_id", name, "is being run by another process just now", "try again later")
     stored = stored_session(study.curator, name)
     if stored is not None:
         return _taken_up(stored, asked, axes, name)

@@ -263,6 +263,14 @@ def test_what_cannot_be_answered_is_refused_before_anything_is_charged(make: Mak
     assert study.budget.count == 0
 
 
+def test_a_plan_does_not_give_up_what_another_process_is_running(make: Make) -> None:
+    study = make()
+    study.ledger.charge("people", 0.5, request_id="theirs")
+    with pytest.raises(InvalidValue, match="is being run by another process"):
+        study.answerer_plan(**WORDS, request_id="theirs")
+    assert study.ledger.stored("theirs").state == "reserved"  # type: ignore[union-attr]
+
+
 def test_a_domain_that_is_too_large_is_refused_with_what_to_do(tmp_path: Path) -> None:
     names = [f"c{n}" for n in range(30)]
     wide = ft.dataset(pa.table({name: [True] for name in names}), schema=dict.fromkeys(names, bool))
