@@ -26,8 +26,15 @@ from farthing.privacy.events import (
 
 MOST_CELLS = 2**22
 STARTS = ("auto", "cells", "none")
-_SHARES = (0.75, 0.5, 0.25)  # of epsilon for the start: the most that leaves enough for the rounds
-_ENOUGH = 3  # rounds
+_SHARES = (
+    0.75,
+    0.5,
+    0.25,
+)  # of epsilon for the start: a good start saves more questions than more updates would
+_ENOUGH = 2  # rounds, where there is a choice
+_FAINT = (
+    0.8  # of the error: a start off by more than that on a common question leaves most of the work to updates
+)
 _ROOM = 0.4  # of alpha * rows: the error that every update is sure to find
 _PARTS = 2**16
 _MOST_UPDATES = 2**16
@@ -97,6 +104,33 @@ class AnswererPlan:
         """One round."""
         return TwoSidedThreshold(self.round_epsilon, self.threshold, self.sensitivity, self.threshold_parts)
 
+    @property
+    def start_error(self) -> float:
+        """The noise of the start on a question about half of the cells, at first sight: one standard error, in rows.
+
+        What is made of the start is nearer than that where the table has structure that shows.
+        """
+        if self.opening is None:
+            return math.inf
+        return math.sqrt(self.opening.of_cells(self.sensitivity, self.cells).variance * self.cells / 2)
+
+    @property
+    def caution(self) -> str | None:
+        """A warning where the updates are likely to be used up long before the questions; None if there is none.
+
+        >>> plan_answerer(2**16, 1.0, 1e-9, alpha=0.01, queries=10_000, rows=100_000).caution
+        >>> print(plan_answerer(2**16, 1.0, 1e-9, alpha=0.003, queries=10_000, rows=100_000).caution)
+        alpha is small for this domain: ...
+        """
+        if self.start_error <= _FAINT * self.error:
+            return None
+        known = "" if self.opening is None else f", and the start may be off by {self.start_error:,.0f}"
+        return (
+            f"alpha is small for this domain: {self.error:,} rows are promised{known}. Questions that the start gets "
+            f"wrong may use up the updates ({self.updates:,}) after a few dozen questions; a larger alpha, fewer "
+            "columns or wider bins last longer."
+        )
+
     def reaches(self, doublings: int = 0) -> tuple[int, int]:
         """How far the noises of thresholds and questions go, for 2^doublings times the planned questions.
 
@@ -116,18 +150,17 @@ class AnswererPlan:
             if self.opening is None
             else f"{_START_WORDS[self.opening.order]} and all cells, these with epsilon {self.start_epsilon:.3g}"
         )
-        return "\n".join(
-            (
-                f"online answers on {self.cells:,} cells, epsilon {self.epsilon:.3g}, delta {self.delta:.3g}",
-                f"  start             {start}",
-                f"  updates           {self.updates:,}, epsilon {self.round_epsilon:.3g} each "
-                f"(the theorem needs at most {self.most_updates:,})",
-                f"  free answers      within {self.error:,} of about {self.rows:,} rows",
-                f"  paid answers      within {self.paid_error:,}",
-                f"  confidence        0.{percent}, for {self.queries:,} questions at once",
-                f"  a split budget    within {self.split_budget.error:,} ({self.split_budget.mechanism})",
-            )
+        lines = (
+            f"online answers on {self.cells:,} cells, epsilon {self.epsilon:.3g}, delta {self.delta:.3g}",
+            f"  start             {start}",
+            f"  updates           {self.updates:,}, epsilon {self.round_epsilon:.3g} each "
+            f"(the theorem needs at most {self.most_updates:,})",
+            f"  free answers      within {self.error:,} of about {self.rows:,} rows",
+            f"  paid answers      within {self.paid_error:,}",
+            f"  confidence        0.{percent}, for {self.queries:,} questions at once",
+            f"  a split budget    within {self.split_budget.error:,} ({self.split_budget.mechanism})",
         )
+        return "\n".join(lines if self.caution is None else (*lines, f"  caution           {self.caution}"))
 
 
 def plan_answerer(
@@ -170,14 +203,12 @@ def plan_answerer(
     if wanted is not None and wanted > _MOST_UPDATES:
         raise InvalidValue("updates", updates, f"must be at most {_MOST_UPDATES:,}")
     shares = {"auto": (*_SHARES, 0.0), "cells": _SHARES, "none": (0.0,)}[start]
-    rounds, share = 0, 0.0
-    for other in shares:
-        rounds, share = max((rounds, share), (facts.most_rounds(other, wanted), other))
-        if rounds >= min(_ENOUGH, wanted or _ENOUGH):
-            break
-    if rounds < (wanted or 1):
-        raise facts.refusal(shares[-1], wanted)
-    return facts.plan(share, rounds)
+    for least in (_ENOUGH, 1):
+        for share in shares:
+            rounds = facts.most_rounds(share, wanted)
+            if rounds >= (wanted or least) and (share or least == 1 or start == "none"):
+                return facts.plan(share, rounds)
+    raise facts.refusal(_SHARES[-1] if start == "auto" else shares[-1], wanted)
 
 
 @dataclass(frozen=True, slots=True)
