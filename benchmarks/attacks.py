@@ -34,7 +34,7 @@ def differencing(repetitions: int = 100_000) -> Table:
     """One person, for several epsilons."""
     table = Table("epsilon", "exact", "two counts", "one person alone", "at most", title="differencing")
     for epsilon in (0.1, 0.5, 1.0, 3.0):
-        exact, _, two, alone = differences(epsilon, repetitions=repetitions)
+        exact, *_, two, alone = differences(epsilon, repetitions=repetitions)
         shares = (exact.share, two.share, alone.share, most_guessed(epsilon))
         table.add_row(f"{epsilon:g}", *(f"{share:.1%}" for share in shares))
     return table

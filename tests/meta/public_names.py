@@ -226,6 +226,7 @@ PUBLIC: dict[str, list[str]] = {
         "differences",
         "guessed_by_difference",
         "most_guessed",
+        "noisy_reconstructions",
         "private_counts",
         "random_subsets",
         "reconstruct",

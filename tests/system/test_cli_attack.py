@@ -20,6 +20,7 @@ def test_differencing_is_shown_to_work_and_to_fail() -> None:
     assert shown.exit_code == 0, shown.output
     exact = next(line for line in shown.stdout.splitlines() if line.startswith("exact"))
     assert "100.0%" in exact and "73.1%" in shown.stdout
+    assert "Rounding is no protection" in shown.stdout and "standard error" in shown.stdout
     data = json.loads(run("difference", "--epsilon", "0.5", "--repetitions", "2000", "--json").stdout)
     shares = {one["answers"]: one["guessed_right"] for one in data["attacks"]}
     assert shares["exact counts"] == 1.0 and shares["farthing, two counts"] < 0.75
@@ -37,11 +38,16 @@ def test_reconstruction_is_shown_to_work_and_to_fail() -> None:
     assert shares["exact counts"] > 0.95 > 0.75 > shares["farthing"]
 
 
+def test_a_table_of_one_row_is_attacked_like_any_other() -> None:
+    shown = run("reconstruct", "--rows", "1")
+    assert shown.exit_code == 0 and "exact counts" in shown.stdout, shown.output
+
+
 @pytest.mark.slow
-def test_reconstruction_is_drawn(tmp_path: Path) -> None:
-    place = tmp_path / "shares.svg"
+def test_reconstruction_is_drawn_with_points_from_too_little_noise_to_enough(tmp_path: Path) -> None:
+    place = tmp_path / "shares.html"
     assert run(*WORDS, "--plot", str(place)).exit_code == 0
-    assert place.stat().st_size > 1_000
+    assert place.read_text(encoding="utf-8").count('{"noise": ') >= 11
 
 
 @pytest.mark.parametrize(

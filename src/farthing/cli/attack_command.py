@@ -15,7 +15,17 @@ from farthing.privacy.events import checked_delta, checked_epsilon
 if TYPE_CHECKING:
     from farthing.auditing.attacks import Differenced, Reconstructed
 
+_MEASURED = ("guessed right", "standard error", "at most")
+_ABOUT_ERRORS = (
+    'Blind guessing is right 50% of the time. What is measured may miss its expectation, which "at most" is about, by\n'
+    "two or three standard errors either way."
+)
+_ABOUT_ROUNDING = (
+    "\nRounding is no protection: it hides most single pairs of counts, but not ten pairs with 0 to 9 people more in\n"
+    "both, and `farthing attack reconstruct` gets nearly a whole column out of rounded counts."
+)
 _MOST_ROWS, _MOST_QUERIES, _MOST_REPETITIONS = 2_000, 20_000, 10_000
+_STEPS = 10  # between the points of the picture
 
 HELP = """\
 Attack made-up tables: see what exact answers give away, and what private ones do not. No data of yours is touched.
@@ -65,10 +75,9 @@ def difference_command(epsilon: str, repetitions: str, as_json: bool) -> None:
         )
         return
     click.echo(f"Two counts that differ by one person, {times:,} times over; whose secret is it?\n")
-    click.echo(_table(("answers", "guessed right", "at most"), [_row(one) for one in found]))
-    click.echo(
-        "\nBlind guessing is right 50% of the time. What is measured varies a little around its expectation."
-    )
+    click.echo(_table(("answers", *_MEASURED), [_row(one) for one in found]))
+    click.echo(_ABOUT_ROUNDING)
+    click.echo(_ABOUT_ERRORS)
 
 
 @attack_command.command("reconstruct", help=RECONSTRUCT, short_help="A whole column, from many counts.")
@@ -104,39 +113,42 @@ def reconstruct_command(
 
     from rich.console import Console
 
-    from farthing.auditing.attacks import reconstructions
+    from farthing.auditing.attacks import noisy_reconstructions, reconstructions
     from farthing.cli.waiting import stages
 
+    table = {"rows": size, "queries": asked, "repetitions": times}
     with stages(Console(stderr=True)) as work:
         work.begin("attacking")
-        found = reconstructions(budget, leak, rows=size, queries=asked, repetitions=times)
+        found = reconstructions(budget, leak, **table)
+        between = [] if plot is None else noisy_reconstructions(_noises(found), **table)
     if as_json:
-        about = {"rows": size, "queries": asked, "epsilon": budget, "delta": leak, "repetitions": times}
+        about = {**table, "epsilon": budget, "delta": leak}
         click.echo(json.dumps({**about, "attacks": [_data(one) for one in found]}))
     else:
         click.echo(
             f"{asked:,} counts over random subsets of {size:,} rows; which rows have the secret bit?\n"
         )
         lines = [(one.answers, f"{one.noise:,.3g}", *_row(one)[1:]) for one in found]
-        click.echo(_table(("answers", "noise", "guessed right", "at most"), lines))
-        click.echo(
-            "\nNoise: the standard deviation of an answer's error. Blind guessing is right 50% of the time."
-        )
+        click.echo(_table(("answers", "noise", *_MEASURED), lines))
+        click.echo("\nNoise: the standard deviation of an answer's error.")
+        click.echo(_ABOUT_ERRORS)
     if plot is not None:
-        _draw(found, size, asked, plot)
+        _draw(between, found[-1], size, asked, plot)
         click.echo(f"Picture: {plot}", err=as_json)
 
 
-def _draw(found: list[Reconstructed], rows: int, queries: int, path: str) -> None:
+def _noises(found: list[Reconstructed]) -> list[float]:
+    """From the least noise of a table to twice that of private answers, in even steps of a logarithmic axis."""
+    least, most = min(one.noise for one in found if one.noise > 0), 2 * found[-1].noise
+    return [least * (most / least) ** (step / _STEPS) for step in range(_STEPS + 1)]
+
+
+def _draw(between: list[Reconstructed], private: Reconstructed, rows: int, queries: int, path: str) -> None:
     from farthing.plots import save, share_recovered
 
-    private = found[-1]
-    noisy = sorted((one for one in found if one.noise > 0), key=lambda one: one.noise)
     marked = [(private.answers, private.noise, private.share)]
-    shares = [one.share for one in noisy]
-    save(
-        share_recovered([one.noise for one in noisy], shares, rows=rows, queries=queries, marked=marked), path
-    )
+    noises, shares = [one.noise for one in between], [one.share for one in between]
+    save(share_recovered(noises, shares, rows=rows, queries=queries, marked=marked), path)
 
 
 def _epsilon(word: str) -> float:
@@ -154,14 +166,22 @@ def _whole(word: str, name: str, most: int) -> int:
 
 
 def _data(one: Differenced | Reconstructed) -> dict[str, Any]:
-    data = {"answers": one.answers, "guessed_right": one.share, "at_most": one.most}
+    data = {
+        "answers": one.answers,
+        "guessed_right": one.share,
+        "standard_error": one.standard_error,
+        "at_most": one.most,
+    }
     noise = getattr(one, "noise", None)
     return data if noise is None else {**data, "noise": noise}
 
 
-def _row(one: Differenced | Reconstructed) -> tuple[str, str, str]:
-    most = "" if one.most is None else f"{100 * one.most:.1f}%"
-    return one.answers, f"{100 * one.share:.1f}%", most
+def _row(one: Differenced | Reconstructed) -> tuple[str, ...]:
+    return one.answers, *(_percent(share) for share in (one.share, one.standard_error, one.most))
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f}%"
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

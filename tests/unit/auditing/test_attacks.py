@@ -16,6 +16,7 @@ from farthing.adaptive.online import OnlineAnswerer, plan_answerer
 from farthing.auditing.attacks import (
     chance_of_guessing,
     difference,
+    differences,
     guessed_by_difference,
     most_guessed,
     private_counts,
@@ -54,6 +55,11 @@ def test_differencing_works_when_the_noise_is_fifty_times_too_small() -> None:
     assert difference(told, repetitions=1_000).share > most_guessed(1.0) + slack(1_000)
 
 
+def test_rounding_hides_most_pairs_of_counts_and_no_person() -> None:
+    shares = {one.answers: one.share for one in differences(1.0, repetitions=1_000)}
+    assert 0.5 < shares["rounded to tens"] < 0.65 and shares["rounded to tens, ten pairs"] == 1.0
+
+
 def test_one_count_about_one_person_reaches_the_bound() -> None:
     runs, source = 40_000, TestSource(4)
     secret = np.random.default_rng(5).integers(0, 2, runs)
@@ -70,6 +76,11 @@ def test_exact_counts_and_too_accurate_ones_give_the_column_back(decoder: Any) -
     assert reconstruct(lambda counts: counts // 5 * 5 + 2, noise=1.4, **size).share > 0.9
     blurred = reconstruct(lambda counts: counts + rng.normal(0, width, len(counts)), noise=width, **size)
     assert blurred.share > 0.9
+
+
+@pytest.mark.parametrize(("queries", "epsilon"), [(1, 1.0), (4, 1.0), (40, 50.0)])
+def test_few_counts_or_much_budget_have_laplace_noise(queries: int, epsilon: float) -> None:
+    assert isinstance(private_counts(queries, epsilon, 1e-9), DiscreteLaplace)
 
 
 def test_private_counts_of_the_same_questions_give_no_more_than_epsilon_permits() -> None:

@@ -14,6 +14,7 @@ from farthing.auditing.attacks.differencing import (
 from farthing.auditing.attacks.guessing import chance_of_guessing, most_guessed
 from farthing.auditing.attacks.reconstruction import (
     Reconstructed,
+    noisy_reconstructions,
     private_counts,
     random_subsets,
     reconstruct,
@@ -29,6 +30,7 @@ __all__ = [
     "differences",
     "guessed_by_difference",
     "most_guessed",
+    "noisy_reconstructions",
     "private_counts",
     "random_subsets",
     "reconstruct",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,11 @@ class Differenced:
     def share(self) -> float:
         """Guessed right, of all repetitions."""
         return self.guessed / self.repetitions
+
+    @property
+    def standard_error(self) -> float:
+        """How far the share, as measured, tends to be from its expectation."""
+        return math.sqrt(self.share * (1 - self.share) / self.repetitions)
 
 
 def guessed_by_difference(everybody: Any, everybody_else: Any) -> NDArray[np.bool_]:
@@ -77,10 +83,17 @@ def differences(
 ) -> list[Differenced]:
     """The attack on exact counts, on counts rounded to tens, and on private ones at `epsilon`.
 
-    The last row asks for less: one count about that person alone, with the whole epsilon; it reaches the bound.
+    Rounding hides most single pairs of counts. It is no protection: an attacker who asks for ten pairs, with 0 to 9
+    people more in both, finds the pair where the rounding tips. The last row asks for less: one count about that person
+    alone, with the whole epsilon; it reaches the bound.
 
-    >>> [one.answers for one in differences(1.0, repetitions=10)]
-    ['exact counts', 'rounded to tens', 'farthing, two counts', 'farthing, one person alone']
+    >>> for one in differences(1.0, repetitions=10):
+    ...     print(one.answers)
+    exact counts
+    rounded to tens
+    rounded to tens, ten pairs
+    farthing, two counts
+    farthing, one person alone
     """
     most = most_guessed(epsilon)
     whole: dict[str, Any] = {"people": people, "repetitions": repetitions, "seed": seed}
@@ -93,7 +106,12 @@ def differences(
 
     return [
         difference(lambda counts: counts, name="exact counts", **whole),
-        difference(lambda counts: np.round(counts, -1), name="rounded to tens", **whole),
+        difference(_tens, name="rounded to tens", **whole),
+        difference(
+            lambda counts: sum(_tens(counts + more) for more in range(10)) / 10,
+            name="rounded to tens, ten pairs",
+            **whole,
+        ),
         difference(
             lambda counts: np.asarray(two.release(counts.reshape(-1))).reshape(counts.shape),
             name="farthing, two counts",
@@ -102,3 +120,8 @@ def differences(
         ),
         difference(alone, name="farthing, one person alone", most=most, **whole),
     ]
+
+
+def _tens(counts: Counts) -> Counts:
+    """To the nearest ten, halves upward."""
+    return (counts + 5) // 10 * 10

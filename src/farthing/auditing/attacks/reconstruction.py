@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import statistics
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -40,6 +41,11 @@ class Reconstructed:
     def share(self) -> float:
         """The mean over all repetitions; 0.5 is blind guessing."""
         return math.fsum(self.shares) / len(self.shares)
+
+    @property
+    def standard_error(self) -> float | None:
+        """How far the mean, as measured, tends to be from its expectation; None after a single repetition."""
+        return statistics.stdev(self.shares) / math.sqrt(len(self.shares)) if len(self.shares) > 1 else None
 
 
 def random_subsets(queries: int, rows: int, seed: int = 0) -> Bits:
@@ -108,6 +114,23 @@ def reconstruct(
     return Reconstructed(name, noise, tuple(shares), most)
 
 
+def noisy_reconstructions(
+    noises: Iterable[float], *, rows: int = 200, queries: int = 800, repetitions: int = 20, seed: int = 0
+) -> list[Reconstructed]:
+    """The attack on counts with normal noise of these standard deviations, whatever they protect.
+
+    >>> [round(one.share, 1) for one in noisy_reconstructions([0.1, 1.0], rows=30, queries=120, repetitions=2)]
+    [1.0, 1.0]
+    """
+    rng = np.random.default_rng(seed)  # of those who do it wrong
+
+    def blurred(width: float) -> Answer:
+        return lambda counts: counts + rng.normal(0, width, len(counts))
+
+    size: dict[str, Any] = {"rows": rows, "queries": queries, "repetitions": repetitions, "seed": seed}
+    return [reconstruct(blurred(noise), noise=noise, name="normal noise", **size) for noise in noises]
+
+
 def private_counts(queries: int, epsilon: float, delta: float = 0.0) -> DiscreteLaplace | DiscreteGaussian:
     """The mechanism of least noise for so many counts at once, all of which one row may move.
 
@@ -122,7 +145,10 @@ def private_counts(queries: int, epsilon: float, delta: float = 0.0) -> Discrete
     def gaussian(multiplier: float) -> DiscreteGaussian:
         return DiscreteGaussian(multiplier, l2_sensitivity=reach, cells=queries)
 
-    found = gaussian(calibrate(lambda m: [gaussian(m).event], epsilon, delta).parameter)
+    try:
+        found = gaussian(calibrate(lambda m: [gaussian(m).event], epsilon, delta).parameter)
+    except InvalidValue:  # so little noise that whole numbers are too coarse for a Gaussian
+        return laplace
     return found if found.standard_error < laplace.standard_error else laplace
 
 
@@ -143,19 +169,14 @@ def reconstructions(
     size: dict[str, Any] = {"rows": rows, "queries": queries, "repetitions": repetitions, "seed": seed}
     mechanism = private_counts(queries, epsilon, delta)
     honest, short = mechanism.standard_error, mechanism.standard_error / 50
-    accurate = math.sqrt(rows) / 4
-    rng = np.random.default_rng(seed)  # noise of those who do it wrong
-
-    def blurred(width: float) -> Answer:
-        return lambda counts: counts + rng.normal(0, width, len(counts))
-
+    accurate, little = noisy_reconstructions((math.sqrt(rows) / 4, short), **size)
     return [
         reconstruct(lambda counts: counts, name="exact counts", **size),
         reconstruct(
             lambda counts: np.round(counts, -1), noise=10 / math.sqrt(12), name="rounded to tens", **size
         ),
-        reconstruct(blurred(accurate), noise=accurate, name="noise of sqrt(rows) / 4", **size),
-        reconstruct(blurred(short), noise=short, name="50 times too little noise", **size),
+        replace(accurate, answers="noise of sqrt(rows) / 4"),
+        replace(little, answers="50 times too little noise"),
         reconstruct(
             mechanism.release, noise=honest, name="farthing", most=most_guessed(epsilon, delta), **size
         ),
