@@ -18,6 +18,7 @@ from farthing.adaptive.synthesis.convergence import rounds_of
 from farthing.adaptive.synthesis.known_groups import Known, known_columns, known_of_groups
 from farthing.adaptive.synthesis.layered import OneWay, SyntheticModel, fitted, one_way
 from farthing.adaptive.synthesis.loop import Loop, PrivateRows, Schedule
+from farthing.adaptive.synthesis.model_size import Growth
 from farthing.adaptive.synthesis.pricing import MOST_CELLS, SHARES, Prices, prices_within
 from farthing.adaptive.synthesis.transcript import Transcript, Whole
 from farthing.data import Sensitivity
@@ -120,7 +121,9 @@ class SynthesisPlan:
             )
             lines.append("the rest of the budget on what was measured, where it helps most")
         if self.known:
-            lines.append(f"{len(self.known)} tables of earlier releases, free of charge")
+            left = len(self.known) - len(self._joined)
+            apart = f"; of {left} of them only the columns one by one, for lack of room" if left else ""
+            lines.append(f"{len(self.known)} tables of earlier releases, free of charge{apart}")
         return "\n  ".join(lines)
 
     def alone(self, found: Transcript) -> OneWay:
@@ -131,10 +134,26 @@ class SynthesisPlan:
     def _known_columns(self) -> Known:
         return known_columns(self.known, self.names)
 
+    @cached_property
+    def _joined(self) -> tuple[KnownTable, ...]:
+        """The known tables that one model has room for, small ones first; of others only columns alone are used.
+
+        They take half of the room at most: tables of all pairs would need a model of all columns at once.
+        """
+        sizes = [min(size, self.schedule.groups) for size in self.sizes]
+        growth = Growth(sizes, [], self.schedule.largest_model // 2)
+        found = []
+        for table in sorted(self.known, key=lambda table: table.values.size):
+            columns = [self.names.index(name) for name in table.columns]
+            if growth.has_room_for(columns):
+                growth.add(columns)
+                found.append(table)
+        return tuple(found)
+
     def _known_of(self, found: Transcript) -> Known:
         counts = self.alone(found).counts
         return replace(
-            self._known_columns, measured=known_of_groups(self.known, self.names, found.groups, counts)
+            self._known_columns, measured=known_of_groups(self._joined, self.names, found.groups, counts)
         )
 
 
