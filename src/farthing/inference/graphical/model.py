@@ -18,6 +18,8 @@ from farthing.inference.graphical.sampling import sampled_rows
 from farthing.inference.marginals import Subset
 from farthing.inference.terms import Floats
 
+_MOST_VALUES = 2**28  # rows times columns: two gibibytes, several times over
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GraphicalModel:
@@ -107,4 +109,10 @@ class GraphicalModel:
         wanted = round(self.total) if count is None else int(count)
         if not wanted >= 0:
             raise InvalidValue("count", count, "must be a whole number >= 0")
+        if not wanted * max(len(self.sizes), 1) <= _MOST_VALUES:
+            raise InvalidValue(
+                "count",
+                wanted,
+                f"must be at most {_MOST_VALUES // max(len(self.sizes), 1):,} of these columns",
+            )
         return sampled_rows(self.tree, self.law, wanted, generator or np.random.default_rng())

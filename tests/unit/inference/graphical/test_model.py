@@ -69,6 +69,7 @@ def test_columns_and_masks_that_are_none_are_refused() -> None:
         lambda: model.query({0: [True]}),
         lambda: model.query({7: [True]}),
         lambda: model.rows(-1),
+        lambda: model.rows(10**12),
     ):
         with pytest.raises(InvalidValue):
             call()
