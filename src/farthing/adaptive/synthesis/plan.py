@@ -107,17 +107,17 @@ class SynthesisPlan:
         cells, prices = math.prod(self.sizes), self.prices
         shares = [shares for shares in self.schedule.columns if shares]
         least, most = prices.standard_error(max(shares)), prices.standard_error(min(shares))
-        shown = f"{cells}" if cells < 10**7 else f"about 10^{math.log10(cells):.0f}"
+        shown = f"{cells:,}" if cells < 10**7 else f"about 10^{math.log10(cells):.0f}"
         lines = [
             f"synthesis of {len(self.sizes)} columns, {shown} cells, for epsilon={self.epsilon:.3g}, "
             f"delta={self.delta:.3g}",
-            f"columns alone, noise of {least:.2g} to {most:.2g} rows in a cell",
+            f"columns alone, noise of {_rows(least)} to {_rows(most)} rows in a cell",
         ]
         if prices.choices:
             noise = prices.standard_error(self.schedule.each)
             lines.append(
                 f"{prices.choices} choices of epsilon={prices.choice_epsilon:.2g} among tables of 2 or 3 columns, "
-                f"each measured with a noise of {noise:.2g} rows in a cell"
+                f"each measured with a noise of {_rows(noise)} rows in a cell"
             )
             lines.append("the rest of the budget on what was measured, where it helps most")
         if self.known:
@@ -203,6 +203,15 @@ def synthesis_plan(
         largest_model=LARGEST_MODEL,
     )
     return SynthesisPlan(lengths, titles, float(epsilon), float(delta), prices, schedule, tuple(known))
+
+
+def _rows(number: float) -> str:
+    """A number of rows for people.
+
+    >>> _rows(171.3), _rows(70_660.2), _rows(4.23)
+    ('171', '70,660', '4.2')
+    """
+    return f"{number:,.0f}" if number >= 9.95 else f"{number:.2g}"
 
 
 def _shares_of_columns(sizes: tuple[int, ...], prices: Prices) -> tuple[int, ...]:
