@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from farthing.cli import main, spending
+from farthing.curator import curator
 from farthing.ledger import open_ledger
 from study_people import table
 
@@ -57,10 +58,18 @@ def test_a_table_is_made_once_and_written_again_for_nothing(study: Path) -> None
     assert page.read_text().startswith("<!DOCTYPE html>")
     again = run(study, "-o", str(second), "--bins", "age=10")  # no question: nothing is spent
     assert again.exit_code == 0 and "nothing was spent now" in again.stdout
+    assert "paid before: epsilon 3.9" in again.stdout and "spent: epsilon" not in again.stdout
     assert pq.read_table(first).equals(pq.read_table(second))
     few = run(study, "-o", str(study.parent / "few.csv"), "--rows", "7", "--bins", "age=10", "--json")
     assert json.loads(few.stdout)["rows"] == 7
     assert len((study.parent / "few.csv").read_text().splitlines()) == 8
+    name = json.loads(few.stdout)["request_id"]
+    shown = run(study, "--plan", "--request-id", name)
+    assert shown.exit_code == 0 and f"request {name} exists: epsilon 3.9" in shown.stdout
+    for words in (["--columns", "sex"], ["--epsilon", "0.5", "--bins", "age=10"]):
+        for how in ("--plan", "--yes"):
+            other = run(study, "-o", str(second), "--request-id", name, *words, how)
+            assert other.exit_code == 2 and "charged before for something else" in other.output
     count, upper = spent(study)
     assert count == 1 and upper <= 4.0
 
@@ -83,11 +92,31 @@ def test_it_is_shown_first_and_nothing_is_spent_without_a_yes(
     assert spent(study) == (0, 0.0)
 
 
+def test_ctrl_c_after_the_charge_says_what_it_cost(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(curator, "run_apart", interrupted)
+    stopped = run(study, "-o", str(study.parent / "a.csv"), "--columns", "sex", "--epsilon", "0.5", "--yes")
+    assert stopped.exit_code == 130 and "interrupted" in stopped.stderr
+    assert "was charged for request" in stopped.stderr and "stays spent" in stopped.stderr
+    assert spent(study)[0] == 1
+
+
+def test_a_table_of_noise_comes_with_a_warning(study: Path) -> None:
+    made = run(
+        study, "-o", str(study.parent / "a.csv"), "--columns", "sex", "--epsilon", "0.0005", "--json", "--yes"
+    )
+    assert made.exit_code == 0 and "WARNING: not one column of this table is good" in made.stderr
+    assert json.loads(made.stdout)["warnings"]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         ([], "-o synthetic.parquet"),
         (["-o", "nowhere/rows.parquet"], "cannot be written"),
+        (["-o", "rows.xlsx"], "must end in .parquet or .csv"),
         (["-o", "rows.parquet", "--columns", "name"], "free text cannot be made up"),
         (["-o", "rows.parquet", "--bins", "age"], "COLUMN=N"),
         (["-o", "rows.parquet", "--bins", "age=often"], "numbers or dates"),

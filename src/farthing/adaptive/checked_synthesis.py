@@ -134,15 +134,7 @@ class CheckedSynthesis:
             "sensitivity": [sensitivity.l0, sensitivity.l1, sensitivity.l2_squared, sensitivity.linf],
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "known": [
-                [
-                    list(table.columns),
-                    table.values.tolist(),
-                    table.standard_error,
-                    [part.tolist() for part in table.groups],
-                ]
-                for table in self.plan.known
-            ],
+            "known": stored_known(self.plan.known),
         }
 
     def sets(self, answers: Mapping[str, Any]) -> list[Columns]:
@@ -214,6 +206,23 @@ def checked_synthesis(
         if found.cost <= budget:
             return found
         rest *= 0.999
+
+
+def stored_known(tables: Sequence[KnownTable]) -> list[list[Any]]:
+    """Known tables as JSON-ready data.
+
+    >>> stored_known([KnownTable(("sex",), [510.0, 490.0], 3.0)])
+    [[['sex'], [510.0, 490.0], 3.0, [[0, 1]]]]
+    """
+    return [
+        [
+            list(table.columns),
+            table.values.tolist(),
+            table.standard_error,
+            [part.tolist() for part in table.groups],
+        ]
+        for table in tables
+    ]
 
 
 def restored_synthesis(form: Mapping[str, Any]) -> CheckedSynthesis:

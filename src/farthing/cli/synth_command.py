@@ -16,7 +16,7 @@ from farthing.errors import InvalidValue
 if TYPE_CHECKING:
     from farthing.study.quality import Quality
     from farthing.study.study_file import StudyFile
-    from farthing.study.synthetic import SynthesisOffer, Synthetic
+    from farthing.study.synthetic import Earlier, SynthesisOffer, Synthetic
 
 HELP = """\
 Make a synthetic table of a study's table (study.toml): rows that belong to nobody, with about the counts of those that
@@ -24,7 +24,8 @@ do, and columns and types as in the schema. Which columns and pairs of columns a
 
 The file needs [dataset], [schema] and [study]; statistics are not needed. What will be spent is shown and confirmed
 first (--yes skips the question). The same words give the same table again and spend nothing; another number of --rows
-costs nothing either. --request-id names a table of your own; a new id draws anew and pays again.
+costs nothing either, but fewer rows are further off, and the verdicts say so. --request-id names a table of your own; a
+new id draws anew and pays again. An id that was used gives its table again: by itself, or with the same words.
 
 \b
 Examples:
@@ -32,8 +33,9 @@ Examples:
   farthing synth study.toml -o synthetic.parquet --report quality.html
   farthing synth study.toml -o synthetic.csv --columns age,sex,income --epsilon 0.5 --bins income=20
 
-Exit code: 0 when it was made; 1 when you said no; 2 when it was refused (the message says whether anything was
-charged).
+Exit code: 0 when it was made, also where a warning on stderr says that it is mostly noise; 1 when you said no; 2 when
+it was refused; 130 when interrupted. The message says whether anything was charged: what was charged before Ctrl-C
+stays spent, and the same words are then refused until --request-id names another table.
 """
 
 _MOST_SHOWN = 20
@@ -41,9 +43,7 @@ _MOST_SHOWN = 20
 
 @click.command("synth", help=HELP)
 @click.argument("file", default="study.toml")
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write the rows: Parquet, or CSV if the name ends in .csv."
-)
+@click.option("-o", "--output", metavar="FILE", help="Write the rows: Parquet (.parquet) or CSV (.csv).")
 @click.option("--rows", metavar="N", help="How many rows; as many as were measured if left out.")
 @click.option("--epsilon", metavar="E", help="What it may cost; all that is left if left out.")
 @click.option("--columns", metavar="NAMES", help="Only these columns (a,b,c); all of the schema if left out.")
@@ -98,7 +98,7 @@ def synth_command(
             refuse_unwritable(name, path)
     wanted = request_id or _request_id(asked, options, known)
     if plan_only:
-        plan = _plan(asked, options, known, count)
+        plan = _plan(asked, options, known, count, wanted)
         click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
         return
     found = _synthetic(asked, options, known, count, wanted, agreed=yes or as_json)
@@ -108,6 +108,8 @@ def synth_command(
         click.echo(found.to_json())
     else:
         _print(found)
+    for warning in found.quality.warnings:
+        click.echo(f"WARNING: {warning}.", err=True)
     click.echo(f"Written: {output}", err=as_json)
     if report is not None:
         found.report(report)
@@ -150,10 +152,14 @@ def _request_id(asked: StudyFile, options: dict[str, Any], known: tuple[str, ...
 
 
 def _plan(
-    asked: StudyFile, options: dict[str, Any], known: tuple[str, ...], count: int | None
-) -> SynthesisOffer:
+    asked: StudyFile, options: dict[str, Any], known: tuple[str, ...], count: int | None, request_id: str
+) -> SynthesisOffer | Earlier:
+    from farthing.study.synthetic import earlier
+
     study = asked.study()
-    return study.synthesis_plan(rows=count, known=[study.released(one) for one in known], **options)
+    releases = [study.released(one) for one in known]
+    made = earlier(study, request_id, known=releases, **options)
+    return study.synthesis_plan(rows=count, known=releases, **options) if made is None else made
 
 
 def _synthetic(
@@ -168,13 +174,16 @@ def _synthetic(
     from rich.console import Console
 
     from farthing.cli.waiting import stages
+    from farthing.study.synthetic import earlier
 
     study = asked.study()
-    if study.ledger.stored(request_id) is not None:
+    releases = [study.released(one) for one in known]
+    made = earlier(study, request_id, known=releases, **options)
+    if made is not None:
         with stages(Console(stderr=True)) as work:
             work.begin("making the table again")
-            return study.synthesise(rows=count, request_id=request_id, **options)
-    plan = study.synthesis_plan(rows=count, known=[study.released(one) for one in known], **options)
+            return made.table(count)
+    plan = study.synthesis_plan(rows=count, known=releases, **options)
     if not agreed:
         click.echo(str(plan))
         confirm_spending(study, plan.cost, "Make the table?")
@@ -190,7 +199,8 @@ def _print(found: Synthetic) -> None:
         click.echo("Made again from the ledger: it was paid for before; nothing was spent now.\n")
     _print_quality(found.quality)
     click.echo(f"{found.sentence}: {found.quality.sentence}.")
-    click.echo(f"spent: epsilon {shown(found.cost, 6)}; request {found.request_id}")
+    when = "paid before" if found.repeated else "spent"
+    click.echo(f"{when}: epsilon {shown(found.cost, 6)}; request {found.request_id}")
 
 
 def _print_quality(quality: Quality) -> None:

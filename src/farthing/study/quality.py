@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from farthing.adaptive.checked_synthesis import CheckedSynthesis, drawn
+from farthing.adaptive.checked_synthesis import CheckedSynthesis, Codes, drawn
 from farthing.adaptive.synthesis import SyntheticModel
 from farthing.adaptive.synthesis.grouping import summed
 from farthing.adaptive.synthesis.transcript import NoisyTable, Transcript
@@ -25,6 +25,7 @@ GOOD_UP_TO, ROUGH_UP_TO = 0.05, 0.15
 """Verdicts by the largest error that the check does not contradict."""
 
 _MOST_SHOWN = 30
+_DENSE = 2**22  # cells; of more only those that hold a row are counted
 _CONFIDENCE = 0.99  # an error is above `at_most` in one case of a hundred
 
 
@@ -98,6 +99,9 @@ class Quality:
     rows: float
     noise: float
     unchecked: int = 0  # pairs, where there are too many of them
+    rows_error: float = 0.0  # of the number of rows, at the same confidence
+    made: int | None = None  # rows of the table, where they are not as many as were measured
+    chance: float = 0.0  # the most that another number of rows adds to an error
 
     @property
     def good(self) -> tuple[tuple[str, ...], ...]:
@@ -137,7 +141,27 @@ class Quality:
                 parts.append(", ".join([f"{name}: {own.count(GOOD)} of {len(own)} good", *counted]))
         if self.unchecked:
             parts.append(f"{self.unchecked:,} more pairs were not checked")
+        if self.made is not None:
+            parts.append(
+                f"with {self.made:,} rows instead of the {self.rows:,.0f} that were measured and checked, which adds "
+                f"up to {percent(self.chance)} to an error"
+            )
         return "; ".join(parts)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What nobody should overlook: a table that is noise more than anything else."""
+        found = []
+        if not any(one.verdict == GOOD for one in self.of_size(1)):
+            found.append("not one column of this table is good: what is counted in it may be noise alone")
+        if self.rows_error >= self.rows:
+            found.append(
+                f"the number of rows is noise itself: {self.rows:,.0f} were measured, and that may be off by "
+                f"{self.rows_error:,.0f}"
+            )
+        if found:
+            found.append("a larger epsilon, fewer columns or coarser cells make a better table")
+        return tuple(found)
 
     def records(self) -> list[dict[str, Any]]:
         """One plain record for each column and pair."""
@@ -148,6 +172,9 @@ class Quality:
         return {
             "rows": self.rows,
             "noise": self.noise,
+            "rows_error": self.rows_error,
+            "made": self.made,
+            "chance": self.chance,
             "unchecked": self.unchecked,
             "summary": self.sentence,
             "marginals": self.records(),
@@ -182,19 +209,34 @@ def percent(share: float) -> str:
     return "100%" if share >= 0.9995 else f"{100 * share:.1f}%"
 
 
-def quality_of(question: CheckedSynthesis, answers: Mapping[str, Any], model: SyntheticModel) -> Quality:
-    """The quality that the recorded numbers tell."""
-    names = question.plan.names
+def quality_of(
+    question: CheckedSynthesis, answers: Mapping[str, Any], model: SyntheticModel, made: Codes | None = None
+) -> Quality:
+    """The quality that the recorded numbers tell: of the table that was checked, or of `made` in its place."""
+    names, sets = question.plan.names, question.sets(answers)
     found = Transcript.read(drawn(answers))
     rows = question.rows(model)
     together = {frozenset(table.columns) for table in found.tables}
     noise = _slack(question, found)
+    chances = [0.0] * len(sets)
+    if made is not None:
+        checked_rows = question.codes(answers, None, model)
+        chances = [apart(checked_rows, made, columns, question.plan.sizes) for columns in sets]
     marginals = []
-    for columns, distance in zip(question.sets(answers), answers["distances"], strict=True):
+    for columns, distance, chance in zip(sets, answers["distances"], chances, strict=True):
         # No distance is below 0: one that noise has moved there says 0, and not that the noise is known.
         error, at_most = (_share(max(float(distance), 0.0) + more, rows) for more in (0.0, noise))
         measured = any(set(columns) <= each for each in together)
-        marginals.append(MarginalQuality(tuple(names[place] for place in columns), error, at_most, measured))
+        marginals.append(
+            MarginalQuality(
+                tuple(names[place] for place in columns),
+                min(
+                    math.hypot(error, chance), 1.0
+                ),  # the draw knows nothing of the error, so they rarely add up
+                min(at_most + chance, 1.0),
+                measured,
+            )
+        )
     checked = sum(len(one.columns) == 2 for one in marginals)
     return Quality(
         tuple(marginals),
@@ -202,7 +244,35 @@ def quality_of(question: CheckedSynthesis, answers: Mapping[str, Any], model: Sy
         float(rows),
         float(noise),
         math.comb(len(names), 2) - checked,
+        _rows_error(question, found),
+        None if made is None else len(made),
+        max(chances),
     )
+
+
+def apart(one: Codes, other: Codes, columns: Sequence[int], sizes: Sequence[int]) -> float:
+    """The total variation of two synthetic tables in some columns; both are public, so it is exact.
+
+    Statement:
+        If a table T is within t of the private one in total variation, and T' within u of T, then T' is within t + u of
+        the private one.
+    Source: triangle inequality.
+    Assumes: nothing; T is the table that was checked, T' one of another number of rows.
+    Direction: an upper bound.
+    Checked by: tests/unit/study/test_synthetic.py
+
+    >>> apart(np.array([[0], [1]]), np.array([[0], [0], [0], [1]]), [0], [2])
+    0.25
+    """
+    if not (len(one) and len(other)):
+        return 1.0
+    shape = [sizes[column] for column in columns]
+    cells = np.ravel_multi_index(np.concatenate([one, other])[:, list(columns)].T, shape)
+    if math.prod(shape) > _DENSE:
+        cells = np.unique(cells, return_inverse=True)[1]
+    size = int(cells.max()) + 1
+    first, second = (np.bincount(part, minlength=size) / len(part) for part in np.split(cells, [len(one)]))
+    return float(np.abs(first - second).sum()) / 2
 
 
 def _slack(question: CheckedSynthesis, found: Transcript) -> float:
@@ -220,10 +290,14 @@ def _slack(question: CheckedSynthesis, found: Transcript) -> float:
     Direction: an upper bound up to that; sums of Laplace noise have wider tails than their variance says.
     Checked by: tests/theorems/test_synthetic_quality.py
     """
+    return math.hypot(question.noise.error(_CONFIDENCE), _rows_error(question, found))
+
+
+def _rows_error(question: CheckedSynthesis, found: Transcript) -> float:
+    """How far the measured number of rows may be off."""
     from statistics import NormalDist
 
-    rows = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2) * question.plan.alone(found).total_deviation
-    return math.hypot(question.noise.error(_CONFIDENCE), rows)
+    return NormalDist().inv_cdf((1 + _CONFIDENCE) / 2) * question.plan.alone(found).total_deviation
 
 
 def _share(distance: float, rows: float) -> float:

@@ -24,7 +24,7 @@ from farthing.study.allowance import Allowance, allowance_of
 from farthing.study.holdouts import opened_holdout
 from farthing.study.plan import Plan
 from farthing.study.released import Release, releases_in, reopened
-from farthing.study.synthetic import SynthesisOffer, Synthetic, offered, reopened_synthetic, repeated
+from farthing.study.synthetic import SynthesisOffer, Synthetic, earlier, offered, reopened_synthetic
 
 
 class Study:
@@ -282,10 +282,13 @@ class Study:
         It costs `epsilon`, all that is left unless told. `rows` is how many rows to make, as many as were measured
         unless told; it costs nothing to change. Numbers of many values are cut into cells, by `bins` or into equal
         ones; `missing` says which columns may lack values, all of them unless told. `known` are earlier releases of
-        the same dataset: what they say is used, free of charge. The same `request_id` gives the same table again.
+        the same dataset: what they say is used, free of charge. The same `request_id` gives the same table again, and
+        is refused together with other words.
         """
-        if request_id is not None and self.ledger.stored(request_id) is not None:
-            return repeated(self, request_id, columns, bins, missing, rows)
+        if request_id is not None:
+            made = earlier(self, request_id, columns, bins, missing, epsilon, known)
+            if made is not None:
+                return made.table(rows)
         plan = self.synthesis_plan(
             rows=rows, epsilon=epsilon, columns=columns, bins=bins, missing=missing, known=known
         )

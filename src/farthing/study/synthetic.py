@@ -19,6 +19,7 @@ from farthing.adaptive.checked_synthesis import (
     drawn,
     restored_synthesis,
     seed_of,
+    stored_known,
 )
 from farthing.adaptive.known import KnownTable, known_tables
 from farthing.adaptive.synthesis import SyntheticModel
@@ -182,7 +183,8 @@ class Synthetic:
     @cached_property
     def quality(self) -> Quality:
         """Which columns and pairs of columns are good, and by how much they may be off."""
-        return quality_of(self.question, self.answers, self.model)
+        own = self.count in (None, self.question.rows(self.model))
+        return quality_of(self.question, self.answers, self.model, None if own else self.codes)
 
     @cached_property
     def _table(self) -> Any:
@@ -250,6 +252,7 @@ class Synthetic:
             "epsilon": self.cost,
             "delta": self.question.delta,
             "quality": self.quality.to_dict(),
+            "warnings": list(self.quality.warnings),
             "rounds": [dict(one) for one in self.rounds],
             "receipt": json.loads(self.receipt.to_json()),
         }
@@ -320,33 +323,81 @@ def offered(
 
 def reopened_synthetic(ledger: Ledger, request_id: str, rows: int | None = None) -> Synthetic:
     """A synthetic table as the ledger has it; no row is read and nothing is spent."""
+    return _earlier(ledger, request_id).table(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Earlier:
+    """A synthesis that was paid for before, and may be made again for nothing."""
+
+    answered: Answered
+    question: CheckedSynthesis
+
+    def table(self, rows: int | None = None) -> Synthetic:
+        """Its table."""
+        return _read(self.answered, _checked_rows(rows, self.question), self.question)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "request_id": self.answered.request_id,
+            "made_before": True,
+            "paid": self.question.cost,
+            "delta": self.question.delta,
+            "columns": [axis.column for axis in self.question.axes],
+        }
+
+    def __str__(self) -> str:
+        columns = ", ".join(axis.column for axis in self.question.axes)
+        return (
+            f"request {self.answered.request_id} exists: epsilon {shown(self.question.cost, 6)} was paid for it, and "
+            f"its table can be made again for nothing\n  columns: {columns}"
+        )
+
+
+def earlier(
+    study: Study,
+    request_id: str,
+    columns: Sequence[str] | str | None = None,
+    bins: Mapping[str, int | Sequence[Any]] | None = None,
+    missing: bool | Sequence[str] = True,
+    epsilon: float | None = None,
+    known: Release | Sequence[Release] = (),
+) -> Earlier | None:
+    """The synthesis of an earlier request, None without one; refused if something else is asked for now.
+
+    The request id by itself asks for what it stands for. An epsilon that is left out is the one that was paid.
+    """
+    if study.ledger.stored(request_id) is None:
+        return None
+    found = _earlier(study.ledger, request_id)
+    releases = (known,) if isinstance(known, Release) else tuple(known)
+    same = found.answered.receipt.dataset == study.name
+    if columns is not None or bins or missing is not True or epsilon is not None or releases:
+        axes = coded_axes(study.dataset.schema, columns, bins=bins, missing=missing)
+        same = (
+            same
+            and axes == found.question.axes
+            and epsilon in (None, found.question.epsilon)
+            and stored_known(_known(study, releases, axes)) == stored_known(found.question.plan.known)
+        )
+    if not same:
+        raise InvalidValue(
+            "request_id",
+            request_id,
+            "was charged before for something else",
+            "use a new request id for a new table; the id by itself gives the earlier table again",
+        )
+    return found
+
+
+def _earlier(ledger: Ledger, request_id: str) -> Earlier:
     answered = stored_answer(ledger, request_id)
     if "question" not in answered.finished:
         raise InvalidValue(
             "request_id", request_id, "must be that of a synthesis", "study.released has other releases"
         )
-    question = restored_synthesis(answered.finished["question"])
-    return _read(answered, _checked_rows(rows, question), question)
-
-
-def repeated(
-    study: Study,
-    request_id: str,
-    columns: Sequence[str] | str | None,
-    bins: Mapping[str, int | Sequence[Any]] | None,
-    missing: bool | Sequence[str],
-    rows: int | None,
-) -> Synthetic:
-    """The table of an earlier request, if it has the cells that are asked for now."""
-    found = reopened_synthetic(study.ledger, request_id, rows)
-    if found.axes != coded_axes(study.dataset.schema, columns, bins=bins, missing=missing):
-        raise InvalidValue(
-            "request_id",
-            request_id,
-            "names a table of other columns or cells",
-            "choose another one; study.synthetic has the earlier table",
-        )
-    return found
+    return Earlier(answered, restored_synthesis(answered.finished["question"]))
 
 
 def _checked_rows(rows: int | None, question: CheckedSynthesis) -> int | None:

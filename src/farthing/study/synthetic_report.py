@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import InvalidValue
 from farthing.study.explanations import Risk
-from farthing.study.quality import GOOD, Quality, percent, table_row
+from farthing.study.quality import (
+    GOOD,
+    GOOD_UP_TO,
+    NOT_VOUCHED,
+    ROUGH,
+    ROUGH_UP_TO,
+    Quality,
+    percent,
+    table_row,
+)
 from farthing.study.synthetic_charts import pair_map, round_bars, verdict_badge
 from farthing.study.words import shown
 
@@ -50,6 +59,7 @@ def report_page(synthetic: Synthetic) -> str:
 <h1>{name}: a synthetic table, and where it can be trusted</h1>
 <p class="lead">{len(synthetic.codes):,} rows that belong to nobody, drawn from a model of noisy counts. Where the
 verdict is <b>good</b>, counts of these columns are right to within 5% of all rows; elsewhere be careful.</p>
+{_warnings(synthetic.quality)}
 {_numbers(synthetic)}
 </header>
 <main>
@@ -69,6 +79,12 @@ verdict is <b>good</b>, counts of these columns are right to within 5% of all ro
 
 def _style(file: str) -> str:
     return resources.files("farthing.study").joinpath(file).read_text(encoding="utf-8")
+
+
+def _warnings(quality: Quality) -> str:
+    if not quality.warnings:
+        return ""
+    return f"<p><b>Warning:</b> {escape('; '.join(quality.warnings))}.</p>"
 
 
 def _numbers(synthetic: Synthetic) -> str:
@@ -91,11 +107,34 @@ def _verdicts(synthetic: Synthetic) -> str:
     return f"""<section><h2>Which columns are right together</h2>
 <p>Each square is a pair of columns (on the diagonal, a column by itself), and its number is the largest error that the
 check does not contradict: the share of rows that would have to be moved to make the table of these columns right. No
-count about these columns is further off than that share of all rows. The check compared this very table with the
-private rows and told the distances with noise; one of a hundred such numbers may be too small.</p>
+count about these columns is further off than that share of all rows. {_compared(quality)}</p>
+{_legend()}
 {chart}
 <p class="soft">{escape(quality.sentence)}.</p>
 <details><summary>All {len(quality.marginals):,} numbers</summary>{_table(quality)}</details></section>"""
+
+
+def _compared(quality: Quality) -> str:
+    noisy = "and told the distances with noise; one of a hundred such numbers may be too small."
+    if quality.made is None:
+        return f"The check compared this very table with the private rows {noisy}"
+    return (
+        f"The check compared the table of {quality.rows:,.0f} rows with the private rows {noisy} This table of "
+        f"{quality.made:,} rows is another draw from the same model: by how much the two differ, up to "
+        f"{percent(quality.chance)}, is added to each number."
+    )
+
+
+def _legend() -> str:
+    """What the colours of the map and the verdicts stand for."""
+    good, rough = f"{GOOD_UP_TO:.0%}", f"{ROUGH_UP_TO:.0%}"
+    meanings = {
+        GOOD: f"off by at most {good} of all rows",
+        ROUGH: f"by more than {good}, at most {rough}: fit for a first look",
+        NOT_VOUCHED: f"by more than {rough}, or nothing is known: do not rely on it",
+    }
+    items = "".join(f"<li>{verdict_badge(word)} {escape(said)}</li>" for word, said in meanings.items())
+    return f'<ul class="legend">{items}</ul>'
 
 
 def _table(quality: Quality) -> str:

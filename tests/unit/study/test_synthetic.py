@@ -125,18 +125,39 @@ def test_the_same_request_is_the_same_table_and_costs_nothing(study: ft.Study, s
     before = study.budget.spent_upper
     again = study.synthesise(epsilon=4.0, request_id="first")
     assert again.repeated and again.table().equals(synthetic.table())
-    few = study.synthetic("first", rows=100)
-    assert few.table().num_rows == 100 and few.quality.records() == synthetic.quality.records()
+    assert study.synthetic("first", rows=100).table().num_rows == 100
     assert study.budget.spent_upper == before and study.budget.count == 1
     assert synthetic.cost <= 4.0
 
 
-def test_the_same_request_for_other_cells_is_refused(study: ft.Study, synthetic: Synthetic) -> None:
+def test_another_number_of_rows_is_told_with_the_chance_in_it(synthetic: Synthetic) -> None:
+    """The verdicts of the whole table would be wrong about fifty rows of it."""
+    rows, whole = coded_rows(PEOPLE, synthetic.axes), synthetic.quality
+    for count in (50, 600, 9000):
+        other = replace(synthetic, count=count)
+        truths = np.array([true_error(other, one.columns, rows) for one in whole.marginals])
+        told = np.array([one.at_most for one in other.quality.marginals])
+        before = np.array([one.at_most for one in whole.marginals])
+        assert np.sum(truths > told) < 4  # one in a hundred each
+        assert np.all(told >= before) and (count > 50 or np.sum(truths > before) > 4)
+        assert other.quality.made == count and f"{count:,} rows instead" in other.quality.sentence
+    same = replace(synthetic, count=len(synthetic.codes)).quality
+    assert same.records() == whole.records() and same.made is None
+
+
+def test_the_same_request_for_something_else_is_refused(study: ft.Study, synthetic: Synthetic) -> None:
     """Its table is the one that was drawn: it does not stand in for another one."""
     assert study.synthesise(request_id="first", epsilon=4.0).repeated
-    for other in ({"columns": ["sex"]}, {"bins": {"income": 5}}, {"missing": False}):
-        with pytest.raises(InvalidValue, match="other columns or cells"):
-            study.synthesise(request_id="first", epsilon=4.0, **other)
+    assert study.synthesise(request_id="first").repeated
+    for other in (
+        {"columns": ["sex"]},
+        {"bins": {"income": 5}},
+        {"missing": False},
+        {"columns": list(SCHEMA), "epsilon": 3.0},
+        {"epsilon": 0.5},
+    ):
+        with pytest.raises(InvalidValue, match="charged before for something else"):
+            study.synthesise(request_id="first", **other)
     with pytest.raises(InvalidValue, match="must end in"):
         synthetic.save("rows.xlsx")
 
@@ -169,6 +190,7 @@ def test_files_and_the_report_hold_the_table(synthetic: Synthetic, tmp_path: Pat
     assert "sex and job" in page and "people" in page and "<script" not in page
     told = json.loads(synthetic.to_json())
     assert told["rows"] == saved.num_rows and len(told["quality"]["marginals"]) == 15
+    assert "fit for a first look" in page and 'class="verdict unvouched"' in page  # the legend
     for write in (synthetic.save, synthetic.report):
         with pytest.raises(InvalidValue, match="cannot be written"):
             write(str(tmp_path / "nowhere" / "file"))
@@ -241,6 +263,8 @@ def test_tables_of_no_or_few_rows_are_not_vouched_for(table: pa.Table, columns: 
     found = study.synthesise(columns=columns, rows=20)
     assert found.table().num_rows == 20
     assert GOOD not in {one.verdict for one in found.quality.marginals}
+    assert len(found.quality.warnings) == 3 and "noise itself" in found.quality.warnings[1]
+    assert "Warning:" in found.report(str(tmp_path / "page.html")).read_text()
     study.close()
 
 
