@@ -140,8 +140,8 @@ def _fitted(weights: Floats, known: KnownTable, columns: Sequence[str], spread: 
     factors = np.where(table > 0, np.maximum(goal, 1e-3 * table) / np.maximum(table, 1e-300), 1.0)
     left = float(weights.sum() - table.sum())
     others = max(float(weights.sum() - (factors * table).sum()) / left, 1e-3) if left > 0 else 1.0
-    padded = np.pad(factors, [(0, 1)] * factors.ndim, constant_values=others)  # place -1 is the last
-    each = padded[np.ix_(*known.groups)].transpose(order)
+    padded = np.pad(factors, (0, 1), constant_values=others)  # place -1 is the last
+    each = np.asarray(padded[np.ix_(*known.groups)]).transpose(order)
     shape = [1] * weights.ndim
     for place in places:
         shape[place] = weights.shape[place]

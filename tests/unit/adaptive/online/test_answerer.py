@@ -208,6 +208,8 @@ def test_known_tables_are_a_start_for_free() -> None:
         assert abs(warm.estimate(question).value - truth) < 50 < abs(cold.estimate(question).value - truth)
     coarse = KnownTable(("age",), np.array([7000.0]), 2.0, (np.array([0] * 5 + [-1] * 5),))
     assert abs(opened(made(), MemoryJournal(), known=(coarse,)).estimate("age < 5").value - 7000) < 50
+    total = opened(made("cells", None), MemoryJournal(), known=(KnownTable((), np.array(10_000.0), 0.5),))
+    assert abs(total.estimate("true").value - 10_000) <= 3
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
