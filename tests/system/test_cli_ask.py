@@ -12,8 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+import farthing as ft
 from farthing.cli import main, spending
 from farthing.ledger import open_ledger
+from farthing.study.study_file import read_study
 
 ROWS = 3_000
 STUDY = """\
@@ -65,7 +67,8 @@ def test_conditions_are_answered_one_by_one_and_bad_ones_are_refused_on_the_way(
     assert result.exit_code == 2 and "there is no column 'height'" in result.stderr
     answers = [line for line in result.stdout.splitlines() if "±" in line]
     assert len(answers) == 2 and answers[1].endswith("left: sex = 'M' and age >= 30")
-    assert "updates left after this call; 95 times in 100 no answer of 50 questions" in result.stdout
+    assert "updates left after this call; 95 times in 100 every answer to 50 questions" in result.stdout
+    assert "estimate" not in result.stdout
     assert 0.99 < spent(study)[1] <= 1.0
 
 
@@ -101,6 +104,10 @@ def test_updates_that_run_out_leave_estimates_and_say_so(study: Path) -> None:
     text = run(study, *words, said="age = 39\nage = 38\n")
     assert text.exit_code == 2 and text.stderr.count("are used up") == 1
     assert text.stdout.count("(an estimate)") == 2
+    assert text.stdout.endswith(
+        "0 of 1 updates left after this call; 2 lines are estimates, without a promise.\n"
+    )
+    assert "--answers lists them" in text.stderr and "estimate()" not in text.stderr
     assert spent(study)[0] == 2  # the session and its one round
 
 
@@ -109,10 +116,32 @@ def test_a_plan_spends_nothing(study: Path) -> None:
     assert shown.exit_code == 0 and "online answers on 80 cells" in shown.stdout
     plan = json.loads(run(study, *KNOWN, "--plan", "--json").stdout)
     assert plan["cells"] == 80 and plan["rows"] == ROWS
-    assert run(study, *WORDS, "--plan").exit_code == 2
+    guessed = run(study, *WORDS, "--plan")
+    assert guessed.exit_code == 0 and "about 100,000 rows" in guessed.stdout
+    assert "100,000 rows are a guess" in guessed.stdout and "--rows N" in guessed.stdout
+    unknown = run(study, *KNOWN, "--plan", "--known", "nope")
+    assert unknown.exit_code == 2 and "nope" in unknown.stderr
     study.write_text(STUDY + "[expected]\nrows = 2500\n", encoding="utf-8")
     assert json.loads(run(study, *WORDS, "--plan", "--json").stdout)["rows"] == 2500
     assert spent(study) == (0, 0.0)
+
+
+def test_what_a_session_has_is_shown_without_asking(study: Path) -> None:
+    words = (*KNOWN, "--updates", "2", "--epsilon", "0.9")
+    assert "no session" in run(study, *words, "--answers").stderr
+    opened = read_study(study, statistics=False).study()
+    opened.plan(ft.count(), epsilon=0.1).release("monday")
+    opened.close()
+    words = (*words, "--known", "monday")
+    assert "known before      monday" in run(study, *words, "--plan").stdout
+    found = lines(run(study, *words, "--json", "sex = 'M'"))
+    before = spent(study)
+    listed = run(study, *words, "--answers")
+    assert listed.exit_code == 0 and listed.stdout.count("sex = 'M'") == found[0]["paid"]
+    plan = json.loads(run(study, *words, "--plan", "--json").stdout)
+    assert plan["opened"] and plan["updates_left"] == 1 and plan["known"] == ["monday"]
+    assert "is paid for; 1 of its 2 updates are left" in run(study, *words, "--plan").stdout
+    assert spent(study) == before
 
 
 def test_where_nobody_can_be_asked_yes_must_be_said(study: Path) -> None:
@@ -142,6 +171,7 @@ def test_a_person_is_asked_and_then_prompted(study: Path, monkeypatch: pytest.Mo
         (("--alpha", "x", "--columns", "age"), "alpha"),
         (("--alpha", "0.1", "--columns", "height"), "must be a column of the schema"),
         (("--alpha", "0.00001", "--columns", "age", "--rows", "3000"), "must be at least"),
+        (("--alpha", "0.9", "--columns", "age", "--rows", "3"), "no alpha below 1 can be kept"),
     ],
 )
 def test_what_cannot_be_opened_is_refused(study: Path, words: tuple[str, ...], rule: str) -> None:

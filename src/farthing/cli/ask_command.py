@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from farthing.cli.words import decimal_number, whole_number
 from farthing.errors import FarthingError, InvalidExpression, InvalidValue, SessionEnded
 
 if TYPE_CHECKING:
-    from farthing.adaptive.online import Answer, OnlineAnswerer
+    from farthing.adaptive.online import Answer, AnswererPlan, OnlineAnswerer
     from farthing.study import Study
     from farthing.study.answerers import Asked
 
@@ -30,17 +31,25 @@ Examples:
   farthing ask study.toml --alpha 0.01 --queries 10000 --plan
   farthing ask study.toml --alpha 0.01 --queries 10000 --columns sex,age "sex = 'M' and age < 30" "age >= 65"
   farthing ask study.toml --alpha 0.01 --columns age,income --bins income=25 < questions.txt
+  farthing ask study.toml --alpha 0.01 --columns age,income --bins income=25 --answers
   generator | farthing ask study.toml --alpha 0.01 --yes --json
 
 Without conditions they are read line by line, from a pipe or at a prompt; empty lines and lines that begin with # are
 left out. A condition that cannot be asked is refused, and the next one is asked.
 
 Ask many questions in one call: what a free answer rests on is secret noise that lives in the memory of the process, so
-that the end of a call uses up one update (unless its last answer did).
+that the end of a call uses up one update (unless its last answer did). Answers that were paid for are kept for good:
+--answers lists them. When no update is left, only these can be asked again; other conditions get an estimate.
 
 Exit code: 0 when all questions were answered; 1 when you said no; 2 when something was refused, or the updates ran out
 and only an estimate without a promise was left; 130 when interrupted.
 """
+
+_SAY_ROWS = "To see the plan for your rows, say about how many: --rows N, or rows = N below [expected]."
+_AT_THE_END = (
+    "conditions that were paid for keep their answers (--answers lists them), others get an estimate without a promise "
+    "from here on, and --session NAME opens another session, which is charged anew"
+)
 
 
 @click.command("ask", help=HELP)
@@ -74,6 +83,9 @@ and only an estimate without a promise was left; 130 when interrupted.
 @click.option("--confidence", metavar="P", default="0.95", help="Of the promise; 0.95 if left out.")
 @click.option("--session", metavar="NAME", help="Name this session; a new name is charged anew.")
 @click.option("--plan", "plan_only", is_flag=True, help="Show price and promise, and spend nothing.")
+@click.option(
+    "--answers", is_flag=True, help="List the paid answers of this session; asks and spends nothing."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per question; asks nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def ask_command(
@@ -90,6 +102,7 @@ def ask_command(
     confidence: str,
     session: str | None,
     plan_only: bool,
+    answers: bool,
     as_json: bool,
     yes: bool,
 ) -> None:
@@ -112,14 +125,16 @@ def ask_command(
     )
     study = found.study()
     if plan_only:
-        plan = _planned(study, asked, session)
-        click.echo(json.dumps(plan.as_dict(), indent=2, allow_nan=False) if as_json else str(plan))
+        _show_plan(study, asked, session, as_json)
+        return
+    if answers:
+        _show_answers(study, asked, session, as_json)
         return
     answerer = _opened(study, asked, session, agreed=yes or as_json)
-    missed = _answer_all(answerer, conditions or _lines(as_json), as_json)
+    told = _answer_all(answerer, conditions or _lines(as_json), as_json)
     if not as_json:
-        click.echo(_rest(answerer))
-    click.get_current_context().exit(2 if missed else 0)
+        click.echo(_rest(answerer, told))
+    click.get_current_context().exit(2 if told["estimated"] or told["refused"] else 0)
 
 
 def read_bins(words: Sequence[str]) -> dict[str, Any] | None:
@@ -149,7 +164,59 @@ def _edge(text: str) -> Any:
     return int(number) if number.is_integer() and "." not in text else number
 
 
-def _planned(study: Study, asked: Asked, session: str | None) -> Any:
+def _show_plan(study: Study, asked: Asked, session: str | None, as_json: bool) -> None:
+    """Price and promise: of a session that exists, what is left of it; for a guess at the rows where there is none."""
+    from farthing.study.answerers import for_a_guess
+
+    more: dict[str, Any] = {}
+    if study.ledger.stored(session or asked.name(study)) is not None:
+        plan = _planned(study, asked, session)
+        left = _opened(study, asked, session, agreed=True).updates_left
+        more = {"opened": True, "updates_left": left}
+        words = f"This session exists and is paid for; {left:,} of its {plan.updates:,} updates are left."
+    else:
+        try:
+            plan, words = _planned(study, asked, session), ""
+        except InvalidValue as unknown:
+            if not _are_unknown_rows(unknown):
+                raise
+            guess = for_a_guess(study, asked)
+            plan = _planned(study, guess, session)
+            more = {"rows_are_a_guess": True}
+            words = (
+                f"{guess.rows:,} rows are a guess: how many there are is not public, and a hundredth of epsilon goes "
+                f"into counting them first.\n{_SAY_ROWS}"
+            )
+    if as_json:
+        data = {**plan.as_dict(), "known": list(asked.known), **more}
+        click.echo(json.dumps(data, indent=2, allow_nan=False))
+        return
+    click.echo(_plan_in_words(plan, asked))
+    if words:
+        click.echo(words)
+
+
+def _plan_in_words(plan: AnswererPlan, asked: Asked) -> str:
+    known = f"\n  known before      {', '.join(asked.known)}: makes the start better, for nothing"
+    return str(plan) + (known if asked.known else "")
+
+
+def _show_answers(study: Study, asked: Asked, session: str | None, as_json: bool) -> None:
+    if study.ledger.stored(session or asked.name(study)) is None:
+        raise FarthingError("there is no session of these words yet, and so no answer.")
+    _planned(study, asked, session)  # refuses one that another process is just opening
+    answerer = _opened(study, asked, session, agreed=True)
+    for question, answer in answerer.answered:
+        _print(question, answer, answerer, as_json)
+    if not (answerer.answered or as_json):
+        click.echo("No answer of this session was paid for; free answers are not kept.")
+
+
+def _are_unknown_rows(refusal: InvalidValue) -> bool:
+    return (refusal.name, refusal.value) == ("rows", None)
+
+
+def _planned(study: Study, asked: Asked, session: str | None) -> AnswererPlan:
     from rich.console import Console
 
     from farthing.cli.waiting import stages
@@ -175,13 +242,13 @@ def _opened(study: Study, asked: Asked, session: str | None, *, agreed: bool) ->
 
 def _confirm(study: Study, asked: Asked, session: str | None) -> None:
     try:
-        click.echo(str(_planned(study, asked, session)))
+        click.echo(_plan_in_words(_planned(study, asked, session), asked))
     except InvalidValue as unknown:
-        if (unknown.name, unknown.value) != ("rows", None):
+        if not _are_unknown_rows(unknown):
             raise
         click.echo(
             "How many rows there are is not public: a hundredth of epsilon goes into counting them first.\n"
-            "To see the whole plan before, say about how many: --rows N, or rows = N below [expected]."
+            f"{_SAY_ROWS}"
         )
     confirm_spending(study, study.allowance(asked.epsilon).epsilon, "Open it?")
 
@@ -203,22 +270,22 @@ def _lines(as_json: bool) -> Iterator[str]:
             yield line.strip()
 
 
-def _answer_all(answerer: OnlineAnswerer, conditions: Iterable[str], as_json: bool) -> int:
-    """Answer one after the other; how many were refused or only estimated."""
-    missed = 0
-    ended = False
+def _answer_all(answerer: OnlineAnswerer, conditions: Iterable[str], as_json: bool) -> Counter[str]:
+    """Answer one after the other; how many were answered with a promise, only estimated, and refused."""
+    told: Counter[str] = Counter()
     for condition in conditions:
         try:
             _print(condition, answerer.ask(condition), answerer, as_json)
-        except SessionEnded as problem:
-            if not (ended or as_json):
-                click.echo(str(problem), err=True)
-            ended, missed = True, missed + 1
+            told["promised"] += 1
+        except SessionEnded as ended:
+            if not (told["estimated"] or as_json):
+                click.echo(str(SessionEnded("updates", ended.rounds, _AT_THE_END)), err=True)
+            told["estimated"] += 1
             _print(condition, answerer.estimate(condition), answerer, as_json)
         except (InvalidValue, InvalidExpression) as problem:
-            missed += 1
+            told["refused"] += 1
             _refuse(condition, problem, as_json)
-    return missed
+    return told
 
 
 def _print(condition: str, answer: Answer, answerer: OnlineAnswerer, as_json: bool) -> None:
@@ -247,11 +314,16 @@ def _refuse(condition: str, problem: FarthingError, as_json: bool) -> None:
         click.echo(f"refused: {condition}\n{problem}", err=True)
 
 
-def _rest(answerer: OnlineAnswerer) -> str:
+def _rest(answerer: OnlineAnswerer, told: Counter[str]) -> str:
     plan = answerer.plan
     left = answerer.updates_left - answerer.running  # a round that is running ends with this process
-    times = f"{100 * plan.confidence:g} times in 100"
-    return (
-        f"{left:,} of {plan.updates:,} updates left after this call; {times} no answer of {plan.queries:,} questions "
-        f"is off by more than {plan.error:,} rows."
-    )
+    parts = [f"{left:,} of {plan.updates:,} updates left after this call"]
+    if told["promised"]:
+        times = f"{100 * plan.confidence:g} times in 100"
+        parts.append(
+            f"{times} every answer to {plan.queries:,} questions of this session is within its error"
+        )
+    if (number := told["estimated"]) > 0:
+        lines = "1 line is an estimate" if number == 1 else f"{number:,} lines are estimates"
+        parts.append(f"{lines}, without a promise")
+    return "; ".join(parts) + "."

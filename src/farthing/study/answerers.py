@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from farthing.data.aggregates.shape import MOST_CELLS as MOST_VALUES
 from farthing.data.aggregates.shape import domain_of, names_of
 from farthing.data.coded_axes import CodedAxis, coded_axes
 from farthing.data.coded_rows import sensitivity_of_coded_rows
-from farthing.errors import InvalidValue, NotAllowed
+from farthing.errors import Infeasible, InvalidValue, NotAllowed
 from farthing.ledger.values import checked_name
 from farthing.mechanisms import DiscreteLaplace
 from farthing.release.counting.cells import size_of
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _STATED = ("alpha", "queries", "confidence", "updates", "rows")
 _COUNTING = 0.01  # of epsilon, for the number of rows where nobody knows it
+_GUESS = 100_000  # rows, to show a plan for where nobody knows
 _MANY = 2**40  # rows: more than there are
 _LONGEST = " round 65536 " + 16 * "-"  # what the request id of a round has after that of its session
 
@@ -114,6 +115,8 @@ def planned_answerer(study: Study, asked: Asked, request_id: str | None = None) 
     stored = stored_session(study.curator, name)
     if stored is not None:
         return _taken_up(stored, asked, axes, name)
+    for one in asked.known:
+        _release(study, one)  # refuses what is none
     found = _rows(study, asked, request_id)
     if found.number is None:
         raise InvalidValue(
@@ -122,6 +125,12 @@ def planned_answerer(study: Study, asked: Asked, request_id: str | None = None) 
             "epsilon",
         )  # fmt: skip
     return _plan(study, asked, axes, found)
+
+
+def for_a_guess(study: Study, asked: Asked) -> Asked:
+    """The same with a round number of rows, and without what counting them would cost: for a plan to look at."""
+    left = (1 - _COUNTING) * study.allowance(asked.epsilon).epsilon
+    return replace(asked, rows=_GUESS, epsilon=left)
 
 
 def opened_answerer(
@@ -188,6 +197,16 @@ def _plan(study: Study, asked: Asked, axes: Sequence[CodedAxis], rows: _Rows) ->
     )  # fmt: skip
     try:
         return _remembered_plan(*facts)
+    except Infeasible as refusal:
+        if refusal.closest is None or refusal.closest < 1:
+            raise
+        raise Infeasible(
+            f"no alpha below 1 can be kept with epsilon={allowance.epsilon:.3g} and about {rows.number:,} rows: "
+            "answers would be off by as many as there are; raise epsilon, or ask for fewer queries or updates.",
+            blocking=refusal.blocking,
+            closest=None,
+            epsilon=refusal.epsilon,
+        ) from None
     except TypeError:  # something that cannot even be looked up: the planner says what is wrong with it
         return plan_answerer(*facts)
 

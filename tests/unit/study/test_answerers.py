@@ -196,6 +196,8 @@ def test_earlier_releases_make_the_first_guess_better_and_are_found_again(make: 
     for wrong in ([3], ["never"], "tuesday"):
         with pytest.raises(InvalidValue):
             study.answerer(**words, known=wrong, request_id="wednesday")
+        with pytest.raises(InvalidValue):
+            study.answerer_plan(**words, known=wrong, request_id="wednesday")
     assert study.ledger.stored("wednesday") is None
 
 
