@@ -40,6 +40,7 @@ _POSTGRES: dict[str, tuple[str, str]] = {
     "3D": ("the server has no such database", "check the address of the ledger"),
     "42501": ("the user lacks a right on the tables", "ask the owner of the database"),
 }
+_CONFIRMING = "pg_logical_emit_message"
 _POSTGRES_DAMAGE = {
     "21000": "the tables hold a row twice",
     "23502": "a row that was just read is gone",
@@ -58,6 +59,11 @@ def translated(error: Exception) -> LedgerError:
     if isinstance(name, str):
         return _named(name, "_", _SQLITE, _SQLITE_DAMAGE)
     state = getattr(original, "sqlstate", None)
+    if state == "42501" and _CONFIRMING in str(original):  # of the text, nothing but this name is repeated
+        return LedgerUnavailable(
+            f"the user may not execute {_CONFIRMING}, which confirms that a charge is on disk (42501)",
+            "ask the server's administrator for GRANT EXECUTE on it",
+        )
     if isinstance(state, str):
         return _named(state, "", _POSTGRES, _POSTGRES_DAMAGE)
     unread = type(original).__module__ == "sqlite3" and type(original).__name__ == "OperationalError"

@@ -10,15 +10,19 @@ from __future__ import annotations
 import select
 from typing import Any
 
+from farthing.errors import LedgerUnavailable
+
 _WHOLE_NUMBERS = (20, 21, 23)  # the types bigint, smallint and integer, as PostgreSQL numbers them
 Row = tuple[Any, ...]
 
 
 class Messages:
-    """One conversation over a connection of the driver."""
+    """One conversation over a connection of the driver; a server that is silent for `patience` seconds is given up."""
 
-    def __init__(self, driver: Any) -> None:
+    def __init__(self, driver: Any, patience: float) -> None:
         from psycopg import pq
+
+        self._patience = patience
 
         self._server = driver.pgconn
         self._literal = pq.Escaping(driver.pgconn).escape_literal
@@ -38,12 +42,12 @@ class Messages:
         server = self._server
         server.send_query(message)
         while server.flush():
-            self._either.poll()
+            self._wait(self._either)
             server.consume_input()
         answers, failure = [], None
         while True:
             while server.is_busy():
-                self._readable.poll()
+                self._wait(self._readable)
                 server.consume_input()
             answer = server.get_result()
             if answer is None:
@@ -56,6 +60,12 @@ class Messages:
 
             raise error_from_result(failure)
         return answers
+
+    def _wait(self, for_news: select.poll) -> None:
+        """Wait until something moves. After a silence the connection is closed: its answers may come at any time."""
+        if not for_news.poll(1000 * self._patience):
+            self._server.finish()
+            raise LedgerUnavailable(f"the server has been silent for {self._patience:g} s")
 
 
 def rows_of(answer: Any) -> list[Row]:

@@ -63,11 +63,26 @@ class PostgresStore(Store):
         self._url = url
         self.name = shown(url)
 
+    @property
+    def patience(self) -> float:
+        """How long the server may be silent: longer than it waits for the lock, so that it can say who is to blame."""
+        return 2 * self.timeout + 1
+
     def new_engine(self) -> Any:
         """An engine whose connections begin and end transactions only when told to."""
         import sqlalchemy as sa
         from sqlalchemy.pool import NullPool
 
+        settings = {
+            "connect_timeout": max(2, round(self.timeout)),
+            # A peer that is gone without a word is noticed, also by who waits without a limit of their own.
+            "keepalives": 1,
+            "keepalives_idle": 30,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
+            "tcp_user_timeout": round(1000 * self.patience),
+        }
+        own = {name: value for name, value in settings.items() if name not in self._url.query}
         try:
             return sa.create_engine(
                 self._url,
@@ -76,7 +91,7 @@ class PostgresStore(Store):
                 isolation_level="AUTOCOMMIT",
                 hide_parameters=True,
                 # In another encoding some names and answers could not be said, or would be read as bytes.
-                connect_args={"connect_timeout": max(2, round(self.timeout)), "client_encoding": "utf8"},
+                connect_args={**own, "client_encoding": "utf8"},
             )
         except ImportError:
             raise MissingExtra("ledgers on PostgreSQL", "psycopg", "postgres") from None
@@ -105,7 +120,7 @@ class PostgresStore(Store):
         """Statements are prepared by hand: the driver forgets all of them whenever a transaction is undone."""
         driver = connection.connection.dbapi_connection
         driver.prepare_threshold = None
-        return Link(driver.execute, connection, Messages(driver))
+        return Link(driver.execute, connection, Messages(driver, self.patience))
 
     def begin(self, link: Link, question: Question) -> Found | None:
         """Begin, wait for the lock and ask, in one message to the server."""
@@ -131,14 +146,15 @@ class PostgresStore(Store):
         it is before theirs in the server's log, and no disk has the later part of a log without the earlier.
         """
         if change is None:
-            self.commit(link.run)
+            (answer,) = link.messages.say(b"COMMIT")
+            _check_committed(answer.command_status.decode())
             self.confirm(link)
             return
         name = write_name(change)
         messages = _prepared(link, name, lambda: prepare_write(change))
-        answer = () if change.answer is None else (change.answer,)
+        stored = () if change.answer is None else (change.answer,)
         accounts = (value for account in change.accounts for value in account[1:])
-        values = (*change.entry, change.seal, *accounts, *answer)
+        values = (*change.entry, change.seal, *accounts, *stored)
         answers = messages.say(messages.call(name, values) + f"; COMMIT; {CONFIRMED}".encode())
         _check_committed(answers[1].command_status.decode())
 
@@ -168,14 +184,17 @@ class PostgresStore(Store):
         """
         if isinstance(problem, LedgerTampered):
             try:
-                link.run("ROLLBACK")
+                link.messages.say(b"ROLLBACK")
             except BaseException:
                 self._discard()
                 raise
             return
         mistaken = getattr(problem, "sqlstate", None) in _MISTAKEN
         if isinstance(problem, Exception) and not mistaken:
-            super().undo(link, problem)
+            try:
+                link.messages.say(b"ROLLBACK")
+            except BaseException:
+                self._discard()
             return
         with suppress(Exception):
             link.sqlalchemy.connection.dbapi_connection.close()

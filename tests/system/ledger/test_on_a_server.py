@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from system.ledger.checks import problems
 from system.ledger.flips import EDITS, verdict
 from system.ledger.history import made
 from system.ledger.places import DATASET, Place, postgres_place
+from system.ledger.proxy import stalling_proxy
 from system.ledger.server_rows import administrator, forget_witness, rows_on_server, write_rows_on_server
 
 EPSILON = 0.001
@@ -316,3 +318,38 @@ def test_an_answer_larger_than_a_connection_takes_at_once_is_stored(place: Place
         ledger.release(ledger.charge(DATASET, EPSILON, request_id="one"), answer)
         stored = ledger.stored("one")
     assert stored is not None and stored.answer == answer
+
+
+def test_a_network_that_falls_silent_is_given_up_and_the_charge_is_found_again(
+    place: Place, postgres_server: dict[str, Any]
+) -> None:
+    """What was sent may have arrived: the server commits, and its answer is what gets lost."""
+    with stalling_proxy(postgres_server["host"], postgres_server["port"]) as proxy:
+        there = Place(place.url.replace(f":{postgres_server['port']}/", f":{proxy.port}/"), place.key)
+        with there.open(timeout=0.2) as ledger:
+            ledger.charge(DATASET, EPSILON, request_id="one")
+            proxy.swallow_after(b"farthing_write")
+            began = time.monotonic()
+            with pytest.raises(LedgerUnavailable, match="silent"):
+                ledger.charge(DATASET, EPSILON, request_id="two")
+            assert time.monotonic() - began < 20
+            proxy.heal()
+            assert ledger.charge(DATASET, EPSILON, request_id="two").repeated
+            assert ledger.verify().ok
+    assert problems(place, [], EPSILON, 1000) == []
+
+
+def test_a_user_who_may_not_confirm_is_told_which_right_is_missing(
+    place: Place, postgres_server: dict[str, Any]
+) -> None:
+    with administrator(place, postgres_server) as server:
+        found = server.execute(
+            "SELECT oid::regprocedure::text AS name FROM pg_proc WHERE proname = 'pg_logical_emit_message'"
+        )
+        for function in found.fetchall():  # its parameters differ between versions
+            server.execute(f"REVOKE EXECUTE ON FUNCTION {function['name']} FROM PUBLIC")
+    with (
+        pytest.raises(LedgerUnavailable, match="may not execute pg_logical_emit_message"),
+        place.open() as ledger,
+    ):
+        ledger.charge(DATASET, EPSILON, request_id="one")

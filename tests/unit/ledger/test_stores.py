@@ -368,7 +368,8 @@ def test_a_conversation_broken_off_by_ctrl_c_is_not_waited_for(
     driver = SimpleNamespace(close=lambda: heard.append("close"))
     connection = SimpleNamespace(connection=SimpleNamespace(dbapi_connection=driver))
     store = PostgresStore(make_url("postgresql://db/x"), 1.0)
-    store.undo(Link(heard.append, connection), problem)
+    messages = SimpleNamespace(say=lambda message: heard.append(message.decode()))
+    store.undo(Link(heard.append, connection, messages), problem)
     assert heard == told
 
 
