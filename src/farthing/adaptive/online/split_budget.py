@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from farthing.accounting import calibrate
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
-from farthing.privacy.events import ApproxDP, Composed, DiscreteGaussianNoise
+from farthing.privacy.events import ApproxDP, Composed, GaussianNoise
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,9 @@ def split_budget(
     laplace = DiscreteLaplace(each, sensitivity, cells=queries)
     choices = [("Laplace", laplace.standard_error, laplace.error(confidence, every_cell=True))]
     if delta > 0:
+        # By the curve of continuous noise: that of noise as narrow as a step rises and falls.
         multiplier = calibrate(
-            lambda found: [Composed(((DiscreteGaussianNoise(found, 1), queries),))], epsilon, delta
+            lambda found: [Composed(((GaussianNoise(found), queries),))], epsilon, delta
         ).parameter
         gaussian = DiscreteGaussian(multiplier * sensitivity, 1, cells=queries)
         choices.append(("Gaussian", gaussian.standard_error, gaussian.error(confidence, every_cell=True)))

@@ -239,6 +239,12 @@ def test_numbers_beyond_all_tables_are_refused(number: str) -> None:
         plan_answerer(2, 1.0, 0.0, 0.2, numbers["queries"], numbers["rows"])
 
 
+@pytest.mark.parametrize(("epsilon", "queries"), [(18.86931631639202, 1), (4.574885621493702, 1), (20.0, 2)])
+def test_few_questions_and_much_budget_have_a_plan(epsilon: float, queries: int) -> None:
+    plan = plan_answerer(2, epsilon, 1e-9, 0.2, queries, 10_000, sensitivity=2, updates=1)
+    assert plan.split_budget.mechanism == "Laplace"
+
+
 def test_an_alpha_that_no_budget_of_this_size_reaches_is_refused_with_the_least_that_works() -> None:
     with pytest.raises(Infeasible, match="must be at least") as refused:
         plan_answerer(1000, 0.1, 0.0, 1e-3, 1000, 10_000)
