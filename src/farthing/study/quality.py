@@ -143,8 +143,8 @@ class Quality:
             parts.append(f"{self.unchecked:,} more pairs were not checked")
         if self.made is not None:
             parts.append(
-                f"with {self.made:,} rows instead of the {self.rows:,.0f} that were measured and checked, which adds "
-                f"up to {percent(self.chance)} to an error"
+                f"this table has {self.made:,} rows and not the {self.rows:,.0f} that were checked, which makes an "
+                f"error up to {percent(self.chance)} larger"
             )
         return "; ".join(parts)
 

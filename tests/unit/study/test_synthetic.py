@@ -140,7 +140,7 @@ def test_another_number_of_rows_is_told_with_the_chance_in_it(synthetic: Synthet
         before = np.array([one.at_most for one in whole.marginals])
         assert np.sum(truths > told) < 4  # one in a hundred each
         assert np.all(told >= before) and (count > 50 or np.sum(truths > before) > 4)
-        assert other.quality.made == count and f"{count:,} rows instead" in other.quality.sentence
+        assert other.quality.made == count and f"this table has {count:,} rows" in other.quality.sentence
     same = replace(synthetic, count=len(synthetic.codes)).quality
     assert same.records() == whole.records() and same.made is None
 
