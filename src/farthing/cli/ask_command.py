@@ -166,7 +166,7 @@ def _edge(text: str) -> Any:
 
 def _show_plan(study: Study, asked: Asked, session: str | None, as_json: bool) -> None:
     """Price and promise: of a session that exists, what is left of it; for a guess at the rows where there is none."""
-    from farthing.study.answerers import for_a_guess
+    from farthing.study.answerers import planned_for_a_guess
 
     more: dict[str, Any] = {}
     if study.ledger.stored(session or asked.name(study)) is not None:
@@ -180,11 +180,10 @@ def _show_plan(study: Study, asked: Asked, session: str | None, as_json: bool) -
         except InvalidValue as unknown:
             if not _are_unknown_rows(unknown):
                 raise
-            guess = for_a_guess(study, asked)
-            plan = _planned(study, guess, session)
+            plan = planned_for_a_guess(study, asked)
             more = {"rows_are_a_guess": True}
             words = (
-                f"{guess.rows:,} rows are a guess: how many there are is not public, and a hundredth of epsilon goes "
+                f"{plan.rows:,} rows are a guess: how many there are is not public, and a hundredth of epsilon goes "
                 f"into counting them first.\n{_SAY_ROWS}"
             )
     if as_json:

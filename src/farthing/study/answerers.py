@@ -26,7 +26,7 @@ from farthing.ledger.values import checked_name
 from farthing.mechanisms import DiscreteLaplace
 from farthing.release.counting.cells import size_of
 from farthing.release.workloads.axes import Axis
-from farthing.study.allowance import spender
+from farthing.study.allowance import Allowance, spender
 from farthing.study.released import Release, reopened
 
 if TYPE_CHECKING:
@@ -127,10 +127,11 @@ def planned_answerer(study: Study, asked: Asked, request_id: str | None = None) 
     return _plan(study, asked, axes, found)
 
 
-def for_a_guess(study: Study, asked: Asked) -> Asked:
-    """The same with a round number of rows, and without what counting them would cost: for a plan to look at."""
-    left = (1 - _COUNTING) * study.allowance(asked.epsilon).epsilon
-    return replace(asked, rows=_GUESS, epsilon=left)
+def planned_for_a_guess(study: Study, asked: Asked) -> AnswererPlan:
+    """The plan for a round number of rows, to look at where nobody knows theirs; what counting costs is taken off."""
+    whole = study.allowance(asked.epsilon)
+    left = replace(whole, epsilon=(1 - _COUNTING) * whole.epsilon)
+    return _priced(study, asked, asked.axes(study.dataset), left, _GUESS)
 
 
 def opened_answerer(
@@ -190,9 +191,15 @@ def _fresh(study: Study, asked: Asked, axes: Sequence[CodedAxis], request_id: st
 def _plan(study: Study, asked: Asked, axes: Sequence[CodedAxis], rows: _Rows) -> AnswererPlan:
     # What is said to be spent on a session is spent on counting for it, too.
     allowance = study.allowance(None if asked.epsilon is None else asked.epsilon - rows.cost)
+    return _priced(study, asked, axes, allowance, rows.number)
+
+
+def _priced(
+    study: Study, asked: Asked, axes: Sequence[CodedAxis], allowance: Allowance, rows: int | None
+) -> AnswererPlan:
     sensitivity = sensitivity_of_coded_rows(study.dataset, axes).l1
     facts: Any = (
-        tuple(axes), allowance.epsilon, allowance.delta, asked.alpha, asked.queries, rows.number, sensitivity,
+        tuple(axes), allowance.epsilon, allowance.delta, asked.alpha, asked.queries, rows, sensitivity,
         asked.updates, asked.start, asked.confidence,
     )  # fmt: skip
     try:
@@ -201,7 +208,7 @@ def _plan(study: Study, asked: Asked, axes: Sequence[CodedAxis], rows: _Rows) ->
         if refusal.closest is None or refusal.closest < 1:
             raise
         raise Infeasible(
-            f"no alpha below 1 can be kept with epsilon={allowance.epsilon:.3g} and about {rows.number:,} rows: "
+            f"no alpha below 1 can be kept with epsilon={allowance.epsilon:.3g} and about {rows:,} rows: "
             "answers would be off by as many as there are; raise epsilon, or ask for fewer queries or updates.",
             blocking=refusal.blocking,
             closest=None,
