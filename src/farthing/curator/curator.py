@@ -183,7 +183,15 @@ class Curator:
         self._refuse_second_sample(asking, None)
         digest = digest_of(question, dataset)
         with _turn_of(self.ledger, asking.request_id):
-            charge = self.ledger.charge(
+            charge = self._charge(question, asking, digest)
+            if charge.repeated:  # by whoever charged first, who may have drawn, and may have been seen
+                return _finished(question, self.recorded(asking.request_id, asking.patience))
+            self._refuse_second_sample(asking, charge)  # again, because another process may have been quicker
+            return _finished(question, self._run(question, dataset, charge, asking.timeout, progress))
+
+    def _charge(self, question: Question, asking: _Asking, digest: str) -> Charge:
+        try:
+            return self.ledger.charge(
                 asking.name,
                 question.event,
                 request_id=asking.request_id,
@@ -192,10 +200,12 @@ class Curator:
                 analyst=self.analyst,
                 digest=digest,
             )
-            if charge.repeated:  # by whoever charged first, who may have drawn, and may have been seen
-                return _finished(question, self.recorded(asking.request_id, asking.patience))
-            self._refuse_second_sample(asking, charge)  # again, because another process may have been quicker
-            return _finished(question, self._run(question, dataset, charge, asking.timeout, progress))
+        except KeyboardInterrupt as problem:  # which may have come when the charge was durable already
+            with suppress(Exception):
+                stored = self.ledger.stored(asking.request_id)
+                if stored is not None and stored.state == "reserved":
+                    problem.add_note(_lost(stored.charge))
+            raise
 
     def _run(
         self,

@@ -112,6 +112,22 @@ def test_ctrl_c_during_the_run_keeps_the_charge(ledger: Ledger, rows: Rows) -> N
     assert rows.reads == 1
 
 
+def test_ctrl_c_just_after_the_charge_says_so_too(
+    ledger: Ledger, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charge = ledger.charge
+
+    def interrupted(*words: Any, **more: Any) -> None:
+        charge(*words, **more)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ledger, "charge", interrupted)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        released(ledger)
+    assert "stays spent" in stopped.value.__notes__[0] and spent(ledger) == pytest.approx(0.25)
+    assert rows.reads == 0
+
+
 def test_a_time_limit_stops_the_engine_and_keeps_the_charge(ledger: Ledger) -> None:
     """The table has 10^10 rows; DuckDB would count for minutes."""
     tables = connection()
