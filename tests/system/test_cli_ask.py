@@ -120,7 +120,7 @@ def test_a_plan_spends_nothing(study: Path) -> None:
     assert guessed.exit_code == 0 and "about 100,000 rows" in guessed.stdout
     assert "100,000 rows are a guess" in guessed.stdout and "--rows N" in guessed.stdout
     unknown = run(study, *KNOWN, "--plan", "--known", "nope")
-    assert unknown.exit_code == 2 and "nope" in unknown.stderr
+    assert unknown.exit_code == 2 and "known='nope': must be that of a release" in unknown.stderr
     study.write_text(STUDY + "[expected]\nrows = 2500\n", encoding="utf-8")
     assert json.loads(run(study, *WORDS, "--plan", "--json").stdout)["rows"] == 2500
     assert spent(study) == (0, 0.0)
@@ -166,7 +166,7 @@ def test_a_person_is_asked_and_then_prompted(study: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("words", "rule"),
     [
-        (("--alpha", "0.1"), "'bmi': must have a list of at most"),
+        (("--alpha", "0.1"), "cut it into some, --bins bmi=20, or leave it out: --columns A,B"),
         (("--alpha", "0.1", "--bins", "bmi"), "must be COLUMN=N or COLUMN=EDGE"),
         (("--alpha", "x", "--columns", "age"), "alpha"),
         (("--alpha", "0.1", "--columns", "height"), "must be a column of the schema"),

@@ -19,6 +19,7 @@ from farthing.cli.demo_command import demo_command
 from farthing.cli.init_command import init_command
 from farthing.cli.ledger_command import ledger_command
 from farthing.cli.monitor_command import monitor_command
+from farthing.cli.options import in_options
 from farthing.cli.plan_command import plan_command
 from farthing.cli.release_command import release_command
 from farthing.cli.strategies_command import strategies_command
@@ -40,7 +41,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except FarthingError as refusal:
-            raise Refused(str(refusal)) from None
+            raise Refused(in_options(str(refusal), ctx.invoked_subcommand)) from None
         except KeyboardInterrupt as interruption:  # its notes say what was charged before it came
             click.echo("\n".join(["interrupted", *getattr(interruption, "__notes__", ())]), err=True)
             sys.exit(130)

@@ -300,7 +300,10 @@ def request_ids(known: Known) -> tuple[str, ...]:
 
 def _release(study: Study, request_id: str) -> Release:
     """An earlier release of the same rows."""
-    release = reopened(study.ledger, request_id)
+    try:
+        release = reopened(study.ledger, request_id)
+    except InvalidValue as refusal:
+        raise InvalidValue("known", request_id, refusal.rule, refusal.way_out) from None
     if release.receipt.dataset != study.name:
         raise InvalidValue("known", request_id, f"must be a release of {study.name!r}")
     return release
