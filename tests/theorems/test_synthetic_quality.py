@@ -14,7 +14,7 @@ from farthing.adaptive.synthesis.transcript import Transcript
 from farthing.data import Sensitivity
 from farthing.data.coded_axes import CodedAxis
 from farthing.data.schema import Integers
-from farthing.study.quality import _slack
+from farthing.study.quality import _slack, apart
 from sources import TestSource
 
 
@@ -65,3 +65,27 @@ def test_the_slack_allows_for_both() -> None:
     assert _slack(question, found) == pytest.approx(
         math.hypot(question.noise.error(0.99), 2.5758 * rows), 1e-4
     )
+
+
+@pytest.mark.parametrize(
+    "sizes", [(3, 4), (3000, 4000)]
+)  # counted in an array, and by the cells that hold a row
+def test_a_table_of_another_size_is_no_further_off_than_both_distances(sizes: tuple[int, int]) -> None:
+    random = np.random.default_rng(3)
+    for _ in range(50):
+        private, checked, made = (
+            np.column_stack([random.integers(0, 3, count), random.integers(0, 4, count)])
+            for count in random.integers(1, 200, 3)
+        )
+        for columns in ((0,), (1,), (0, 1)):
+            known, added = apart(private, checked, columns, sizes), apart(checked, made, columns, sizes)
+            assert apart(private, made, columns, sizes) <= known + added + 1e-12
+            cells = {tuple(row) for part in (checked, made) for row in part[:, columns].tolist()}
+            shares = [
+                abs(
+                    np.mean((checked[:, columns] == cell).all(1)) - np.mean((made[:, columns] == cell).all(1))
+                )
+                for cell in cells
+            ]
+            assert added == pytest.approx(sum(shares) / 2)
+    assert apart(private, private[:0], (0,), sizes) == 1.0  # of no rows nothing is known

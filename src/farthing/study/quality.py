@@ -259,7 +259,7 @@ def apart(one: Codes, other: Codes, columns: Sequence[int], sizes: Sequence[int]
     Source: triangle inequality.
     Assumes: nothing; T is the table that was checked, T' one of another number of rows.
     Direction: an upper bound.
-    Checked by: tests/unit/study/test_synthetic.py
+    Checked by: tests/theorems/test_synthetic_quality.py
 
     >>> apart(np.array([[0], [1]]), np.array([[0], [0], [0], [1]]), [0], [2])
     0.25
