@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from adaptive_runs import answered, synthesised
 from noise_claims import claims
 from range_strategies import rows
 
@@ -17,6 +18,7 @@ from farthing import compose
 from farthing.accounting.theorems import table
 from farthing.plots import (
     compare_regions,
+    convergence,
     epsilon_against_delta,
     epsilon_against_k,
     error_growth,
@@ -25,6 +27,7 @@ from farthing.plots import (
     privacy_regions,
     save,
     share_recovered,
+    synthesis_rounds,
     theorem_bars,
     tradeoff_curve,
 )
@@ -44,6 +47,8 @@ PICTURES: dict[str, Callable[[], Any]] = {
         compose([0.1, 0.05], [0.0, 1e-9], [100, 20]).epsilon_at(1e-6),
     ),
     "range-strategies": lambda: error_growth(rows()),
+    "convergence": lambda: convergence(**answered()),
+    "synthesis-rounds": lambda: synthesis_rounds(synthesised()),
     "share-recovered": lambda: share_recovered(**recovered()),
     "tradeoff-curve": lambda: tradeoff_curve(compose([GaussianNoise(4.0)], counts=[10])),
 }
