@@ -144,7 +144,10 @@ class Study:
         confidence: float = 0.95,
         request_id: str | None = None,
     ) -> AnswererPlan:
-        """What `answerer` with the same arguments would cost and promise; nothing is spent."""
+        """What `answerer` with the same arguments would cost and promise; nothing is spent.
+
+        Of a session that exists, it is what was paid for: `answerer` takes it up, and has `updates_left`.
+        """
         earlier = answerers.request_ids(known)
         asked = answerers.Asked(
             alpha, queries, columns, bins, updates, rows, epsilon, start, earlier, confidence
