@@ -287,7 +287,10 @@ class OnlineAnswerer:
         least = expected + side * (plan.threshold + gap - questions)
         likely = expected + side * (plan.threshold + gap + shift)
         error = max(questions + shift, thresholds - shift)
-        self._answers[mask.key] = record["question"], Answer(max(likely, 0), error, True, plan.rows)
+        before = self._answers.get(mask.key)
+        # Of two processes that paid for the same question, the first that recorded its answer is right for all.
+        if before is None or not before[1].paid:
+            self._answers[mask.key] = record["question"], Answer(max(likely, 0), error, True, plan.rows)
         weight = float(self._weights.sum_under(mask))
         if weight > 0 and side * (least - weight) > 0:
             factor = goal_of_step(weight, float(least), float(likely)) / weight

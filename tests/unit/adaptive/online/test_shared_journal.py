@@ -26,13 +26,13 @@ class Hooked(MemoryJournal):
         return first
 
 
-def _plan() -> AnswererPlan:
-    return plan_answerer(AXES, 20.0, 0.0, alpha=0.1, queries=20, rows=8_000, start="none", updates=4)
+def _plan(epsilon: float = 20.0) -> AnswererPlan:
+    return plan_answerer(AXES, epsilon, 0.0, alpha=0.1, queries=20, rows=8_000, start="none", updates=4)
 
 
-def _answerer(journal: MemoryJournal) -> OnlineAnswerer:
+def _answerer(journal: MemoryJournal, epsilon: float = 20.0) -> OnlineAnswerer:
     cells = np.array([8_000, 0, 0, 0, 0, 0, 0, 0])  # far from even: the first question of any is paid for
-    return OnlineAnswerer(_plan(), AXES, lambda: cells, journal)
+    return OnlineAnswerer(_plan(epsilon), AXES, lambda: cells, journal)
 
 
 def test_a_round_is_recorded_under_its_own_number_whatever_others_end_meanwhile() -> None:
@@ -54,3 +54,13 @@ def test_rounds_that_others_began_are_known_from_the_start() -> None:
     assert (answerer.updates, answerer.updates_left) == (2, 2)
     assert answerer.ask("x = 0").paid
     assert [number for number, _ in journal.history()] == [3]
+
+
+def test_of_two_that_paid_for_the_same_question_the_first_record_is_what_all_show() -> None:
+    journal = MemoryJournal()
+    one, other = _answerer(journal, 1.0), _answerer(journal, 1.0)
+    one._current_round()
+    other._current_round()
+    first = one.ask("x = 0")
+    assert first.paid and other.ask("x = 0") == first
+    assert len(journal.history()) == 2 and _answerer(journal, 1.0).ask("x = 0") == first
