@@ -63,12 +63,12 @@ clean:  ## remove what was built; .venv stays unless VENV_TOO=1
 	find src tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	$(if $(VENV_TOO),rm -rf $(VENV))
 
-# hatchling is installed first and the package is built with it, so that even the build is pinned.
+# What builds is installed first, so that even the build is pinned: hatchling for farthing, wheel for a whole Spark.
 $(STAMPS)/venv: $(PINS)
 	@test -n "$(PYTHON)" || { echo "farthing needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python"; exit 1; }
 	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
 	@mkdir -p $(STAMPS)
-	$(INSTALL) hatchling
+	$(INSTALL) hatchling wheel
 	@touch $@
 
 $(STAMPS)/demo: $(STAMPS)/venv
