@@ -327,6 +327,7 @@ PUBLIC: dict[str, list[str]] = {
 
 # Packages that are parts of a public one and are reached through it.
 INTERNAL = {
+    "farthing.accounting.comparison",
     "farthing.accounting.engines",
     "farthing.adaptive.holdout",
     "farthing.adaptive.monitor",

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from farthing.accounting.comparison import Charges
 from farthing.cli import main, reading, waiting
-from farthing.cli.charges import Charges
 from farthing.cli.reading import charges_of_text
 from farthing.errors import InvalidValue
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from farthing.cli.numbers import shown, shown_down
+from farthing.numerics.digits import shown, shown_down
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from farthing.cli.numbers import shown
 from farthing.cli.words import GRAMMAR, decimal_number
 from farthing.errors import InvalidValue
+from farthing.numerics.digits import shown
 from farthing.privacy.events import checked_delta, checked_epsilon
 
 if TYPE_CHECKING:
-    from farthing.cli.comparison import Comparison
+    from farthing.accounting.comparison import Comparison
 
 DEFAULT_DELTA = 1e-6
 STANDARD_INPUT = "-"
@@ -78,8 +78,8 @@ def compose_command(
 
     from rich.console import Console
 
-    from farthing.cli.charges import charges_of_words, joined
-    from farthing.cli.comparison import comparison_of
+    from farthing.accounting.comparison import comparison_of, joined
+    from farthing.cli.charges import charges_of_words
     from farthing.cli.reading import charges_of_file
     from farthing.cli.rendering import json_of, print_comparison
     from farthing.cli.waiting import stages

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from farthing.cli.charges import Charges, charges_of_pairs, joined
+from farthing.accounting.comparison import Charges, charges_of_pairs, joined
 from farthing.cli.words import LARGEST_COUNT, charge_of, decimal_number, whole_number
 from farthing.errors import InvalidValue
 from farthing.privacy import ApproxDP, Event

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from farthing.cli.numbers import as_typed, interval, shown, shown_down, shown_up
 from farthing.numerics import Bounds
+from farthing.numerics.digits import as_typed, interval, shown, shown_down, shown_up
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from farthing.cli.comparison import Comparison, Line
+    from farthing.accounting.comparison import Comparison, Line
 
 
 WIDE = 100  # columns from which on remarks are shown beside sources

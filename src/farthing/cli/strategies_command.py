@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farthing.cli.numbers import as_typed
 from farthing.cli.words import decimal_number, whole_number
 from farthing.errors import InvalidValue
+from farthing.numerics.digits import as_typed
 from farthing.privacy.events import checked_delta, checked_epsilon
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from farthing.accounting.boundaries import intersection
 from farthing.plots._style import BLUE, VERMILLION, altair, data_of, finished
-from farthing.plots.regions import _blind_guesses, _intersection, _probability_axis, _tooltips
+from farthing.plots.regions import _blind_guesses, _probability_axis, _tooltips
 
 _NAMES = ("claimed: no test gets below", "estimated from the audit", "its bound, at the confidence asked for")
 
@@ -54,7 +55,7 @@ def audit_region(report: Audited) -> Any:
     """
     alt = altair()
     grid = np.concatenate([np.linspace(0.0, 0.2, 81), np.linspace(0.21, 1.0, 80)])
-    boundary = _intersection(report.claimed_points, grid)
+    boundary = intersection(report.claimed_points, grid)
     rows = [
         {"what": _NAMES[0], "P_FA": float(a), "P_MD": float(b)} for a, b in zip(grid, boundary, strict=True)
     ]

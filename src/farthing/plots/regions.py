@@ -7,13 +7,13 @@ P_FA + P_MD = 1; the closer the region comes to the origin, the more can be lear
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from farthing.accounting import compose
-from farthing.accounting.theorems import advanced_composition, basic_composition, kov_homogeneous_bound
+from farthing.accounting.boundaries import GRID, lower_boundaries
 from farthing.plots._style import Row, altair, data_of, finished, theorem_encoding
 from farthing.privacy.events import checked_count, checked_delta, checked_epsilon
 
@@ -24,7 +24,6 @@ _SHADES = (
     "#463083",
     "#38004a",
 )  # viridis, dark end: even steps of lightness
-_SLACKS = np.logspace(-15, np.log10(0.9), 120)  # the delta' over which a closed form is optimised
 
 
 def privacy_regions(epsilon: float = 0.4, delta: float = 0.1, ks: Sequence[int] = (1, 2, 3, 4, 5)) -> Any:
@@ -105,35 +104,11 @@ def boundary_rows(epsilon: float, delta: float, k: int) -> list[Row]:
     >>> {row["theorem"]: round(row["P_MD"], 6) for row in rows if row["P_FA"] == 0}
     {'basic': 0.997, 'DRV': 0.997, 'KOV bound': 0.997003, 'optimal': 0.997003}
     """
-    grid = np.concatenate([np.linspace(0.0, 0.2, 81), np.linspace(0.21, 1.0, 80)])
-    sums = basic_composition([epsilon], deltas=[delta], counts=[k])
-    totals = [1 - (1 - slack) * (1 - delta) ** k for slack in _SLACKS]
-    families: dict[str, Iterable[tuple[float, float]]] = {
-        "basic": [sums],
-        "DRV": [
-            (advanced_composition([epsilon], sums[1] + slack, deltas=[delta], counts=[k]), sums[1] + slack)
-            for slack in _SLACKS
-            if sums[1] + slack < 1
-        ],
-        "KOV bound": [(kov_homogeneous_bound(epsilon, k, total, delta), total) for total in totals],
-    }
-    curves = {name: _intersection(guarantees, grid) for name, guarantees in families.items()}
-    curves["optimal"] = np.asarray(compose([epsilon], deltas=[delta], counts=[k]).tradeoff()(grid))
     return [
         {"theorem": name, "P_FA": float(alpha), "P_MD": float(beta), "place": place}
-        for name, curve in curves.items()
-        for place, (alpha, beta) in enumerate(zip(grid, curve, strict=True))
+        for name, curve in lower_boundaries(epsilon, delta, k).items()
+        for place, (alpha, beta) in enumerate(zip(GRID, curve, strict=True))
     ]
-
-
-def _intersection(guarantees: Iterable[tuple[float, float]], alphas: np.ndarray) -> np.ndarray:
-    """The highest of all lines P_FA + e^epsilon P_MD >= 1 - delta and their mirror images."""
-    highest = np.zeros_like(alphas)
-    for epsilon, delta in guarantees:
-        steep = 1 - delta - np.exp(min(epsilon, 700.0)) * alphas
-        flat = np.exp(-epsilon) * (1 - delta - alphas)
-        highest = np.maximum(highest, np.maximum(steep, flat))
-    return highest
 
 
 def _polygon_rows(epsilon: float, delta: float, k: int) -> list[Row]:

@@ -12,9 +12,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.accounting import compose
+from farthing.accounting.comparison.charges import Charges, Floats, Integers
+from farthing.accounting.compose import compose
 from farthing.accounting.filters.prices import price_of
-from farthing.cli.charges import Charges, Floats, Integers
 from farthing.privacy import Event
 
 MOST_PRICED = 200  # distinct noises; pricing each of more would take longer than the optimum itself
@@ -46,8 +46,10 @@ def guarantees_of(charges: Charges, delta: float, share: float) -> Guarantees | 
 
     None when no part of delta can be given away, or when there are too many kinds of noise to price each.
 
-    >>> from farthing.cli.charges import charges_of_words
-    >>> seen = guarantees_of(charges_of_words(["0.1x9", "laplace:2", "gaussian:4x5"]), 1e-6, share=0.5)
+    >>> from farthing.accounting.comparison import charges_of_pairs
+    >>> from farthing.privacy import ApproxDP, GaussianNoise, LaplaceNoise
+    >>> charges = charges_of_pairs([(ApproxDP(0.1), 9), (LaplaceNoise(2.0), 1), (GaussianNoise(4.0), 5)])
+    >>> seen = guarantees_of(charges, 1e-6, share=0.5)
     >>> seen.counts, seen.shared, seen.deltas[-1] <= 1e-7
     (array([9, 1, 5]), 5, np.True_)
     """

@@ -1,4 +1,4 @@
-"""The optimum beside every theorem: what `farthing compose` prints, as a value."""
+"""The optimum beside every theorem, as a value."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from farthing.accounting import compose, theorems
-from farthing.cli.charges import Charges
-from farthing.cli.guarantees import Guarantees, guarantees_of
-from farthing.cli.numbers import as_typed, ceiling
+from farthing.accounting import theorems
+from farthing.accounting.comparison.charges import Charges
+from farthing.accounting.comparison.guarantees import Guarantees, guarantees_of
+from farthing.accounting.compose import Composition, compose
 from farthing.numerics import Bounds
+from farthing.numerics.digits import as_typed, ceiling
 from farthing.privacy import Sampled
-
-if TYPE_CHECKING:
-    from farthing.accounting import Composition
 
 # Of the target delta, what is set aside for noise that has no pure guarantee. Each theorem is shown at its best share:
 # half leaves the other half for its own slack, all suits the plain sum, which has none.
@@ -41,7 +38,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything `farthing compose` has to say."""
+    """The optimum, how it was proven, and what every theorem says."""
 
     k: int
     delta: float
@@ -67,8 +64,9 @@ def comparison_of(
 ) -> Comparison:
     """Compose `charges`, ask every theorem the same question, and say what each wastes.
 
-    >>> from farthing.cli.charges import charges_of_words
-    >>> hundred = comparison_of(charges_of_words(["0.1x100"]), 1e-6)
+    >>> from farthing.accounting.comparison import charges_of_pairs
+    >>> from farthing.privacy import ApproxDP
+    >>> hundred = comparison_of(charges_of_pairs([(ApproxDP(0.1), 100)]), 1e-6)
     >>> round(hundred.optimal.upper, 6), hundred.k, len(hundred.lines) > 3
     (4.774568, 100, True)
     """
