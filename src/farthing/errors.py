@@ -164,7 +164,8 @@ class Infeasible(FarthingError):
     """A plan cannot meet what was required of it; nothing was spent.
 
     `blocking` names the statistics whose holds or requirements stand in the way, `closest` is the least error that
-    fits for the hardest of them (None when it is not one of them alone), `epsilon` what all of them would cost.
+    fits for the hardest of them (None when it is not one of them alone), `hardest` is the name of that one (None where
+    `closest` is), `epsilon` what all of them would cost.
 
     >>> error = Infeasible("'count' within 2 ...", blocking=("count",), closest=2.9, epsilon=1.5)
     >>> error.blocking, error.closest, error.epsilon
@@ -172,10 +173,17 @@ class Infeasible(FarthingError):
     """
 
     def __init__(
-        self, message: str, *, blocking: tuple[str, ...], closest: float | None, epsilon: float
+        self,
+        message: str,
+        *,
+        blocking: tuple[str, ...],
+        closest: float | None,
+        epsilon: float,
+        hardest: str | None = None,
     ) -> None:
         self.blocking = blocking
         self.closest = closest
+        self.hardest = hardest
         self.epsilon = epsilon
         super().__init__(message)
 

@@ -147,7 +147,7 @@ class Requirements:
             raise Infeasible(
                 f"{name!r} within {within:.4g} cannot be met: {why} leaves an error of {error:.4g}; "
                 + ("release the hold, or ask for that much." if held else "ask for that much."),
-                blocking=tuple(held) or (name,), closest=error, epsilon=math.inf,
+                blocking=tuple(held) or (name,), closest=error, epsilon=math.inf, hardest=name,
             )  # fmt: skip
 
     def _strongest_kinds(self) -> Kinds:
@@ -211,8 +211,9 @@ class Requirements:
             parts.append(f"without the hold of {_listed(held)} it would fit")
         parts.append("ask for less exactness, hold or reserve less, or raise epsilon")
         return Infeasible(
-            "; ".join(parts) + ".", blocking=(*held, *blocking), closest=closest, epsilon=needed
-        )
+            "; ".join(parts) + ".", blocking=(*held, *blocking), closest=closest, epsilon=needed,
+            hardest=hardest if closest is not None else None,
+        )  # fmt: skip
 
     def _with(self, limits: Floats, rows: Iterable[int]) -> Search:
         only = np.full(len(limits), math.inf)

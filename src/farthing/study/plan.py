@@ -206,8 +206,9 @@ class Plan:
                 raise
             told = f"{refusal} The errors rest on assumptions: {'; '.join(self.assumptions)}."
             raise Infeasible(
-                told, blocking=refusal.blocking, closest=refusal.closest, epsilon=refusal.epsilon
-            ) from None
+                told, blocking=refusal.blocking, closest=refusal.closest, epsilon=refusal.epsilon,
+                hardest=refusal.hardest,
+            ) from None  # fmt: skip
 
     # Release
 

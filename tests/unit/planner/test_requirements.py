@@ -94,6 +94,7 @@ def test_an_impossible_requirement_says_the_closest_that_fits(delta: float) -> N
     assert refused.value.blocking == ("o1",)
     closest = refused.value.closest
     assert closest is not None
+    assert refused.value.hardest == "o1"
     near = replace(problem, requirements={"o1": Requirement(closest * 1.001)})
     assert allocate(near).cost.upper <= 1.0
     enough = replace(problem, epsilon=refused.value.epsilon * 1.002)
@@ -109,6 +110,7 @@ def test_requirements_that_do_not_go_together_are_both_named() -> None:
         allocate(problem)
     assert refused.value.blocking == ("o0", "o1")
     assert refused.value.closest is not None
+    assert refused.value.hardest == "o0"
     closer = {**wanted, "o0": Requirement(refused.value.closest * 1.001)}
     assert allocate(replace(problem, requirements=closer)).cost.upper <= 1.0
 
