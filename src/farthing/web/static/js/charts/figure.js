@@ -1,0 +1,97 @@
+// What every chart has: a drawing as wide as its place, a title and a description that are read aloud, and the same
+// numbers as a table for whoever cannot or will not look.
+
+import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
+
+let made = 0;
+
+/** A number of its own for the ids of this chart. */
+export function useIdentity(prefix) {
+  const [id] = useState(() => {
+    made += 1;
+    return `${prefix}-${made}`;
+  });
+  return id;
+}
+
+/** The width of an element in pixels, kept up to date; text in a drawing is then never scaled. */
+export function useWidth(otherwise = 320) {
+  const place = useRef(null);
+  const [width, setWidth] = useState(otherwise);
+  useEffect(() => {
+    const element = place.current;
+    if (!element) return undefined;
+    const look = () => setWidth(Math.max(160, Math.floor(element.clientWidth || otherwise)));
+    look();
+    const watcher = new ResizeObserver(look);
+    watcher.observe(element);
+    return () => watcher.disconnect();
+  }, []);
+  return [place, width];
+}
+
+/**
+ * A chart with its words and its table.
+ * `draw(width)` gives {height, marks}; `table` is {caption, head: [..], rows: [[..]]}.
+ */
+export function Figure({ title, description, draw, table, legend, most = 760, busy = false, note }) {
+  const id = useIdentity("chart");
+  const [place, space] = useWidth();
+  const width = Math.min(space, most);
+  const drawn = draw(width);
+  return html`
+    <figure class="chart" aria-busy=${busy ? "true" : "false"}>
+      <figcaption class="chart-title">${title}</figcaption>
+      ${legend && legend.length ? html`<${Legend} entries=${legend} />` : null}
+      <div class="chart-place" ref=${place}>
+        <svg
+          class="chart-drawing" role="img" aria-labelledby="${id}-title ${id}-description"
+          width=${width} height=${drawn.height} viewBox="0 0 ${width} ${drawn.height}">
+          <title id="${id}-title">${title}</title>
+          <desc id="${id}-description">${description}</desc>
+          ${drawn.marks}
+        </svg>
+      </div>
+      ${note ? html`<p class="chart-note">${note}</p>` : null}
+      ${table ? html`<${AsTable} ...${table} />` : null}
+    </figure>`;
+}
+
+/** The lines of a chart by name: colour and dash together, so that neither is needed alone. */
+export function Legend({ entries }) {
+  return html`
+    <ul class="chart-legend">
+      ${entries.map((entry) => html`
+        <li key=${entry.name}>
+          <svg class="chart-key" width="28" height="12" viewBox="0 0 28 12" aria-hidden="true">
+            ${entry.area
+              ? html`<rect x="1" y="1" width="26" height="10" class="mark-area ${entry.mark}" />`
+              : html`<line x1="1" y1="6" x2="27" y2="6" class="mark-line ${entry.mark}" />`}
+          </svg>
+          <span>${entry.name}</span>
+        </li>`)}
+    </ul>`;
+}
+
+/** The numbers behind a drawing. */
+export function AsTable({ caption, head, rows, most = 200 }) {
+  const shown = rows.slice(0, most);
+  return html`
+    <details class="chart-table">
+      <summary>Show as table</summary>
+      <div class="chart-scroll" tabindex="0" role="region" aria-label=${caption}>
+        <table>
+          <caption>${caption}${rows.length > most ? ` (the first ${most} of ${rows.length} rows)` : ""}</caption>
+          <thead><tr>${head.map((word) => html`<th scope="col" key=${word}>${word}</th>`)}</tr></thead>
+          <tbody>
+            ${shown.map((row, at) => html`
+              <tr key=${at}>
+                ${row.map((cell, column) => column === 0
+                  ? html`<th scope="row">${cell}</th>`
+                  : html`<td>${cell}</td>`)}
+              </tr>`)}
+          </tbody>
+        </table>
+      </div>
+    </details>`;
+}
