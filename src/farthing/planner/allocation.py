@@ -120,17 +120,19 @@ class Allocation:
         return sampled_approx_dp(epsilon, self.problem.inner_delta, self.problem.sampling_rate or 1.0)
 
 
-def allocate(problem: Problem, start: Allocation | None = None) -> Allocation:
+def allocate(problem: Problem, start: Allocation | None = None, *, quick: bool = False) -> Allocation:
     """The noises with the least weighted relative errors whose composed cost is within the budget.
 
     A statistic with a required error gets that error, no less: what it does not need is shared by the others, and left
     unspent where there are none. `start` is an allocation of the same design (under another weight or budget): what was
-    read off the design is kept, which saves time. The answer does not depend on it.
+    read off the design is kept, which saves time. The answer does not depend on it, unless `quick` is said: then kinds
+    of noise stay those of `start` and one search has to do, which is close to the best near `start`.
     """
     model = _model(problem, start)
     search = search_of(problem, model)
+    near = start if quick and start is not None and start.model is model else None
     try:
-        found = best_division(search)
+        found = best_division(search) if near is None else _near(search, near.division)
     except Unaffordable as refused:
         raise _held_too_dear(problem, refused.least) from None
     if problem.requirements:
@@ -210,6 +212,14 @@ def best_division(search: Search) -> Division:
             with suppress(Unaffordable):  # beside what is held, not every kind fits
                 found.append(replace(search, divider=other).divided(pure=pure))
     return polished(search, min(found, key=lambda each: objective(search, each)))
+
+
+def _near(search: Search, start: Division) -> Division:
+    """One search with the kinds of `start`, where they are allowed at this delta."""
+    divider = search.divider
+    if divider.pure and (start.shares.kinds == GAUSSIAN).any():
+        return best_division(search)
+    return replace(search, divider=replace(divider, kinds=start.shares.kinds)).divided()
 
 
 def _model(problem: Problem, start: Allocation | None) -> Model:

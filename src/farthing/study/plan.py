@@ -73,10 +73,22 @@ class Plan:
         epsilon: float | None,
     ) -> Plan:
         """A plan whose budget is divided now, so that what cannot be planned is said at once."""
-        lines = (*study_lines(study), *asking_lines("plan", asked, {"epsilon": epsilon}, expected))
-        plan = cls(study, asked, problem, dict(expected or {}), code=lines)
+        plan = cls.asked_for(study, asked, problem, expected, epsilon)
         _ = plan.allocation
         return plan
+
+    @classmethod
+    def asked_for(
+        cls,
+        study: Study,
+        asked: tuple[Statistic, ...],
+        problem: Problem,
+        expected: Mapping[str, Any] | None,
+        epsilon: float | None,
+    ) -> Plan:
+        """A plan whose budget is divided when somebody looks at it, or when its controls are set."""
+        lines = (*study_lines(study), *asking_lines("plan", asked, {"epsilon": epsilon}, expected))
+        return cls(study, asked, problem, dict(expected or {}), code=lines)
 
     # What is foretold
 
@@ -141,9 +153,7 @@ class Plan:
     def weight(self, name: str, weight: float) -> Plan:
         """The statistic counts `weight` times as much as one that was not given a weight."""
         self.named(name)
-        number = checked_real(weight, "weight")
-        if not 1e-6 <= number <= 1e6:
-            raise InvalidValue("weight", weight, "must be between 1e-6 and 1e6", "1 is the usual weight")
+        number = checked_weight(weight)
         line = control_line("weight", name, weight)
         return self._with(line, weights={**self.problem.weights, name: number})
 
@@ -166,6 +176,9 @@ class Plan:
 
     def reserve(self, epsilon: float) -> Plan:
         """This much of the plan's epsilon is left unspent, and with it the share of delta that later plans need."""
+        return self._with(control_line("reserve", epsilon=epsilon), **self._reserving(epsilon))
+
+    def _reserving(self, epsilon: float) -> dict[str, float]:
         number = checked_epsilon(epsilon)
         if not number < self.problem.epsilon:
             raise InvalidValue(
@@ -173,13 +186,40 @@ class Plan:
             )
         # With all of delta spent, later plans would find only what plain sums of epsilon leave them.
         part = self.study.allowance(self.problem.epsilon - number)
-        return self._with(control_line("reserve", epsilon=epsilon), reserved=number, delta=part.delta)
+        return {"reserved": number, "delta": part.delta}
 
-    def fitted(self, requirements: Mapping[str, Requirement]) -> Plan:
+    def controlled(
+        self,
+        weights: Mapping[str, float],
+        requirements: Mapping[str, Requirement],
+        reserve: float | None = None,
+        start: Plan | None = None,
+        *,
+        quick: bool = False,
+    ) -> Plan:
+        """`weight`, `require` and `reserve` at once: one division of the budget instead of one for each.
+
+        `start` is a plan of the same design whose division is at hand; with `quick` the answer stays near it.
+        """
+        lines = [control_line("weight", name, weight) for name, weight in weights.items()]
+        lines += [
+            control_line("require", name, within=asked.within, confidence=asked.confidence)
+            for name, asked in requirements.items()
+        ]
+        changes: dict[str, Any] = {"weights": dict(weights), "requirements": dict(requirements)}
+        if reserve:
+            lines.append(control_line("reserve", epsilon=reserve))
+            changes.update(self._reserving(reserve))
+        problem = replace(self.problem, **changes)
+        with self._hinted():
+            found = allocate(problem, None if start is None else start.allocation, quick=quick)
+        return replace(self, problem=problem, code=(*self.code, *lines), _given=found)
+
+    def fitted(self, requirements: Mapping[str, Requirement], start: Plan | None = None) -> Plan:
         """The least epsilon that meets these requirements; see `Study.fit`."""
         problem = replace(self.problem, requirements=dict(requirements))
         with self._hinted():
-            found = fit(problem, self.allocation)
+            found = fit(problem, (start or self).allocation)
             share = found.problem.epsilon / problem.epsilon
             if problem.delta > 0 and share < 1:
                 # Less delta needs no less epsilon, so the share of delta stays at most that of epsilon.
@@ -282,6 +322,14 @@ def _refuse_over(needed: float, limit: float, names: tuple[str, ...]) -> None:
             "ask for less exactness, or raise the budget.",
             blocking=names, closest=None, epsilon=needed,
         )  # fmt: skip
+
+
+def checked_weight(weight: Any) -> float:
+    """A weight that a statistic may have."""
+    number = checked_real(weight, "weight")
+    if not 1e-6 <= number <= 1e6:
+        raise InvalidValue("weight", weight, "must be between 1e-6 and 1e6", "1 is the usual weight")
+    return number
 
 
 def _fresh() -> str:

@@ -18,7 +18,7 @@ from farthing.ledger import Budget, Ledger, open_ledger
 from farthing.planner import Problem, Requirement
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 from farthing.release import Statistic
-from farthing.release.designs import design_of
+from farthing.release.designs import Design, design_of
 from farthing.study import answerers, monitors
 from farthing.study.allowance import Allowance, allowance_of
 from farthing.study.holdouts import opened_holdout
@@ -99,13 +99,23 @@ class Study:
         standard deviation of a column (by its name). It makes the foretold errors true, and costs nothing.
         """
         asked = _listed(statistics)
+        return Plan.made(self, asked, self.problem(asked, epsilon, expected), expected, epsilon)
+
+    def problem(
+        self,
+        asked: Sequence[Statistic],
+        epsilon: float | None = None,
+        expected: Mapping[str, Any] | None = None,
+        design: Design | None = None,
+    ) -> Problem:
+        """What `plan` divides: the design of the statistics (`design` where it is at hand) and what they may cost."""
         self._refuse_second_plan()
         allowance = self.allowance(epsilon)
-        design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0)
+        if design is None:
+            design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0)
         if not design.slots:
             raise _nothing_to_measure(asked)
-        problem = Problem(design, allowance.epsilon, allowance.delta, sampling_rate=self.sampling_rate)
-        return Plan.made(self, asked, problem, expected, epsilon)
+        return Problem(design, allowance.epsilon, allowance.delta, sampling_rate=self.sampling_rate)
 
     def fit(
         self,

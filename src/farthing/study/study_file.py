@@ -6,6 +6,9 @@
 epsilon = 1.0
 delta = 1e-9
 ledger = "study.db"                # beside this file, or a Postgres URL
+plan_epsilon = 0.5                 # what this plan may use; all that is left unless told
+plan_reserve = 0.1                 # of that, what it leaves unspent
+plan_fit = false                   # true: the least epsilon at which every `within` is met
 
 [expected]                         # what is known from elsewhere; it makes the foretold errors true
 rows = 100_000
@@ -22,7 +25,6 @@ within = 500                       # required error, at `confidence` (0.95 unles
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 import tomllib
@@ -32,17 +34,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from farthing.data import Categories, Dataset, Flags, Integers, Reals
+from farthing.data import Dataset
 from farthing.data.declaration import read_declaration
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger
 from farthing.release import Statistic
-from farthing.release.statistics import CONSTRUCTORS
+from farthing.study.described import Asked, asked_of, meant, plan_of, refuse_unknown
 from farthing.study.plan import Plan
 from farthing.study.study import Study
 
-STUDY_KEYS = ("epsilon", "delta", "ledger", "name", "analyst", "sampling_rate", "plan_epsilon")
-CONTROLS = ("weight", "within", "confidence")
+STUDY_KEYS = (
+    "epsilon", "delta", "ledger", "name", "analyst", "sampling_rate", "plan_epsilon", "plan_reserve", "plan_fit",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,7 @@ class StudyFile:
     path: Path
     text: str
     facts: Mapping[str, Any]
-    statistics: tuple[Statistic, ...]
-    controls: tuple[Mapping[str, Any], ...]
+    asked: Asked
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -85,36 +87,26 @@ class StudyFile:
 
     def plan(self, study: Study | None = None) -> Plan:
         """The plan, with the weights and requirements of the file."""
-        whole = study or self.study()
-        plan = whole.plan(
-            *self.statistics, epsilon=self.facts["study"].get("plan_epsilon"), expected=self.expected
+        about = self.facts["study"]
+        asked = replace(
+            self.asked,
+            epsilon=about.get("plan_epsilon"),
+            reserve=about.get("plan_reserve"),
+            fit=about.get("plan_fit", False),
+            expected=self.expected,
         )
-        plan = replace(plan, from_file=True, _given=plan.allocation)
-        for statistic, control in zip(self.statistics, self.controls, strict=True):
-            if "weight" in control:
-                plan = plan.weight(statistic.name, control["weight"])
-        for statistic, control in zip(self.statistics, self.controls, strict=True):
-            if "within" in control:
-                plan = plan.require(statistic.name, control["within"], control.get("confidence", 0.95))
+        plan = replace(plan_of(study or self.study(), asked), from_file=True)
         return replace(plan, code=tuple(self.text.splitlines()))
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """What is asked for, in the order of the file."""
+        return self.asked.statistics
 
     @property
     def expected(self) -> dict[str, Any]:
         """What the steward expects, with TOML's lists and tables as the columns mean them."""
-        return {name: self._meant(name, value) for name, value in self.facts.get("expected", {}).items()}
-
-    def _meant(self, name: str, value: Any) -> Any:
-        if name not in self.dataset.schema:
-            return value
-        domain = self.dataset.schema[name]
-        if isinstance(value, dict) and isinstance(domain, Categories | Flags):
-            known = domain.values if isinstance(domain, Categories) else (False, True)
-            # Keys of a TOML table are texts: `true` and `3` stand for the category that is written so.
-            written = {str(one).lower() if isinstance(one, bool) else str(one): one for one in known}
-            return {written.get(key, key): share for key, share in value.items()}
-        if isinstance(value, list) and len(value) == 2 and isinstance(domain, Integers | Reals):
-            return tuple(value)  # its mean and standard deviation
-        return value
+        return meant(self.facts.get("expected", {}), self.dataset)
 
 
 def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> StudyFile:
@@ -131,9 +123,9 @@ def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> Stud
         raise InvalidValue("file", str(file), f"cannot be read ({reason})", "check the path") from None
     except tomllib.TOMLDecodeError as problem:
         raise InvalidValue("file", str(file), f"is not valid TOML ({problem})", "correct that line") from None
-    _refuse_unknown(facts, ("dataset", "schema", "study", "expected", "statistics"), "")
+    refuse_unknown(facts, ("dataset", "schema", "study", "expected", "statistics"), "")
     about = _table(facts, "study", "[study]")
-    _refuse_unknown(about, STUDY_KEYS, "study.")
+    refuse_unknown(about, STUDY_KEYS, "study.")
     for key, hint in (("epsilon", "epsilon = 1.0"), ("ledger", 'ledger = "study.db"')):
         if key not in about:
             raise InvalidValue(f"study.{key}", None, "must be given", f"write {hint} below [study]")
@@ -150,45 +142,7 @@ def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> Stud
             "must be a list of at least one",
             'write [[statistics]] and kind = "count" below it',
         )
-    read = [_statistic(entry, f"statistics[{place}]") for place, entry in enumerate(asked)]
-    return StudyFile(file, text, facts, tuple(one for one, _ in read), tuple(control for _, control in read))
-
-
-def _statistic(entry: Mapping[str, Any], where: str) -> tuple[Statistic, dict[str, Any]]:
-    rest = dict(entry)
-    kind = rest.pop("kind", None)
-    if kind not in CONSTRUCTORS:
-        known = ", ".join(CONSTRUCTORS)
-        raise InvalidValue(f"{where}.kind", kind, "must be a kind of statistic", f"there are: {known}")
-    control = {key: rest.pop(key) for key in CONTROLS if key in rest}
-    if "confidence" in control and "within" not in control:
-        raise InvalidValue(f"{where}.confidence", control["confidence"], "must stand beside within")
-    if kind == "linear_regression" and "column" in rest:
-        rest["target"] = rest.pop("column")
-    make = CONSTRUCTORS[kind]
-    allowed = _parameters(make)
-    _refuse_unknown(rest, allowed, f"{where}.", (*allowed, *CONTROLS))
-    try:
-        return make(**rest), control
-    except TypeError:  # a parameter is missing; the names of all of them are public
-        missing = [name for name in allowed[: _positional(make)] if name not in rest]
-        raise InvalidValue(
-            f"{where}.{missing[0] if missing else 'kind'}", None, f"must be given for a {kind}"
-        ) from None
-
-
-def _parameters(make: Any) -> tuple[str, ...]:
-    import inspect
-
-    return tuple(inspect.signature(make).parameters)
-
-
-def _positional(make: Any) -> int:
-    import inspect
-
-    return sum(
-        parameter.default is parameter.empty for parameter in inspect.signature(make).parameters.values()
-    )
+    return StudyFile(file, text, facts, asked_of(asked))
 
 
 def _table(facts: Mapping[str, Any], name: str, header: str) -> dict[str, Any]:
@@ -196,13 +150,3 @@ def _table(facts: Mapping[str, Any], name: str, header: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidValue(name, found, "must be a table of the file", f"write {header} and its lines below")
     return found
-
-
-def _refuse_unknown(
-    found: Mapping[str, Any], known: tuple[str, ...], prefix: str, shown: tuple[str, ...] | None = None
-) -> None:
-    for key in found:
-        if key not in known:
-            near = difflib.get_close_matches(key, shown or known, n=1)
-            hint = f"did you mean {near[0]}" if near else f"there are: {', '.join(shown or known)}"
-            raise InvalidValue(f"{prefix}{key}", found[key], "is not known", hint)
