@@ -1,0 +1,44 @@
+// The budget bar: spent, running, this plan, set aside, free. In colour, and always in words as well.
+import { html } from '../../vendor/preact.js';
+import { privacy } from '../format.js';
+
+const PARTS = [
+  ['spent', 'spent'],
+  ['waiting', 'being spent now'],
+  ['plan', 'this plan'],
+  ['withheld', 'set aside'],
+  ['free', 'free'],
+];
+
+/** The parts of a bar from the server's BudgetView (which knows no plan). */
+export function barOf(budget) {
+  const total = budget.total.epsilon;
+  const free = Math.max(0, budget.remaining.epsilon);
+  const withheld = Object.values(budget.withheld ?? {}).reduce((sum, one) => sum + one.epsilon, 0);
+  const spent = Math.max(0, budget.spent.epsilon);
+  return { total, spent, waiting: Math.max(0, budget.waiting ?? 0), withheld, plan: 0, free };
+}
+
+/**
+ * <${BudgetBar} bar=${plan.bar} label="Budget of census" />
+ * Widths are shares of the sum of the parts, so that the bar is always exactly full.
+ */
+export function BudgetBar({ bar, label = 'Budget', legend = true, ...rest }) {
+  const parts = PARTS.map(([key, word]) => [key, word, Math.max(0, bar[key] ?? 0)]).filter(
+    ([key, , value]) => value > 0 || key === 'spent' || key === 'free',
+  );
+  const whole = parts.reduce((sum, [, , value]) => sum + value, 0);
+  const words = parts.map(([, word, value]) => `${privacy(value)} ${word}`).join(', ');
+  return html`<div ...${rest}>
+    <div class="bar" role="img" aria-label=${`${label}: ${words}, of ${privacy(bar.total)} in all`}>
+      ${parts.map(([key, , value]) => html`<div key=${key} class=${'bar-part ' + key} data-value=${value} style=${{ width: `${whole > 0 ? (100 * value) / whole : 0}%` }}></div>`)}
+    </div>
+    ${legend && html`<ul class="bar-legend" aria-hidden="true">
+      ${parts.map(([key, word, value]) => html`<li key=${key}>
+        <span class="bar-swatch"><span class=${'bar-part ' + key}></span></span>
+        <span><span class="number strong">${privacy(value)}</span> ${word}</span>
+      </li>`)}
+      <li class="muted">of ε ${privacy(bar.total)}</li>
+    </ul>`}
+  </div>`;
+}
