@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from farthing.accounting import compose
-from farthing.accounting.theorems import advanced_composition, basic_composition, kov_homogeneous_bound
+from farthing.accounting.equal_charges import epsilons_of_equals
 from farthing.plots._style import Row, altair, data_of, finished, theorem_encoding
 from farthing.privacy.events import checked_count, checked_delta, checked_epsilon
 
@@ -86,18 +85,9 @@ def four_theorems(epsilon: float, delta: float, k: int, delta_g: float) -> list[
     >>> [(row["theorem"], round(row["epsilon"], 2)) for row in four_theorems(0.1, 0.0, 1000, 1e-6)]
     [('basic', 100.0), ('DRV', 27.14), ('KOV bound', 21.62), ('optimal', 19.34)]
     """
-    total, leak = basic_composition([epsilon], deltas=[delta], counts=[k])
-    composition = compose([epsilon], deltas=[delta], counts=[k])
-    values = {
-        "basic": total if leak <= delta_g else math.inf,
-        "DRV": advanced_composition([epsilon], delta_g, deltas=[delta], counts=[k]),
-        "KOV bound": kov_homogeneous_bound(epsilon, k, delta_g, delta),
-        # A picture is never charged, and an estimate is far finer than a pixel.
-        "optimal": composition.epsilon_at(delta_g, proof=False).estimate,
-    }
     return [
         {"theorem": name, "k": k, "delta": delta_g, "epsilon": value}
-        for name, value in values.items()
+        for name, value in epsilons_of_equals(epsilon, delta, k, delta_g).items()
         if math.isfinite(value)
     ]
 
