@@ -10,6 +10,7 @@
     │   └── SessionEnded                      what a session paid for in advance is used up
     ├── Infeasible                            a plan cannot meet what was required of it
     ├── AnswerForfeited                       a request was charged and will never have an answer
+    ├── RequestRefused                        a server refused a request, for a reason that has no class here
     └── LedgerError                           the ledger refused; nothing was released
         ├── LedgerTampered                    the ledger does not verify
         ├── LedgerUnavailable                 it cannot be read or written now; retry with the same request id
@@ -35,6 +36,7 @@ __all__ = [
     "LedgerUnavailable",
     "MissingExtra",
     "NotAllowed",
+    "RequestRefused",
     "SessionEnded",
 ]
 
@@ -259,6 +261,20 @@ class NotAllowed(LedgerError):
         self.role = role
         self.action = action
         super().__init__(f"role {role!r} may not {action}; {way_out}.")
+
+
+class RequestRefused(FarthingError):
+    """A server refused a request: `code` says why in one stable word, `fields` holds the facts.
+
+    >>> error = RequestRefused("not_found", "there is no dataset 'x'; look at the list.", {"name": "x"})
+    >>> print(error.code, error.fields, error)
+    not_found {'name': 'x'} there is no dataset 'x'; look at the list.
+    """
+
+    def __init__(self, code: str, message: str, fields: dict[str, object] | None = None) -> None:
+        self.code = code
+        self.fields = {} if fields is None else fields
+        super().__init__(message)
 
 
 class MissingExtra(FarthingError, ImportError):

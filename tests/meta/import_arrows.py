@@ -30,6 +30,7 @@ ARROWS: dict[str, set[str]] = {
     "plots": _BASE | {"accounting", "inference"},
     "web": _BASE | {"plots"},
     "server": _BASE | {"study", "ledger", "accounting", "web"},
+    "client": _BASE | {"release", "study"},
 }
 ARROWS["cli"] = {ROOT, *ARROWS}
 # What `import farthing` offers; the rest is imported by its own name.
@@ -42,12 +43,17 @@ ARROWS[ROOT] = _BASE | {
     "release",
     "adaptive",
     "study",
+    "client",
 }
 
 # Third-party modules that may be imported while farthing is being imported. Everything else waits inside a function,
 # so that `import farthing` stays quick and the optional parts stay optional.
 EAGER = {"numpy", "flint"}
 EAGER_IN_CLI = EAGER | {"click", "rich"}
+# Nothing imports the server but the command that starts it, so it may import what it is made of.
+EAGER_IN_SERVER = EAGER | {
+    "argon2", "fastapi", "httpx", "jwt", "pydantic", "pydantic_core", "sqlalchemy", "starlette", "uvicorn",
+}  # fmt: skip
 LAZY = EAGER_IN_CLI | {"scipy", "altair", "vl_convert", "opendp"}
 LAZY_IN_LEDGER = LAZY | {"sqlalchemy", "psycopg"}
 LAZY_IN_DATA = LAZY | {"ibis", "duckdb", "sqlglot", "pandas", "polars", "pyarrow", "psycopg", "pyspark"}
@@ -122,9 +128,11 @@ def _third_party_fault(here: str, top: str, *, lazy: bool) -> str | None:
             "release": LAZY | {"pandas"},
             "study": LAZY | {"pandas", "pyarrow"},
             "cli": LAZY | {"pyarrow"},
+            "server": LAZY | EAGER_IN_SERVER | {"psycopg", "pyarrow"},
+            "client": LAZY | {"httpx", "pandas", "pyarrow"},
         }.get(here, LAZY)
     else:
-        allowed = EAGER_IN_CLI if here == "cli" else EAGER
+        allowed = {"cli": EAGER_IN_CLI, "server": EAGER_IN_SERVER}.get(here, EAGER)
     if top in sys.stdlib_module_names or top in allowed:
         return None
     return f"{_shown(here)} must not import {top}" + ("" if lazy else " while it is being imported itself")

@@ -321,6 +321,7 @@ PUBLIC: dict[str, list[str]] = {
         "LedgerUnavailable",
         "MissingExtra",
         "NotAllowed",
+        "RequestRefused",
         "SessionEnded",
     ],
 }
@@ -347,4 +348,11 @@ INTERNAL = {
     "farthing.release.strategies",
     "farthing.release.strategies.marginals",
     "farthing.release.strategies.optimising",
+    "farthing.server",
+    "farthing.server.auth",
+    "farthing.server.routes",
+    "farthing.server.store",
+    "farthing.server.views",
+    "farthing.server.work",
+    "farthing.web",
 }

@@ -15,6 +15,7 @@ from farthing.ledger.reading import OpenLedger
 from farthing.ledger.receipts import Receipt
 from farthing.ledger.transaction import Transaction
 from farthing.ledger.values import (
+    ROLES,
     WORLDS,
     checked_answer,
     checked_budget,
@@ -69,8 +70,34 @@ class Ledger(OpenLedger):
     (True, True)
     >>> ledger.export(os.path.join(folder.name, "entries.jsonl"))
     10
+
+    A curator's ledger can be lent to somebody else; it stays open until the one it was lent from is closed.
+
+    >>> bob = ledger.acting("bob", "analyst")
+    >>> bob.charge("census", 0.1, request_id="bob:1").analyst, bob.actor, bob.role
+    ('bob', 'bob', 'analyst')
+    >>> bob.acting("ada", "curator")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.NotAllowed: role 'analyst' may not let somebody else act; open the ledger as curator.
     >>> ledger.close(); folder.cleanup()
     """
+
+    def acting(self, actor: str, role: str) -> Ledger:
+        """The same open ledger with another actor and role; only a curator's can be lent."""
+        self._only("let somebody else act", "curator")
+        lent = Ledger(
+            self._store,
+            self._chain,
+            self._witness,
+            self._memory,
+            checked_name(actor, "actor"),
+            checked_choice(role, "role", ROLES),
+            self._opening,
+            self._notes,
+        )
+        lent._lent = True
+        return lent
 
     # What a curator decides.
 

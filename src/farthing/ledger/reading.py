@@ -52,6 +52,7 @@ class OpenLedger:
         self._role = role
         self._opening = opening
         self._notes = notes
+        self._lent = False  # the connections are somebody else's, who closes them
 
     @property
     def actor(self) -> str:
@@ -154,6 +155,8 @@ class OpenLedger:
 
     def close(self) -> None:
         """Close the connections; what was charged stays charged."""
+        if self._lent:
+            return
         self._store.close()
         self._witness.close()
 

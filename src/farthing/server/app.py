@@ -1,0 +1,98 @@
+"""The application: every router, behind the doors, with one way of saying no."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from functools import cache, partial
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
+
+from farthing.errors import FarthingError
+from farthing.server import health, openapi
+from farthing.server.access_log import AccessLog, Failures
+from farthing.server.doors import BodyLimit, Doors, Forwarded
+from farthing.server.envelope import refused_by_farthing, refused_by_pydantic, refused_by_starlette
+from farthing.server.guard import GuardedRoute
+from farthing.server.headers import SafeHeaders
+from farthing.server.metrics import Metrics
+from farthing.server.permissions import check_every
+from farthing.server.routes import (
+    accountant,
+    accounts,
+    datasets,
+    ledger,
+    page,
+    plans,
+    releases,
+    sessions,
+    studies,
+)
+from farthing.server.settings import Settings
+from farthing.server.state import State
+
+_ROUTERS = (accounts, datasets, studies, plans, releases, sessions, ledger, accountant, health, openapi, page)
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application over a ledger, which it opens; it is closed when the application shuts down."""
+    routes = [route for module in _ROUTERS for route in module.router.routes]
+    check_every(_calls(routes))
+    metrics = Metrics()
+    app = FastAPI(
+        title="farthing",
+        version=version("farthing"),
+        openapi_url=None,
+        docs_url=None,  # its viewer is fetched from elsewhere
+        redoc_url=None,
+        lifespan=_lifespan,
+        redirect_slashes=False,
+        # The first is the outermost.
+        middleware=[
+            Middleware(Forwarded, settings=settings),
+            Middleware(AccessLog, settings=settings, metrics=metrics),
+            Middleware(SafeHeaders, settings=settings),
+            Middleware(Failures),
+            Middleware(Doors, settings=settings),
+            Middleware(BodyLimit, settings=settings),
+        ],
+        exception_handlers={
+            FarthingError: refused_by_farthing,
+            RequestValidationError: refused_by_pydantic,
+            HTTPException: refused_by_starlette,
+        },
+    )
+    app.router.routes.extend(routes)
+    app.openapi = cache(partial(openapi.described, app))  # type: ignore[method-assign]
+    app.state.metrics = metrics
+    app.state.farthing = State(settings)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
+    try:
+        yield
+    finally:
+        app.state.farthing.close()
+
+
+def _warm_up() -> None:
+    """Import what the first plan would wait for, while the page is being loaded."""
+    import farthing.study  # noqa: F401
+
+
+def _calls(routes: list[BaseRoute]) -> Iterator[tuple[str, str]]:
+    for route in routes:
+        if not isinstance(route, GuardedRoute):
+            raise TypeError(
+                f"{getattr(route, 'path', route)} is not behind the guard; make its router with guarded()"
+            )
+        yield from ((method, route.path) for method in route.methods)

@@ -1,0 +1,113 @@
+"""Before anything else looks at a request: is it for us, from our own page, and of a size that can be read?
+
+Pure ASGI, so that a stream of events passes as it comes.
+"""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from farthing.errors import RequestRefused
+from farthing.server.auth.sessions import COOKIE
+from farthing.server.binding import Names
+from farthing.server.envelope import refusal
+from farthing.server.settings import Settings
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Forwarded:
+    """Believes a declared proxy, and nobody else, about who calls and whether they came over TLS."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self.believed = settings.proxy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, with the facts the proxy has added."""
+        if self.believed and scope["type"] == "http":
+            headers = Headers(scope=scope)
+            # The last is the one that our proxy has added; those before it are what the client claims.
+            address = headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+            if address:
+                scope["client"] = (address[:64], 0)
+            if headers.get("x-forwarded-proto", "").rpartition(",")[2].strip().lower() == "https":
+                scope["scheme"] = "https"
+        await self.app(scope, receive, send)
+
+
+class Doors:
+    """Refuses foreign hosts, and changes that another site's page has sent."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self.names = Names(settings)
+        self.origins = {settings.origin}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, or refuse."""
+        problem = self._problem(scope) if scope["type"] == "http" else None
+        if problem is None:
+            await self.app(scope, receive, send)
+        else:
+            await refusal(problem)(scope, receive, send)
+
+    def _problem(self, scope: Scope) -> RequestRefused | None:
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self.names.allow(hosts[0]):
+            return RequestRefused(
+                "host_refused",
+                "this server is not called by that name; use the address it printed, or start it with --allow-host.",
+            )
+        if scope["method"] in _SAFE or self._is_own(headers, f"{scope['scheme']}://{hosts[0].lower()}"):
+            return None
+        return RequestRefused("csrf", "this change comes from another site's page; use farthing's own.")
+
+    def _is_own(self, headers: Headers, here: str) -> bool:
+        """Whether a change comes from our page, or from a program, which has neither cookie nor origin."""
+        site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+        if site is not None and site not in ("same-origin", "none"):
+            return False
+        if origin is not None:
+            return origin.lower() in self.origins | {here}
+        return site is not None or not _has_session(headers)
+
+
+class BodyLimit:
+    """Stops reading a body that is larger than any that is meant."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self.limit = settings.body_limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on; reading past the limit raises, and what was announced too large is refused at once."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        announced = Headers(scope=scope).get("content-length", "0")
+        if not announced.isdecimal() or int(announced[:20]) > self.limit:
+            await refusal(
+                RequestRefused(
+                    "too_large", f"the body must be at most {self.limit:,} bytes; send less at once."
+                )
+            )(scope, receive, send)
+            return
+        read = 0
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self.limit:
+                raise HTTPException(413)
+            return message
+
+        await self.app(scope, counted, send)
+
+
+def _has_session(headers: Headers) -> bool:
+    return any(COOKIE in part for part in headers.getlist("cookie"))

@@ -1,0 +1,7 @@
+"""Routes about datasets."""
+
+from __future__ import annotations
+
+from farthing.server.guard import guarded
+
+router = guarded("datasets")

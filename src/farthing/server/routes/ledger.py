@@ -1,0 +1,7 @@
+"""Routes about ledger."""
+
+from __future__ import annotations
+
+from farthing.server.guard import guarded
+
+router = guarded("ledger")

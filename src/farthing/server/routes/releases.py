@@ -1,0 +1,7 @@
+"""Routes about releases."""
+
+from __future__ import annotations
+
+from farthing.server.guard import guarded
+
+router = guarded("releases")

@@ -1,0 +1,92 @@
+"""What a server is told before it starts; nothing of it changes while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from farthing.errors import InvalidValue
+
+PORT = 8642
+
+
+@dataclass(frozen=True)
+class OidcSettings:
+    """The provider that signs people in: its issuer, and who we are to it."""
+
+    issuer: str
+    client_id: str
+    client_secret: str | None = field(default=None, repr=False)
+    claim: str = "email"  # which claim of the identity names the user here
+    create: bool = False  # whether somebody whom nobody has added becomes an analyst
+    name: str = "single sign-on"  # what the page calls it
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where the ledger and the tables are, where to listen, and who may be believed.
+
+    >>> settings = Settings(ledger="study.db", data=Path("."))
+    >>> settings.origin, settings.is_https
+    ('http://127.0.0.1:8642', False)
+    >>> Settings(ledger="study.db", data=Path("."), public_url="ftp://x")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: public_url='ftp://x': must be an http or https address without a path; ...
+    """
+
+    ledger: str = field(repr=False)  # an address may hold a password
+    data: Path = Path(".")
+    host: str = "127.0.0.1"
+    port: int = PORT
+    public_url: str | None = None  # what people type: https://farthing.example.org
+    allowed_hosts: tuple[str, ...] = ()
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    proxy: bool = False  # declared: what it forwards in X-Forwarded-* is believed
+    oidc: OidcSettings | None = None
+    ledger_key: Path | None = None
+    metrics_open: bool = False
+    cheap_passwords: bool = False  # for tests: argon2 with its least parameters
+    session_hours: int = 12
+    workers: int = 1
+    body_limit: int = 1 << 20  # bytes
+    log_requests: bool = True
+
+    def __post_init__(self) -> None:
+        if self.public_url is not None:
+            _check_public_url(self.public_url)
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            given = self.tls_certificate or self.tls_key
+            raise InvalidValue("tls", str(given), "needs a certificate and its key", "give both files")
+        if not 0 <= self.port <= 65535:
+            raise InvalidValue("port", self.port, "must be from 0 to 65535")
+        if not 0 <= self.workers <= 64:
+            raise InvalidValue("workers", self.workers, "must be from 0 to 64")
+
+    @property
+    def origin(self) -> str:
+        """The address of the page, as a browser spells its origin."""
+        if self.public_url is not None:
+            parts = urlsplit(self.public_url)
+            return f"{parts.scheme}://{parts.netloc}".lower()
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls_certificate else 'http'}://{host}:{self.port}"
+
+    @property
+    def is_https(self) -> bool:
+        """Whether people reach it over TLS, ours or a proxy's."""
+        return self.origin.startswith("https://")
+
+
+def _check_public_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
+        shown = url if "@" not in url else "..."
+        raise InvalidValue(
+            "public_url",
+            shown,
+            "must be an http or https address without a path",
+            "write it as people type it, https://farthing.example.org",
+        )

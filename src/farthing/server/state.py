@@ -1,0 +1,60 @@
+"""What one running server holds open. All of it can be opened again by another: nothing is remembered here alone."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from farthing.ledger import Ledger, open_ledger
+from farthing.server.settings import Settings
+from farthing.server.store import Store
+
+if TYPE_CHECKING:
+    from farthing.server.auth.passwords import Passwords
+    from farthing.server.auth.provider import Provider
+    from farthing.server.callers import Caller
+    from farthing.study import Study
+
+ACTOR = "server"
+
+
+class State:
+    """The settings, the store and the ledger of one server."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.root: Ledger = open_ledger(settings.ledger, actor=ACTOR, role="curator", key=settings.ledger_key)
+        try:
+            self.store = Store.beside(settings.ledger)
+        except BaseException:
+            self.root.close()
+            raise
+
+    @cached_property
+    def passwords(self) -> Passwords:
+        """What hashes and checks passwords."""
+        from farthing.server.auth.passwords import Passwords
+
+        return Passwords(cheap=self.settings.cheap_passwords)
+
+    @cached_property
+    def provider(self) -> Provider | None:
+        """Where people may sign in elsewhere, if that is set up."""
+        from farthing.server.auth.provider import Provider
+
+        return None if self.settings.oidc is None else Provider(self.settings.oidc)
+
+    def ledger(self, who: Caller) -> Ledger:
+        """The ledger as this caller may use it: entries carry their name, and their role decides."""
+        return self.root.acting(who.name, who.role)
+
+    def study(self, who: Caller, dataset: str) -> Study:
+        """The study of a registered dataset, as this caller may use it."""
+        from farthing.server.store.declarations import study_of
+
+        return study_of(self, who, dataset)
+
+    def close(self) -> None:
+        """Close the store and the ledger."""
+        self.store.close()
+        self.root.close()

@@ -1,0 +1,9 @@
+"""What the server remembers besides the ledger: people, tokens, declarations, drafts, jobs.
+
+Store    the database: `with store.begin() as connection:` is one transaction
+tables   its tables
+"""
+
+from farthing.server.store.engine import Store, now
+
+__all__ = ["Store", "now"]

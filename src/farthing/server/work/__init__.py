@@ -1,0 +1,1 @@
+"""Long work: jobs, and the processes that do them."""
