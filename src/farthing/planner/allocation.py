@@ -35,6 +35,7 @@ class Allocation:
     """A noise for every slot, what it costs and what it gives. Nothing was spent, and no row was read.
 
     `order` is the Renyi order at which the cost is decided, `estimate` the cost as the search saw it; `cost` is proven.
+    `quick` says that it was found near another one and is only to be looked at.
     """
 
     problem: Problem
@@ -43,6 +44,7 @@ class Allocation:
     estimate: float
     division: Division = field(repr=False)
     model: Model = field(repr=False)
+    quick: bool = False
 
     @cached_property
     def laws(self) -> dict[str, Any]:
@@ -78,6 +80,12 @@ class Allocation:
     def price(self) -> Price:
         """The same noises under the composition theorems."""
         return price_of(self.problem, self.noises, self.cost)
+
+    @cached_property
+    def quick_price(self) -> Price:
+        """The same from estimates, in a few milliseconds: for looking at while a slider moves."""
+        estimate = Bounds(self.estimate, self.estimate, proven=False)
+        return price_of(self.problem, self.noises, estimate, proof=False)
 
     @property
     def objective(self) -> float:
@@ -131,8 +139,11 @@ def allocate(problem: Problem, start: Allocation | None = None, *, quick: bool =
     model = _model(problem, start)
     search = search_of(problem, model)
     near = start if quick and start is not None and start.model is model else None
+    if near is not None:
+        with suppress(Unaffordable):  # then the thorough search says what stands in the way
+            return replace(_made(problem, model, _near(problem, search, near)), quick=True)
     try:
-        found = best_division(search) if near is None else _near(search, near.division)
+        found = best_division(search)
     except Unaffordable as refused:
         raise _held_too_dear(problem, refused.least) from None
     if problem.requirements:
@@ -214,12 +225,19 @@ def best_division(search: Search) -> Division:
     return polished(search, min(found, key=lambda each: objective(search, each)))
 
 
-def _near(search: Search, start: Division) -> Division:
-    """One search with the kinds of `start`, where they are allowed at this delta."""
+def _near(problem: Problem, search: Search, start: Allocation) -> Division:
+    """The best division with the kinds of noise of `start`; what was required there has its limit at once."""
+    kinds = start.division.shares.kinds
     divider = search.divider
-    if divider.pure and (start.shares.kinds == GAUSSIAN).any():
-        return best_division(search)
-    return replace(search, divider=replace(divider, kinds=start.shares.kinds)).divided()
+    if divider.pure and (kinds[divider.free] == GAUSSIAN).any():
+        raise Unaffordable(math.inf)
+    alike = replace(search, divider=replace(divider, kinds=kinds), rough=True)
+    if not problem.requirements:
+        return alike.divided()
+    same = [
+        name for name, asked in problem.requirements.items() if start.problem.requirements.get(name) == asked
+    ]
+    return Requirements(problem, start.model, alike).met_near(start.division, same)
 
 
 def _model(problem: Problem, start: Allocation | None) -> Model:

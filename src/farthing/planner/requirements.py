@@ -84,6 +84,18 @@ class Requirements:
             first, lambda limits, start: replace(self.search, limits=limits).divided(start), {}
         )
 
+    def met_near(self, start: Division, same: Iterable[str]) -> Division:
+        """The same from a division at which the requirements `same` are met already: their limits are near."""
+        squares = self.model.errors(start.shares.kinds, start.shares.strengths)
+        known = {name: float(squares[self._rows[name]]) for name in same}
+        limits = np.full(len(self.model.outputs), math.inf)
+        for name, limit in known.items():
+            limits[self._rows[name]] = limit
+        first = replace(self.search, limits=limits).divided(start if known else None)
+        return self._closed(
+            first, lambda limits, found: replace(self.search, limits=limits).divided(found), known
+        )
+
     def least(self) -> Division:
         """The cheapest division that meets them all."""
         self._check_reach()

@@ -30,6 +30,7 @@ GRID_MARGIN = 6e-5
 _ROUNDS = 24
 _CLOSE = 1e-3
 _VERY_CLOSE = 2e-6
+_ROUGH = 3e-4  # how close limits are met by a search whose answer is only looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +54,17 @@ class Unaffordable(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Divide `target` at `delta`: `weights` for the outputs, and `limits` on their mean squared errors (inf: none)."""
+    """Divide `target` at `delta`: `weights` for the outputs, and `limits` on their mean squared errors (inf: none).
+
+    A `rough` search meets limits to three digits or so; the target it keeps to all the same.
+    """
 
     divider: Divider
     delta: float
     target: float
     weights: Floats
     limits: Floats
+    rough: bool = False
 
     # --- the least that limits cost -----------------------------------------------------------------------------
 
@@ -136,10 +141,11 @@ class Search:
         if self.limited:  # scaling would move what has a limit, so the price itself must be right
             for _ in range(4):
                 true = composed_cost(self._losses(found.shares), self.delta, found.saddle).epsilon
-                if abs(math.log(true / self.target)) < _VERY_CLOSE:
+                close = _ROUGH if self.rough else _VERY_CLOSE
+                if abs(math.log(true / self.target)) < close:
                     break
                 goal *= self.target / true
-                found = self._rounds(found.weights, found.saddle, found.price, floor, goal, _VERY_CLOSE)
+                found = self._rounds(found.weights, found.saddle, found.price, floor, goal, close)
         return self._scaled(found)
 
     def _floor(self, start: Division | None) -> float:
@@ -214,13 +220,14 @@ class Search:
         active = np.isfinite(self.limits)
         weights = np.maximum(weights, self.weights)
         power, last = np.full(int(active.sum()), 1.7), np.zeros(int(active.sum()))
+        close = _ROUGH if self.rough else 1e-7
         for _ in range(60):
             shares = self.divider.shares(weights, saddle, price)
             gap = np.log(
                 self.divider.model.errors(shares.kinds, shares.strengths)[active] / self.limits[active]
             )
             raised = weights[active] > self.weights[active]
-            if not (np.abs(gap[raised]) > 1e-7).any() and not (gap > 1e-7).any():
+            if not (np.abs(gap[raised]) > close).any() and not (gap > close).any():
                 break
             # Errors fall as weight^(-1/2) to weight^(-2/3), and faster once noise is below one step.
             power, last = np.where(gap * last < 0, 0.6 * power, power), gap

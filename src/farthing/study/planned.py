@@ -49,6 +49,7 @@ class PlannedStatistic:
     noises: tuple[tuple[str, Noise], ...]
     delta: float
     law: ErrorLaw
+    quick: bool = False  # then its epsilon is a rough one, for a plan that is only looked at
 
     @property
     def name(self) -> str:
@@ -64,7 +65,7 @@ class PlannedStatistic:
     @cached_property
     def epsilon(self) -> float:
         """What it would cost alone."""
-        return own_epsilon([noise for _, noise in self.noises], self.delta)
+        return own_epsilon([noise for _, noise in self.noises], self.delta, quick=self.quick)
 
     @property
     def noise(self) -> dict[str, float]:
@@ -171,4 +172,5 @@ def _asked(statistic: Statistic) -> dict[str, Any]:
 def planned(output: Output, allocation: Allocation) -> PlannedStatistic:
     """The statistic of one output under an allocation."""
     noises = tuple((slot.name, allocation.noises[slot.name]) for slot in output.slots)
-    return PlannedStatistic(output, noises, allocation.problem.delta, allocation.laws[output.name])
+    law = allocation.laws[output.name]
+    return PlannedStatistic(output, noises, allocation.problem.delta, law, allocation.quick)
