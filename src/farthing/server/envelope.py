@@ -68,7 +68,7 @@ _CODES: tuple[tuple[type[FarthingError], str], ...] = (
     (LedgerError, "ledger_unavailable"),
 )
 _FIELDS = (
-    "requested", "remaining", "budget_id", "blocking", "closest", "epsilon", "name", "rule", "way_out", "text",
+    "requested", "remaining", "budget_id", "blocking", "closest", "hardest", "epsilon", "name", "rule", "way_out", "text",
     "position", "rounds", "request_id", "reason", "role", "action", "sequence",
 )  # fmt: skip
 _BY_STATUS = {400: "invalid_request", 401: "unauthenticated", 403: "not_allowed", 404: "not_found",
