@@ -68,7 +68,9 @@ def convergence(history: Sequence[Step], *, updates: int | None = None, rows: in
     kinds = [_FREE, _PAID]
     promised = (
         alt.Chart(data_of(shown))
-        .mark_point(filled=True, size=28)
+        .mark_point(
+            filled=True, size=28, aria=False
+        )  # hundreds of points read aloud would tell less than the title
         .encode(
             x=x,
             y=alt.Y("promised:Q", title=unit, scale=alt.Scale(zero=True)),
@@ -79,7 +81,7 @@ def convergence(history: Sequence[Step], *, updates: int | None = None, rows: in
     )
     corrections = (
         alt.Chart(data_of([row for row in shown if row["kind"] == _PAID]))
-        .mark_bar(width=2, color=VERMILLION, opacity=0.6)
+        .mark_bar(width=2, color=VERMILLION, opacity=0.6, aria=False)
         .encode(x=x, y="correction:Q", tooltip=tooltip)
     )
     spent = (
