@@ -47,6 +47,13 @@ export function percent(value) {
   return plain(Number(value.toPrecision(2)), 6) + '%';
 }
 
+/** A percentage that must not be understated: three digits, rounded up. 73.106 -> "73.2%". */
+export function percentAtMost(value) {
+  if (!finite(value)) return MISSING;
+  const unit = value > 0 ? 10 ** Math.max(-2, Math.floor(Math.log10(value)) - 2) : 1;
+  return plain(Number((Math.ceil(value / unit) * unit).toPrecision(6)), 6) + '%';
+}
+
 /** A whole number with separators. */
 export const count = (value) => (finite(value) ? plain(Math.round(value), 0) : MISSING);
 

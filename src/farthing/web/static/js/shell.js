@@ -58,6 +58,7 @@ function DatasetTabs({ me, route }) {
     ['ledger', 'Ledger', true],
   ];
   return html`<nav class="tabs" aria-label=${'Dataset ' + name}>
+    <p class="tabs-name" aria-hidden="true">${name}</p>
     <ul>${tabs.filter(([, , allowed]) => allowed).map(([to, title]) => html`<li key=${to}>
       <a href=${link(to, name)} aria-current=${route.route === to ? 'page' : null}>${title}</a>
     </li>`)}</ul>

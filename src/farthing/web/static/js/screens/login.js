@@ -1,7 +1,66 @@
-// The screen "Sign in".
-import { html } from '../../vendor/preact.js';
+// Signing in: with a password, through the organisation's own sign-in, or with the link that the server printed.
+import { html, useState } from '../../vendor/preact.js';
+import { useAction, useLoaded } from '../loaded.js';
+import { signIn } from '../session.js';
+import { Button, LinkButton } from '../components/button.js';
+import { Card } from '../components/card.js';
+import { ErrorBox, ErrorSummary } from '../components/error.js';
+import { TextField } from '../components/field.js';
+import { Loading } from '../components/loading.js';
+import { Notice } from '../components/notice.js';
 import { Page } from '../components/page.js';
 
-export default function Screen({ params, me }) {
-  return html`<${Page} title="Sign in" />`;
+// Why the server sent somebody here, by the word it put into the address.
+const REASONS = {
+  link: 'This link has been used already, or is older than ten minutes. Start farthing serve again for a new one, or sign in below.',
+  provider: 'The sign-in of your organisation did not work out. Try once more; if it stays so, ask a curator of this server.',
+};
+
+export default function Login({ search }) {
+  const { data, error, reload } = useLoaded('/sign-in');
+  const reason = REASONS[search.problem];
+  return html`<${Page} title="Sign in" lead="farthing keeps a privacy budget for each person, so it must know who you are.">
+    ${reason && html`<${Notice} tone="warn" live><p>${reason}</p><//>`}
+    <${ErrorBox} error=${error} onRetry=${reload} />
+    ${!data && !error && html`<${Loading} label="Asking how to sign in" lines=${3} />`}
+    ${data && html`<div class="login stack">
+      ${data.oidc && html`<${Card}>
+        <p>Your organisation vouches for you.</p>
+        <${LinkButton} kind="primary" href=${String(data.oidc.start).replace(/^\//, '')}>Sign in with ${data.oidc.name}<//>
+      <//>`}
+      ${data.local && html`<${PasswordForm} />`}
+      ${!data.oidc && !data.local && html`<${Notice} title="There are no accounts yet">
+        <p>Open the link that <code>farthing serve</code> printed in its terminal: it signs you in once. To let others in,
+          add them under People, or with <code>farthing users add</code>.</p>
+      <//>`}
+      <p class="muted small">No account? A curator of this server can add you under People. Whoever started the server on this
+        machine can also use the link it printed.</p>
+    </div>`}
+  <//>`;
+}
+
+function PasswordForm() {
+  const [user, setUser] = useState('');
+  const [password, setPassword] = useState('');
+  const [attempt, setAttempt] = useState(0);
+  const [run, busy, refusal] = useAction(() => signIn(user.trim(), password));
+  const problems = attempt === 0 ? [] : [
+    !user.trim() && { id: 'login-user', text: 'Type your name.' },
+    !password && { id: 'login-password', text: 'Type your password.' },
+  ].filter(Boolean);
+  const submit = (event) => {
+    event.preventDefault();
+    setAttempt(attempt + 1);
+    if (user.trim() && password) run();
+  };
+  const told = (id) => problems.find((one) => one.id === id)?.text;
+  return html`<${Card} title="With a password">
+    <form class="stack" onSubmit=${submit} novalidate>
+      <${ErrorSummary} problems=${problems} attempt=${attempt} />
+      <${ErrorBox} error=${refusal} title=${refusal?.status === 401 ? 'That name and password do not go together' : undefined} />
+      <${TextField} id="login-user" label="Name" value=${user} onValue=${setUser} error=${told('login-user')} autocomplete="username" autocapitalize="none" spellcheck="false" required />
+      <${TextField} id="login-password" type="password" label="Password" value=${password} onValue=${setPassword} error=${told('login-password')} autocomplete="current-password" required />
+      <div><${Button} kind="primary" type="submit" busy=${busy}>Sign in<//></div>
+    </form>
+  <//>`;
 }

@@ -1,7 +1,101 @@
-// The screen "Declare a dataset".
-import { html } from '../../vendor/preact.js';
+// The wizard: from a file to a protected dataset, one question at a time.
+import { html, useEffect, useRef, useState } from '../../vendor/preact.js';
+import { post } from '../api.js';
+import { useAction } from '../loaded.js';
+import { link } from '../router.js';
+import { Button, LinkButton } from '../components/button.js';
+import { Card } from '../components/card.js';
+import { ErrorSummary } from '../components/error.js';
+import { Notice } from '../components/notice.js';
 import { Page } from '../components/page.js';
+import { Steps } from '../components/progress.js';
+import { EMPTY, bodyOf, keep, kept, missing } from '../wizard/draft.js';
+import { FileStep } from '../wizard/file_step.js';
+import { UnitStep } from '../wizard/unit_step.js';
+import { ColumnsStep } from '../wizard/columns_step.js';
+import { BudgetStep } from '../wizard/budget_step.js';
+import { CheckStep } from '../wizard/check_step.js';
 
-export default function Screen({ params, me }) {
-  return html`<${Page} title="Declare a dataset" />`;
+const STEPS = [
+  ['File', 'Which file is it?', FileStep],
+  ['Person', 'Whom does it protect?', UnitStep],
+  ['Columns', 'What may the columns hold?', ColumnsStep],
+  ['Budget', 'How much may be told?', BudgetStep],
+  ['Check', 'Is this right?', CheckStep],
+];
+const LAST = STEPS.length - 1;
+
+export default function Wizard({ me }) {
+  const [draft, setDraft] = useState(kept);
+  const [attempt, setAttempt] = useState(0);
+  const [checked, setChecked] = useState(false);
+  const [done, setDone] = useState(null);
+  const heading = useRef(null);
+  const moved = useRef(false);
+  useEffect(() => { if (!done) keep(draft); }, [draft, done]);
+  useEffect(() => {
+    if (moved.current) heading.current?.focus();
+    moved.current = true;
+  }, [draft.step, done]);
+
+  const [register, busy, refusal, forgive] = useAction(async () => {
+    const made = await post('/datasets', bodyOf(draft));
+    keep(null);
+    setDone(made?.name ?? draft.name);
+  });
+  const to = (step) => {
+    setAttempt(0);
+    forgive();
+    setDraft((old) => ({ ...old, step }));
+  };
+  const problems = attempt > 0 ? missing(draft, draft.step) : [];
+  const told = (id) => problems.find((one) => one.id === id)?.text;
+  const next = (event) => {
+    event.preventDefault();
+    if (draft.step === LAST) {
+      if (checked) register();
+    } else if (missing(draft, draft.step).length) {
+      setAttempt(attempt + 1);
+    } else {
+      to(draft.step + 1);
+    }
+  };
+  if (me.role !== 'curator') {
+    return html`<${Page} title="Declare a dataset"><${Notice} tone="warn"><p>Only a curator can declare a dataset. Your role is ${me.role}.</p><//><//>`;
+  }
+  if (done) return html`<${Done} name=${done} heading=${heading} again=${() => { setDone(null); setDraft(EMPTY); }} />`;
+  const [, question, Step] = STEPS[draft.step];
+  return html`<${Page} title="Declare a dataset" lead="Say once what is public about a file. From then on farthing guards it; no row is read for this.">
+    <${Steps} steps=${STEPS.map(([short]) => short)} current=${draft.step} onStep=${to} />
+    <form onSubmit=${next} novalidate>
+      <${Card} class="wizard">
+        <h2 ref=${heading} tabindex="-1">${question}</h2>
+        <div class="stack">
+          <${ErrorSummary} problems=${problems} attempt=${attempt} />
+          <${Step} draft=${draft} change=${setDraft} told=${told} refusal=${refusal} onChecked=${setChecked} />
+        </div>
+        <div class="row spread wizard-actions">
+          ${draft.step > 0 ? html`<${Button} onClick=${() => to(draft.step - 1)}>Back<//>` : html`<${LinkButton} href="#/">Cancel<//>`}
+          <${Button} kind="primary" type="submit" busy=${busy} disabled=${draft.step === LAST && !checked}>${draft.step === LAST ? 'Declare this dataset' : 'Next'}<//>
+        </div>
+      <//>
+    </form>
+  <//>`;
+}
+
+function Done({ name, heading, again }) {
+  return html`<${Page} title=${`${name} is declared`} lead="Its budget stands in the ledger; nothing has been spent.">
+    <${Card}>
+      <h2 ref=${heading} tabindex="-1">What now?</h2>
+      <ul>
+        <li><strong>Plan a release</strong>: choose statistics and see their errors before anything is spent.</li>
+        <li><strong>Grant a part of the budget</strong> to an analyst, under About.</li>
+      </ul>
+      <div class="row">
+        <${LinkButton} kind="primary" href=${link('plan', name)}>Plan a release<//>
+        <${LinkButton} href=${link('dataset', name)}>About ${name}<//>
+        <${Button} kind="quiet" onClick=${again}>Declare another<//>
+      </div>
+    <//>
+  <//>`;
 }

@@ -1,0 +1,53 @@
+// Step 3: what each column may hold, from common knowledge and never from the rows.
+import { html } from '../../vendor/preact.js';
+import { TextArea, TextField, SelectField } from '../components/field.js';
+import { Notice } from '../components/notice.js';
+import { KINDS, categoriesOf, columnId, declarable, sentenceOf } from './draft.js';
+
+export function ColumnsStep({ draft, change, told }) {
+  const set = (name, part) => change((old) => ({ ...old, columns: { ...old.columns, [name]: { ...old.columns[name], ...part } } }));
+  return html`
+    <${Notice} title="Do not look the numbers up in the file">
+      <p>The largest income in a file belongs to one person. If the range came from the rows, the range would give that person away,
+        before any noise is added. So say what <em>could</em> be there, from common knowledge.</p>
+    <//>
+    ${declarable(draft).map((name) => html`<${Column} key=${name} name=${name} column=${draft.columns[name]} set=${(part) => set(name, part)} told=${told} />`)}`;
+}
+
+function Column({ name, column, set, told }) {
+  const id = columnId(name);
+  return html`<fieldset class="card wizard-column">
+    <legend class="unseen">Column ${name}</legend>
+    <h3 aria-hidden="true"><code>${name}</code></h3>
+    <div class="stack">
+      <${SelectField} id=${id} label=${html`<span class="unseen">${name}: </span>What does it hold?`} value=${column.kind} onValue=${(kind) => set({ kind })} options=${KINDS} error=${told(id)} />
+      ${(column.kind === 'integers' || column.kind === 'reals') && html`<${Range} ...${{ id, name, column, set, told }} />`}
+      ${column.kind === 'dates' && html`<${Days} ...${{ id, name, column, set, told }} />`}
+      ${column.kind === 'categories' && html`<${TextArea} id=${id + '-categories'} label=${html`<span class="unseen">${name}: </span>What may it say?`} rows="3" value=${column.categories} onValue=${(categories) => set({ categories })} error=${told(id + '-categories')}
+        hint="One a line, or with commas between, written as in the file. Example: north, south, east, west. What is not in the list is not counted, and a list that nobody took from the rows gives nobody away." />`}
+      ${complete(column) && html`<p class="small muted" aria-live="polite">${sentenceOf(name, column)}</p>`}
+    </div>
+  </fieldset>`;
+}
+
+const complete = ({ kind, lower, upper, categories }) =>
+  kind === 'flags' || kind === 'none' || (kind === 'categories' ? categoriesOf(categories).length > 0 : kind !== '' && lower.trim() !== '' && upper.trim() !== '');
+
+function Range({ id, name, column, set, told }) {
+  const example = column.kind === 'integers' ? 'Example: 0 to 110 for an age.' : 'Example: 0 to 250,000 for a yearly income, typed as 250000.';
+  return html`
+    <p class="hint">The lowest and the highest value that make sense. ${example} Values outside are moved to the nearest end; a wide range needs more noise.</p>
+    <div class="pair">
+      <${TextField} id=${id + '-lower'} class="number" inputmode="decimal" label=${html`<span class="unseen">${name}: </span>Lowest`} value=${column.lower} onValue=${(lower) => set({ lower })} error=${told(id + '-lower')} autocomplete="off" />
+      <${TextField} id=${id + '-upper'} class="number" inputmode="decimal" label=${html`<span class="unseen">${name}: </span>Highest`} value=${column.upper} onValue=${(upper) => set({ upper })} error=${told(id + '-upper')} autocomplete="off" />
+    </div>`;
+}
+
+function Days({ id, name, column, set, told }) {
+  return html`
+    <p class="hint">The first and the last day that can be there. Example: the first and the last day of the survey.</p>
+    <div class="pair">
+      <${TextField} id=${id + '-lower'} type="date" label=${html`<span class="unseen">${name}: </span>First day`} value=${column.lower} onValue=${(lower) => set({ lower })} error=${told(id + '-lower')} />
+      <${TextField} id=${id + '-upper'} type="date" label=${html`<span class="unseen">${name}: </span>Last day`} value=${column.upper} onValue=${(upper) => set({ upper })} error=${told(id + '-upper')} />
+    </div>`;
+}

@@ -1,0 +1,157 @@
+// What the wizard has been told so far, what is still missing, and the body that the server is sent.
+import { listed, parsed } from '../format.js';
+
+const KEPT = 'farthing-wizard';
+
+export const EMPTY = {
+  step: 0, source: '', name: '', sourceColumns: [],
+  who: 'row', unit: '', maxRows: null, neighbours: 'add-remove', rows: null,
+  columns: {}, epsilon: 1, delta: 1e-6,
+};
+
+/** A reload in the middle loses nothing; a closed tab forgets. */
+export function kept() {
+  try {
+    return { ...EMPTY, ...JSON.parse(sessionStorage.getItem(KEPT) ?? '{}') };
+  } catch {
+    return EMPTY;
+  }
+}
+
+export function keep(draft) {
+  try {
+    if (draft === null) sessionStorage.removeItem(KEPT);
+    else sessionStorage.setItem(KEPT, JSON.stringify(draft));
+  } catch {
+    // not kept, but still there
+  }
+}
+
+/** Kinds of columns: what they are called, and an example of what to declare. */
+export const KINDS = [
+  ['', 'Choose …'],
+  ['integers', 'Whole numbers, such as an age'],
+  ['reals', 'Numbers with decimals, such as an income'],
+  ['categories', 'One of a list, such as a region'],
+  ['flags', 'Yes or no'],
+  ['dates', 'Dates'],
+  ['none', 'Leave this column out'],
+];
+
+const HELD = {
+  'whole numbers': 'integers', integers: 'integers', 'real numbers': 'reals', reals: 'reals',
+  flags: 'flags', dates: 'dates', categories: 'categories', other: 'none',
+};
+
+/** The draft with another file: its columns, each with the kind that its type tells. */
+export function withSource(draft, file) {
+  const columns = Object.fromEntries(
+    file.columns.map(({ name, holds }) => [name, { kind: HELD[holds] ?? '', lower: '', upper: '', categories: '' }]),
+  );
+  const name = file.name.replace(/\.[^.]*$/, '').replace(/[^A-Za-z0-9 ._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '').slice(0, 64);
+  return { ...draft, source: file.name, sourceColumns: file.columns, columns, unit: '', name };
+}
+
+export const categoriesOf = (text) => [...new Set(text.split(/[\n,;]/).map((one) => one.trim()).filter(Boolean))];
+
+/** The columns that can be declared: the one that names the person is not among them. */
+export const declarable = (draft) => draft.sourceColumns.map(({ name }) => name).filter((name) => !(draft.who === 'column' && name === draft.unit));
+
+/** What is missing in a step, as [{id, text}]. */
+export function missing(draft, step) {
+  return CHECKS[step]?.(draft).filter(Boolean) ?? [];
+}
+
+const CHECKS = [
+  (draft) => [
+    !draft.source && { id: 'wizard-source', text: 'Choose a file.' },
+    !/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/.test(draft.name) && {
+      id: 'wizard-name', text: 'Give it a name: letters, digits, spaces, dots and dashes, at most 64, starting with a letter or digit.',
+    },
+  ],
+  (draft) => [
+    draft.who === 'column' && !draft.unit && { id: 'wizard-unit', text: 'Choose the column that names the person.' },
+    draft.who === 'column' && !whole(draft.maxRows, 1, 1e6) && {
+      id: 'wizard-max-rows', text: 'Say how many rows of one person may count: a whole number from 1.',
+    },
+    draft.neighbours === 'replace' && draft.rows !== null && !whole(draft.rows, 1, 1e15) && {
+      id: 'wizard-rows', text: 'The number of rows is a whole number from 1; leave it empty if it is not public.',
+    },
+  ],
+  (draft) => {
+    const names = declarable(draft);
+    const used = names.filter((name) => draft.columns[name].kind !== 'none');
+    return [
+      ...names.map((name) => missingOf(name, draft.columns[name])),
+      names.length > 0 && used.length === 0 && { id: columnId(names[0]), text: 'Keep at least one column.' },
+    ];
+  },
+  (draft) => [
+    !(draft.epsilon > 0 && draft.epsilon <= 1000) && { id: 'wizard-epsilon', text: 'Epsilon is a number above 0, at most 1,000.' },
+    !(draft.delta !== null && draft.delta >= 0 && draft.delta < 1) && { id: 'wizard-delta', text: 'Delta is a number from 0 to below 1.' },
+  ],
+];
+
+export const columnId = (name) => 'column-' + encodeURIComponent(name).replace(/[^A-Za-z0-9_-]/g, '_');
+
+function missingOf(name, column) {
+  const id = columnId(name);
+  if (column.kind === '') return { id, text: `${name}: choose what it holds.` };
+  if (column.kind === 'categories' && categoriesOf(column.categories).length === 0) return { id: id + '-categories', text: `${name}: list what it may say.` };
+  if (column.kind === 'dates') {
+    const dates = [column.lower, column.upper];
+    if (!dates.every((one) => /^\d{4}-\d{2}-\d{2}$/.test(one))) return { id: id + '-lower', text: `${name}: give the first and the last day.` };
+    return dates[0] > dates[1] ? { id: id + '-upper', text: `${name}: the last day is before the first.` } : null;
+  }
+  if (column.kind !== 'integers' && column.kind !== 'reals') return null;
+  const [lower, upper] = [parsed(column.lower), parsed(column.upper)];
+  if (lower === null) return { id: id + '-lower', text: `${name}: give the lowest value as a number.` };
+  if (upper === null) return { id: id + '-upper', text: `${name}: give the highest value as a number.` };
+  if (column.kind === 'integers' && !(Number.isInteger(lower) && Number.isInteger(upper))) return { id: id + '-lower', text: `${name}: both ends are whole numbers.` };
+  return lower >= upper ? { id: id + '-upper', text: `${name}: the highest value is not above the lowest.` } : null;
+}
+
+const whole = (value, least, most) => Number.isInteger(value) && value >= least && value <= most;
+
+/** The body of POST /datasets. */
+export function bodyOf(draft) {
+  const columns = {};
+  for (const name of declarable(draft)) {
+    const said = saidOf(draft.columns[name], draft.sourceColumns.find((one) => one.name === name).holds);
+    if (said) columns[name] = said;
+  }
+  const byColumn = draft.who === 'column';
+  return {
+    name: draft.name, source: draft.source, unit: byColumn ? draft.unit : null, max_rows: byColumn ? draft.maxRows : 1,
+    neighbours: draft.neighbours, rows: draft.neighbours === 'replace' ? draft.rows : null,
+    columns, epsilon: draft.epsilon, delta: draft.delta,
+  };
+}
+
+function saidOf({ kind, lower, upper, categories }, holds) {
+  if (kind === 'integers') return { range: [parsed(lower), parsed(upper)] };
+  if (kind === 'reals') return { range: [real(parsed(lower)), real(parsed(upper))] };
+  if (kind === 'dates') return { range: [lower, upper] };
+  if (kind === 'categories') return { categories: coded(categoriesOf(categories), holds) };
+  return kind === 'flags' ? { flags: true } : null;
+}
+
+/** Categories of a column of whole numbers are numbers; everywhere else they are text, "01" included. */
+function coded(words, holds) {
+  const numbers = HELD[holds] === 'integers' && words.every((one) => /^-?(0|[1-9]\d{0,14})$/.test(one));
+  return numbers ? words.map(Number) : words;
+}
+
+/** 0 and 110 for real numbers must reach the server as 0.0 and 110.0: that is how it tells them from whole ones. */
+function real(value) {
+  return Number.isInteger(value) && JSON.rawJSON ? JSON.rawJSON(value.toFixed(1)) : value;
+}
+
+/** In one sentence: what a column was declared to hold. */
+export function sentenceOf(name, { kind, lower, upper, categories }) {
+  if (kind === 'integers') return `${name} holds whole numbers from ${lower} to ${upper}; what lies outside is moved to the nearest end.`;
+  if (kind === 'reals') return `${name} holds numbers from ${lower} to ${upper}; what lies outside is moved to the nearest end.`;
+  if (kind === 'dates') return `${name} holds days from ${lower} to ${upper}.`;
+  if (kind === 'categories') return `${name} says ${listed(categoriesOf(categories).slice(0, 8))}${categoriesOf(categories).length > 8 ? ' or one of some more' : ''}; anything else is not counted there.`;
+  return kind === 'flags' ? `${name} says yes or no.` : `${name} is left out: nothing can be asked about it.`;
+}

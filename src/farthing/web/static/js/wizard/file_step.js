@@ -1,0 +1,29 @@
+// Step 1: which file.
+import { html } from '../../vendor/preact.js';
+import { plural } from '../format.js';
+import { useLoaded } from '../loaded.js';
+import { Button } from '../components/button.js';
+import { Empty } from '../components/empty.js';
+import { ErrorBox } from '../components/error.js';
+import { ChoiceField, TextField } from '../components/field.js';
+import { Loading } from '../components/loading.js';
+import { withSource } from './draft.js';
+
+export function FileStep({ draft, change, told }) {
+  const { data, error, loading, reload } = useLoaded('/sources');
+  if (error) return html`<${ErrorBox} error=${error} onRetry=${reload} />`;
+  if (!data) return html`<${Loading} label="Looking for files" />`;
+  if (!data.files.length) {
+    return html`<${Empty} level=${3} title="The data folder is empty" action=${html`<${Button} busy=${loading} onClick=${reload}>Look again<//>`}>
+      Put a CSV or Parquet file into ${data.folder_shown ? html`<code>${data.folder_shown}</code>` : 'the folder that the server was started with'}, then look again. The first line of a CSV file must name its columns.
+    <//>`;
+  }
+  const choose = (name) => change((old) => withSource(old, data.files.find((file) => file.name === name)));
+  const options = data.files.map((file) => [
+    file.name, html`<strong>${file.name}</strong>`,
+    `${plural(file.columns.length, 'column')}: ${file.columns.slice(0, 8).map((one) => one.name).join(', ')}${file.columns.length > 8 ? ', …' : ''}`,
+  ]);
+  return html`
+    <${ChoiceField} id="wizard-source" label="Which file?" hint="Only the names of the columns have been read, and no row." value=${draft.source} onValue=${choose} options=${options} error=${told('wizard-source')} />
+    <${TextField} id="wizard-name" label="What shall it be called?" hint="Everybody with a budget sees this name. Example: household survey 2024" value=${draft.name} onValue=${(name) => change((old) => ({ ...old, name }))} error=${told('wizard-name')} maxlength="64" autocomplete="off" />`;
+}
