@@ -1,0 +1,205 @@
+"""Releases as the page and scripts see them: how far a job is, and what the ledger has of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from farthing.errors import RequestRefused
+from farthing.ledger import Receipt
+from farthing.server.envelope import ErrorBody
+from farthing.server.state import State
+from farthing.server.store.jobs import FAILED, FORFEITED, QUEUED, REFUSED, RELEASED, RUNNING, Job
+from farthing.server.work.jobs import as_the_ledger_has_it
+from farthing.study.released import Release, reopened
+
+MOST_CELLS = 2_000  # of one statistic in a view; downloads have all of them
+
+Format = Literal["csv", "json", "html", "python", "receipt"]
+_TYPES: dict[str, tuple[str, str]] = {
+    "csv": ("text/csv; charset=utf-8", "csv"),
+    "json": ("application/json", "json"),
+    "html": ("text/html; charset=utf-8", "html"),
+    "python": ("text/x-python; charset=utf-8", "py"),
+    "receipt": ("application/json", "receipt.json"),
+}
+
+
+class _View(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Charged(_View):
+    """What was charged for a release."""
+
+    epsilon: float | None = Field(description="null: unbounded")
+    delta: float
+
+
+class CellView(_View):
+    """One number with its 95% interval; what is not finite is null."""
+
+    label: str
+    value: float | None
+    error: float | None = Field(description="the truth is within this of the value in 95 cases out of 100")
+    lower: float | None
+    upper: float | None
+    standard_error: float | None
+
+
+class AnswerView(_View):
+    """One statistic; of very many cells the first ones."""
+
+    name: str
+    cells: list[CellView]
+    total: int = Field(description="how many cells there are; downloads have all of them")
+    note: str | None
+
+
+class ReleaseView(_View):
+    """A release: how far it is, what it cost, what it says."""
+
+    request_id: str = Field(description="the full one, as the ledger has it: owner:request_id")
+    state: Literal["queued", "running", "released", "forfeited", "refused", "failed"]
+    progress: float
+    error: ErrorBody | None
+    dataset: str
+    owner: str
+    created: str = Field(description="UTC, ISO 8601")
+    charged: Charged | None
+    answers: list[AnswerView] | None
+    receipt: str | None = Field(
+        description="the text of the receipt, to be kept as it is: it holds numbers too long for a double"
+    )
+    sentence: str
+
+
+class ReleaseList(_View):
+    """The newest releases; their answers are at their own address."""
+
+    releases: list[ReleaseView]
+
+
+def release_view(state: State, job: Job, *, with_answers: bool = True) -> ReleaseView:
+    """What may be told of a release to whoever may see it."""
+    job = as_the_ledger_has_it(state, job)
+    # Whoever may see the job may see the whole of it, so the root looks it up: roles may have changed since.
+    paid = job.state in (RELEASED, FORFEITED, RUNNING)
+    release = reopened(state.root, job.id) if job.state == RELEASED and with_answers else None
+    receipt = release.receipt if release is not None else state.root.receipt(job.id) if paid else None
+    return ReleaseView(
+        request_id=job.id,
+        state=job.state,  # type: ignore[arg-type]
+        progress=job.progress,
+        error=None if job.error is None else ErrorBody.model_validate(job.error),
+        dataset=job.dataset,
+        owner=job.owner,
+        created=_moment(job.created),
+        charged=None if receipt is None else _charged(receipt),
+        answers=None if release is None else _answers(release),
+        receipt=release.receipt.to_json() if release is not None else None,
+        sentence=_sentence(job, receipt),
+    )
+
+
+def refuse_unreleased(job: Job) -> None:
+    """Raise what a job ended with, if it ended without an answer."""
+    if job.error is not None and job.state in (FORFEITED, REFUSED, FAILED):
+        error = job.error
+        raise RequestRefused(error["code"], error["message"], dict(error["fields"]))
+
+
+def download(state: State, job: Job, wanted: Format) -> tuple[str, str, str]:
+    """A released job as a file: its text, its type and its name."""
+    job = as_the_ledger_has_it(state, job)
+    refuse_unreleased(job)
+    if job.state != RELEASED:
+        raise RequestRefused("conflict", "it is not released yet; wait until it is, and download it then.")
+    kind, ending = _TYPES[wanted]
+    name = f"{job.dataset}-{job.id.partition(':')[2]}".replace(" ", "-")
+    return _text(reopened(state.root, job.id), wanted), kind, f"{name}.{ending}"
+
+
+def _text(release: Release, wanted: Format) -> str:
+    if wanted == "csv":
+        return _table(release.records())
+    if wanted == "json":
+        return release.to_json()
+    if wanted == "python":
+        return f"{release.plan.get('code', '')}\nrelease = plan.release(request_id={release.request_id!r})\n"
+    if wanted == "receipt":
+        return release.receipt.to_json()
+    from farthing.study.report import report_page
+
+    return report_page(release)
+
+
+def _table(records: list[dict[str, Any]]) -> str:
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, fieldnames=list(dict.fromkeys(key for one in records for key in one)))
+    writer.writeheader()
+    writer.writerows(records)
+    return file.getvalue()
+
+
+def _answers(release: Release) -> list[AnswerView]:
+    """The statistics in their order, each with its cells."""
+    from farthing.study.stored import records_of
+
+    found = []
+    for answer in release.answers.values():
+        rows = list(records_of(answer))
+        cells = [_cell(row) for row in rows[:MOST_CELLS]]
+        found.append(AnswerView(name=answer.name, cells=cells, total=len(rows), note=answer.note or None))
+    return found
+
+
+def _cell(row: dict[str, Any]) -> CellView:
+    value, lower, upper = row["value"], row["lower"], row["upper"]
+    return CellView(
+        label=row["cell"],
+        value=_finite(value),
+        error=_finite(max(upper - value, value - lower)),
+        lower=_finite(lower),
+        upper=_finite(upper),
+        standard_error=_finite(row["standard_error"]),
+    )
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if math.isfinite(number) else None
+
+
+def _charged(receipt: Receipt) -> Charged:
+    return Charged(epsilon=_finite(receipt.epsilon), delta=receipt.delta)
+
+
+def _moment(nanoseconds: int) -> str:
+    return datetime.fromtimestamp(nanoseconds / 1e9, UTC).isoformat(timespec="milliseconds")
+
+
+def _sentence(job: Job, receipt: Receipt | None) -> str:
+    spent = "" if receipt is None else f"epsilon {receipt.epsilon:.4g}"
+    if job.state == QUEUED:
+        return "It waits for a worker; nothing is charged yet."
+    if job.state == RUNNING:
+        return f"It runs; {spent} is charged." if spent else "It is being planned; nothing is charged yet."
+    if job.state == RELEASED:
+        return f"It is released; {spent or 'its price'} was charged, once. Looking again costs nothing."
+    if job.state == FORFEITED:
+        return (
+            f"It was charged {spent or 'its price'} and has no answer: what was paid stays spent, and nothing is drawn "
+            "twice. To try again, ask under a new request id, which is charged anew."
+        )
+    return "It was not released, and nothing was charged. Asking again with the same request id tries again."
+
+
+def listed_views(state: State, jobs: Iterable[Job]) -> ReleaseList:
+    """Many releases, without their answers."""
+    return ReleaseList(releases=[release_view(state, job, with_answers=False) for job in jobs])

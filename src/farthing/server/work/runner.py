@@ -1,0 +1,140 @@
+"""One job from taking it to writing down what it came to. What was charged and answered is the ledger's word alone."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from farthing.errors import (
+    AnswerForfeited,
+    EngineError,
+    FarthingError,
+    LedgerTampered,
+    LedgerUnavailable,
+    MissingExtra,
+)
+from farthing.server.callers import Caller
+from farthing.server.envelope import error_of
+from farthing.server.state import State
+from farthing.server.store import jobs as rows
+from farthing.server.store.jobs import FAILED, FORFEITED, REFUSED, RELEASED, Job
+from farthing.server.work.releasing import run_release
+
+Progress = Callable[[float], None]
+Kind = Callable[[Job, State, Progress], None]
+
+KINDS: dict[str, Kind] = {"release": run_release}
+"""What each kind of job does. It charges under `job.id`, and calls `progress` right before that: a job that another
+worker has taken over is stopped there."""
+
+MOST_ATTEMPTS = 3  # workers that may die over a job before it is given up; nothing was charged by then
+_BETWEEN = 0.2  # seconds between two notes of progress
+_NOT_ANSWERED = "no answer was recorded by the worker that charged for it"
+_OURS_TO_MEND = (LedgerUnavailable, LedgerTampered, EngineError, MissingExtra)
+
+_log = logging.getLogger("farthing.server.work")
+
+
+class TakenOver(Exception):
+    """The job is another worker's now; whatever it comes to is written down there."""
+
+
+def owner_of(job: Job) -> Caller:
+    """Whoever asked for a job, for whom it is done: with their role, from their grant."""
+    return Caller(job.owner, job.role, frozenset(), "worker")
+
+
+def perform(job: Job, state: State, worker: str, kinds: Mapping[str, Kind] = KINDS) -> None:
+    """Do a job that this worker has taken, and write down what it came to."""
+    problem: Exception | None = None
+    try:
+        kinds[job.kind](job, state, _Telling(job, state, worker))
+    except TakenOver:
+        return
+    except Exception as found:
+        problem = found
+    _settle(job, state, worker, lambda: _outcome(job, state, problem))
+
+
+def take_over(job: Job, state: State, worker: str) -> None:
+    """Bring a job to its end, or back to the queue, whose worker is gone; it is this worker's by now."""
+    stored = state.root.stored(job.id)
+    if stored is None and job.attempts + 1 < MOST_ATTEMPTS:
+        rows.let_wait(state.store, job, worker)
+        return
+    problem = RuntimeError(f"{MOST_ATTEMPTS} workers died over this job") if stored is None else None
+    _settle(job, state, worker, lambda: _outcome(job, state, problem))
+
+
+def _settle(
+    job: Job, state: State, worker: str, outcome: Callable[[], tuple[str, dict[str, Any] | None]]
+) -> None:
+    try:
+        if not rows.holds(state.store, job.id, worker):
+            return
+        ended, error = outcome()
+        if rows.end(state.store, job.id, worker, ended, error):
+            _log.info("%s %s: %s", job.kind, job.id, ended)
+    except (LedgerUnavailable, LedgerTampered) as problem:
+        # The ledger will know, but not now. Somebody asks it again as soon as it answers.
+        _log.warning("%s %s: not settled yet (%s)", job.kind, job.id, type(problem).__name__)
+        _let_go(job, state, worker)
+
+
+def _let_go(job: Job, state: State, worker: str) -> None:
+    try:
+        rows.declare_dead(state.store, worker, job.id)
+    except LedgerUnavailable:
+        return  # its heartbeat stops, which is noticed a little later
+
+
+def _outcome(job: Job, state: State, problem: Exception | None) -> tuple[str, dict[str, Any] | None]:
+    stored = state.root.stored(job.id)
+    if stored is None:
+        return (RELEASED, None) if problem is None else _unpaid(job, problem)
+    reason = problem.reason if isinstance(problem, AnswerForfeited) else _NOT_ANSWERED
+    came_to = stored.state
+    if came_to == "reserved":
+        came_to = state.root.forfeit(stored.charge, reason).state
+    if came_to == "released":
+        return RELEASED, None
+    return FORFEITED, error_of(AnswerForfeited(job.id, reason))
+
+
+def _unpaid(job: Job, problem: Exception) -> tuple[str, dict[str, Any]]:
+    """How a job ended that was never charged: refused, or failed for a reason that is ours to mend."""
+    if isinstance(problem, FarthingError):
+        return FAILED if isinstance(problem, _OURS_TO_MEND) else REFUSED, error_of(problem)
+    number = secrets.token_hex(6)
+    # Where it happened and what kind it is, but not its words: nobody knows what they quote.
+    where = "".join(traceback.format_tb(problem.__traceback__))
+    _log.error("%s: %s %s ended with %s\n%s", number, job.kind, job.id, type(problem).__name__, where)
+    message = f"something went wrong; the log has it under {number}. Nothing was charged."
+    return FAILED, {"code": "internal", "message": message, "fields": {}}
+
+
+class _Telling:
+    """Writes down the progress of a job now and then, and stops it if it is this worker's no more."""
+
+    def __init__(self, job: Job, state: State, worker: str) -> None:
+        self._job, self._state, self._worker = job, state, worker
+        self._told, self._next = -1.0, 0.0
+
+    def __call__(self, share: float) -> None:
+        moment = time.monotonic()
+        if moment < self._next and self._told >= 0:
+            return
+        self._next = moment + _BETWEEN
+        if share == self._told:
+            return
+        try:
+            mine = rows.tell(self._state.store, self._job.id, self._worker, min(1.0, max(0.0, share)))
+        except LedgerUnavailable:
+            return  # how far it is matters less than that it goes on
+        if not mine:
+            raise TakenOver
+        self._told = share

@@ -1,0 +1,184 @@
+"""A worker: takes jobs that wait, does a few at a time, shows that it lives, and looks after the jobs of the dead.
+
+As a process of its own (`python -m farthing.server.work.worker`) it is told over its standard input what it needs: a
+line of JSON first, so that no address with a password stands in a list of processes, then a line whenever there is
+work. When the input ends its server is gone: it takes no new job, finishes what it has, and exits. SIGTERM does the
+same.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from farthing.errors import LedgerError
+from farthing.server.settings import Settings
+from farthing.server.state import State
+from farthing.server.store import jobs as rows
+from farthing.server.store.jobs import DEAD, Job
+from farthing.server.work.runner import KINDS, Kind, perform, take_over
+
+SLOTS = 4  # jobs at a time: a long query of one dataset does not hold up the others
+LOOK = 0.25  # seconds between two looks for work; a server that gets some wakes its own workers at once
+BEAT = 1.0  # seconds between two signs of life
+PATIENCE = 15.0  # seconds without a sign of life until a worker counts as dead
+
+_log = logging.getLogger("farthing.server.work")
+
+
+def fresh_name() -> str:
+    """A name for a worker that nobody had before."""
+    return f"{socket.gethostname()[:60]}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+class Worker:
+    """Takes jobs from the store of `state` until it is told to `drain`; `run` returns when the last one has ended."""
+
+    def __init__(
+        self,
+        state: State,
+        name: str | None = None,
+        *,
+        slots: int = SLOTS,
+        patience: float = PATIENCE,
+        look: float = LOOK,
+        kinds: Mapping[str, Kind] = KINDS,
+    ) -> None:
+        self.state = state
+        self.name = name or fresh_name()
+        self._slots, self._patience, self._look, self._kinds = slots, patience, look, kinds
+        self._woken, self._draining = threading.Event(), threading.Event()
+        self._running: dict[str, threading.Thread] = {}
+        self._changing = threading.Lock()
+        self._seen: dict[str, tuple[str | None, int | None, float]] = {}
+        self._beat_at = 0.0
+
+    def wake(self) -> None:
+        """Look for work now."""
+        self._woken.set()
+
+    def drain(self) -> None:
+        """Take no new job, finish those that run, then return from `run`."""
+        self._draining.set()
+        self._woken.set()
+
+    def run(self) -> None:
+        """Work until drained."""
+        while not self._draining.is_set() or self._busy():
+            self._woken.wait(self._look)
+            self._woken.clear()
+            try:
+                self._turn()
+            except (
+                LedgerError
+            ) as problem:  # the store or the ledger is away: what runs goes on, and it comes back
+                _log.warning("worker %s: %s", self.name, type(problem).__name__)
+                time.sleep(LOOK)
+
+    def _turn(self) -> None:
+        while not self._draining.is_set() and self._busy() < self._slots:
+            job = rows.take(self.state.store, self.name, self._kinds)
+            if job is None:
+                break
+            self._begin(job)
+        moment = time.monotonic()
+        if moment >= self._beat_at:
+            self._beat_at = moment + BEAT
+            if self._busy():
+                rows.beat(self.state.store, self.name)
+            if not self._draining.is_set():
+                self._look_after_the_dead()
+
+    def _busy(self) -> int:
+        with self._changing:
+            return len(self._running)
+
+    def _begin(self, job: Job) -> None:
+        thread = threading.Thread(
+            target=self._perform, args=(job,), name=f"farthing-job-{job.id}", daemon=True
+        )
+        with self._changing:
+            self._running[job.id] = thread
+        thread.start()
+
+    def _perform(self, job: Job) -> None:
+        try:
+            perform(job, self.state, self.name, self._kinds)
+        except (
+            Exception
+        ) as problem:  # the heartbeat of this job ends with it; another look finds out what it came to
+            _log.error("job %s was left as it is (%s)", job.id, type(problem).__name__)
+        finally:
+            with self._changing:
+                del self._running[job.id]
+            self._woken.set()
+
+    def _look_after_the_dead(self) -> None:
+        """Take over jobs whose worker has not moved for a while.
+
+        Whether a heartbeat moves is watched here, by this machine's own clock: clocks of two machines may differ.
+        """
+        moment, seen = time.monotonic(), {}
+        for job in rows.running(self.state.store):
+            with self._changing:
+                if job.id in self._running:
+                    continue
+            worker, heartbeat, since = self._seen.get(job.id, (None, None, moment))
+            if (worker, heartbeat) != (job.worker, job.heartbeat):
+                since = moment
+            if job.heartbeat != DEAD and moment - since < self._patience:
+                seen[job.id] = (job.worker, job.heartbeat, since)
+            elif rows.take_over(self.state.store, job, self.name):
+                _log.warning("job %s: its worker %s is gone", job.id, job.worker)
+                take_over(job, self.state, self.name)
+                self._woken.set()
+        self._seen = seen
+
+
+def warm_up() -> None:
+    """Import what the first job would have to wait for."""
+    import farthing.study.report
+    import farthing.study.study_file  # noqa: F401
+
+
+def main() -> None:
+    """Be a worker process: settings from the first line of the input, then work until it ends."""
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    told = json.loads(sys.stdin.readline())
+    key = told["ledger_key"]
+    settings = Settings(
+        ledger=told["ledger"],
+        data=Path(told["data"]),
+        ledger_key=None if key is None else Path(key),
+        workers=0,
+    )
+    state = State(settings)
+    worker = Worker(state, told["name"], patience=told.get("patience", PATIENCE))
+    signal.signal(signal.SIGTERM, lambda *_: worker.drain())
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # whoever pressed Ctrl-C meant the server, which tells its workers
+    threading.Thread(target=_listen, args=(worker,), name="farthing-listen", daemon=True).start()
+    warm_up()
+    worker.run()
+    state.close()
+
+
+def _listen(worker: Worker) -> None:
+    """A line says that there is work; the end says that the server is gone."""
+    for _ in sys.stdin:
+        worker.wake()
+    worker.drain()
+
+
+if __name__ == "__main__":
+    main()
