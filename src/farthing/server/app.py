@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
@@ -78,9 +79,11 @@ def create_app(settings: Settings) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
+    app.state.farthing.workers.start()
     try:
         yield
     finally:
+        await run_in_threadpool(app.state.farthing.workers.stop)
         app.state.farthing.close()
 
 

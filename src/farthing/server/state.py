@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from farthing.server.auth.passwords import Passwords
     from farthing.server.auth.provider import Provider
     from farthing.server.callers import Caller
+    from farthing.server.work.processes import Workers
     from farthing.study import Study
 
 ACTOR = "server"
@@ -43,6 +44,13 @@ class State:
         from farthing.server.auth.provider import Provider
 
         return None if self.settings.oidc is None else Provider(self.settings.oidc)
+
+    @cached_property
+    def workers(self) -> Workers:
+        """The processes that do what takes longer than a request; started with the application."""
+        from farthing.server.work.processes import Workers
+
+        return Workers(self)
 
     def ledger(self, who: Caller) -> Ledger:
         """The ledger as this caller may use it: entries carry their name, and their role decides."""
