@@ -28,6 +28,7 @@ from farthing.privacy.events import checked_count, checked_delta, checked_real
 _CUT = 32.0  # log of delta over the mass that may be cut off at high losses
 _DEEPEST = 850.0  # -log of the smallest delta worth planning for
 _COARSE_CELLS = 1 << 13
+_WORTHWHILE = 0.8  # a grid is made finer only while that makes the width at least this much smaller
 _WORK = 1 << 23  # cells times distinct events: what a few seconds can do
 _LOG_ERROR = 2.0**-44
 _NEGLIGIBLE = 1e-40
@@ -241,12 +242,14 @@ class GridComposition:
             coarse = priced(composed_curves(parts, plan, step, _COARSE_CELLS, self.tolerance), plan.x)
             if coarse.upper <= enough:
                 return coarse
-        guess = plan.x
+        guess, before = plan.x, math.inf
         while True:
             curves = composed_curves(parts, plan, step, most, self.tolerance)
             bounds = priced(curves, guess)
-            miss = (bounds.width if math.isfinite(bounds.upper) else math.inf) / self.tolerance
-            if miss <= 1 or curves.exact or curves.cells * 1.5 > most or curves.step > step * 1.01:
+            width = bounds.width if math.isfinite(bounds.upper) else math.inf
+            miss, stuck, before = width / self.tolerance, width > _WORTHWHILE * before, width
+            finest = curves.exact or curves.cells * 1.5 > most or curves.step > step * 1.01
+            if miss <= 1 or finest or stuck:
                 return self._rescued(bounds, parts, plan, priced, step)
             step = curves.step / min(8.0, 1.3 * math.sqrt(miss))
             guess = bounds.estimate if math.isfinite(bounds.estimate) else guess
