@@ -33,16 +33,34 @@ from farthing.server.routes import (
     plans,
     releases,
     sessions,
+    sign_in,
     studies,
 )
 from farthing.server.settings import Settings
 from farthing.server.state import State
+from farthing.server.work.processes import Workers
 
-_ROUTERS = (accounts, datasets, studies, plans, releases, sessions, ledger, accountant, health, openapi, page)
+_ROUTERS = (
+    accounts,
+    sign_in,
+    datasets,
+    studies,
+    plans,
+    releases,
+    sessions,
+    ledger,
+    accountant,
+    health,
+    openapi,
+    page,
+)
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The application over a ledger, which it opens; it is closed when the application shuts down."""
+def create_app(settings: Settings, *, with_workers: bool = False) -> FastAPI:
+    """The application over a ledger, which it opens; it is closed when the application shuts down.
+
+    `with_workers` starts and stops the processes that release with it; otherwise somebody else must run some.
+    """
     routes = [route for module in _ROUTERS for route in module.router.routes]
     check_every(_calls(routes))
     metrics = Metrics()
@@ -73,18 +91,24 @@ def create_app(settings: Settings) -> FastAPI:
     app.openapi = cache(partial(openapi.described, app))  # type: ignore[method-assign]
     app.state.metrics = metrics
     app.state.farthing = State(settings)
+    app.state.with_workers = with_workers
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    state: State = app.state.farthing
+    workers = Workers(state)
+    if app.state.with_workers:
+        workers.start()
+        state.wake_workers = workers.wake
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
-    app.state.farthing.workers.start()
     try:
         yield
     finally:
-        await run_in_threadpool(app.state.farthing.workers.stop)
-        app.state.farthing.close()
+        state.stopping.set()
+        await run_in_threadpool(workers.stop)
+        state.close()
 
 
 def _warm_up() -> None:
