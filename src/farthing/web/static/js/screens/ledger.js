@@ -1,7 +1,49 @@
-// The screen "Ledger".
-import { html } from '../../vendor/preact.js';
-import { Page } from '../components/page.js';
+// The screen "Ledger": what was spent, by whom, in order, and the proof that nothing was altered.
+
+import { html } from "../../vendor/preact.js";
+import { address } from "../api.js";
+import { LinkButton } from "../components/button.js";
+import { Card } from "../components/card.js";
+import { ErrorBox } from "../components/error.js";
+import { SelectField } from "../components/field.js";
+import { Loading } from "../components/loading.js";
+import { Page } from "../components/page.js";
+import { BurnDownCard } from "../ledger/burn_down.js";
+import { EntriesCard } from "../ledger/entries.js";
+import { VerifyCard } from "../ledger/verify.js";
+import { useLoaded } from "../loaded.js";
+import { go, link } from "../router.js";
 
 export default function Screen({ params, me }) {
-  return html`<${Page} title="Ledger" />`;
+  const { data: summary, error, reload } = useLoaded("/ledger");
+  const { dataset } = params;
+  const own = me.role === "analyst";
+  const lead = own
+    ? "Everything you have asked for and spent, in order. Nothing is ever removed."
+    : "Every budget, charge, refusal and release, in order. Nothing is ever removed, and a change would show.";
+  return html`
+    <${Page} title=${dataset ? `Ledger of ${dataset}` : "Ledger"} lead=${lead}>
+      <${ErrorBox} error=${error} onRetry=${reload} />
+      ${!summary && !error ? html`<${Loading} lines=${6} />` : null}
+      ${summary ? html`
+        <${Choice} names=${namesOf(summary)} dataset=${dataset} />
+        ${dataset ? html`<${BurnDownCard} dataset=${dataset} own=${own} />` : null}
+        <${VerifyCard} summary=${summary} actions=${own ? null : html`<${LinkButton} small href=${address("/ledger/export")} download="ledger.jsonl">Export all entries<//>`} />
+        <${EntriesCard} dataset=${dataset} />` : null}
+    <//>`;
+}
+
+function namesOf(summary) {
+  return (summary.datasets ?? []).map((one) => (typeof one === "string" ? one : one.name));
+}
+
+function Choice({ names, dataset }) {
+  if (names.length === 0) return null;
+  const options = [["", "all datasets"], ...names.map((name) => [name, name])];
+  return html`
+    <${Card}>
+      <${SelectField} label="Dataset" value=${dataset ?? ""} options=${options}
+        hint=${dataset ? null : "Choose one to see how its budget is used up."}
+        onValue=${(name) => go(name ? link("ledger", name) : link("ledger"))} />
+    <//>`;
 }

@@ -1,0 +1,114 @@
+// Opening a session in plain words: how exact, how many questions, about which columns, for which price.
+
+import { html, useState } from "../../vendor/preact.js";
+import { post } from "../api.js";
+import { Button } from "../components/button.js";
+import { Card } from "../components/card.js";
+import { ConfirmDialog } from "../components/dialog.js";
+import { ErrorBox } from "../components/error.js";
+import { NumberField, SelectField, SliderField } from "../components/field.js";
+import { Notice } from "../components/notice.js";
+import { count, epsilon, percent, privacy } from "../format.js";
+import { useNewest } from "../learn/newest.js";
+import { Stops } from "../learn/stops.js";
+import { useAction } from "../loaded.js";
+import { confirm, forget, requestFor } from "../release/request.js";
+import { go, link } from "../router.js";
+import { ColumnChoice } from "./column_choice.js";
+import { MOST_CELLS, cellsOf, firstBins, firstChoice } from "./columns.js";
+import { Quote } from "./quote.js";
+
+const ALPHAS = [0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001];
+const QUESTIONS = [["100", "100"], ["1000", "1,000"], ["10000", "10,000"], ["100000", "100,000"]];
+const PAUSE = 350; // milliseconds at rest before a price is asked for: planning takes a moment
+
+export function OpenForm({ dataset }) {
+  const left = dataset.budget.remaining.epsilon;
+  const [form, setForm] = useState(() => ({
+    alpha: 0.05, queries: "1000", epsilon: left / 2, rows: null, chosen: firstChoice(dataset.schema), bins: firstBins(dataset.schema),
+  }));
+  const [asking, setAsking] = useState(false);
+  const change = (part) => setForm((before) => ({ ...before, ...part }));
+  const columns = dataset.schema.filter((column) => form.chosen.includes(column.name));
+  const cells = columns.reduce((product, column) => product * cellsOf(column, form.bins[column.name]), 1);
+  const problem = problemOf(columns, form, cells);
+  const body = problem ? null : bodyOf(dataset, form, columns);
+  const quote = useNewest((wanted) => post("/sessions/price", wanted), body, PAUSE);
+  const fresh = body !== null && !quote.busy && !quote.error && quote.value !== null;
+
+  const [open, busy, refusal] = useAction(async () => {
+    const wanted = { ask: body };
+    const request = requestFor(wanted);
+    confirm(request.id);
+    try {
+      const session = await post("/sessions", { ...body, request_id: request.id });
+      forget(request.id); // it exists: whoever asks for the same again means another one
+      go(link("ask", dataset.name, session.id));
+    } catch (error) {
+      setAsking(false);
+      if (error.status >= 400 && error.status < 500) forget(request.id); // refused: nothing was spent under this id
+      throw error;
+    }
+  });
+  return html`
+    <${Card} title="Open a session">
+      <div class="ask-open">
+        <div class="stack">
+          <${Stops} name="alpha" label="How exact?" stops=${ALPHAS} value=${form.alpha}
+            text=${(alpha) => exactness(alpha, dataset.rows ?? form.rows)} ends=${["← rougher, lasts longer", "more exact, ends sooner →"]}
+            hint="Every answer of the session is at most this far off, for all questions together."
+            change=${(alpha) => change({ alpha })} />
+          <${SliderField} label="What may it cost?" min=${left / 100} max=${left} value=${Math.min(form.epsilon, left)} step=${left / 100}
+            shown=${`${epsilon(form.epsilon)} of ${privacy(left)} left`}
+            hint="Paid once, when the session is opened. More privacy for people means rougher answers for you."
+            onValue=${(value) => change({ epsilon: value })} />
+          <${SelectField} label="How many questions?" value=${form.queries} options=${QUESTIONS} onValue=${(queries) => change({ queries })}
+            hint="Different questions the promise must hold for. Asking again what was asked costs nothing." />
+          ${dataset.rows ? null : html`
+            <${NumberField} label="About how many rows are there?" optional value=${form.rows} onValue=${(rows) => change({ rows })} unit="rows"
+              hint="A guess from elsewhere. Without one they are counted first, for a hundredth of the price." />`}
+          <${ColumnChoice} schema=${dataset.schema} form=${form} change=${change} cells=${cells} problem=${problem} />
+        </div>
+        <div class="ask-price">
+          <${Quote} quote=${body === null ? null : quote.value} busy=${quote.busy && body !== null} error=${body === null ? null : quote.error}
+            again=${quote.again} budget=${dataset.budget} raise=${(alpha) => change({ alpha })} />
+          <${ErrorBox} error=${refusal} />
+          <${Button} kind="primary" disabled=${!fresh} onClick=${() => setAsking(true)}>Open the session …<//>
+          <p class="hint">Nothing is spent before you confirm.</p>
+        </div>
+      </div>
+      <${ConfirmDialog} open=${asking} title="Open this session?" confirm=${`Spend ${epsilon(quote.value?.epsilon)}`} busy=${busy}
+        onConfirm=${open} onClose=${() => setAsking(false)}>
+        <p>${quote.value?.promise}</p>
+        <p><strong>${epsilon(quote.value?.epsilon)}</strong> of ${privacy(left)} left for ${dataset.name} will be spent, at once and for good.
+          About ${privacy(Math.max(0, left - (quote.value?.epsilon ?? 0)))} will be left. This cannot be undone.</p>
+        ${quote.value?.caution ? html`<${Notice} tone="warn" title="Caution"><p>${quote.value.caution}</p><//>` : null}
+      <//>
+    <//>`;
+}
+
+function exactness(alpha, rows) {
+  const share = `within ${percent(100 * alpha)} of the rows`;
+  return rows ? `${share}: ±${count(alpha * rows)}` : share;
+}
+
+function problemOf(columns, form, cells) {
+  if (columns.length === 0) return "Choose at least one column.";
+  if (cells > MOST_CELLS) return `${count(cells)} combinations are too many (at most ${count(MOST_CELLS)}): choose fewer columns, or cut them into fewer parts.`;
+  if (columns.some((column) => form.bins[column.name] === null)) return "Say into how many parts a column is cut.";
+  if (form.rows !== null && !(form.rows >= 1)) return "The number of rows must be at least 1.";
+  return null;
+}
+
+function bodyOf(dataset, form, columns) {
+  const bins = Object.fromEntries(columns.filter((column) => form.bins[column.name]).map((column) => [column.name, form.bins[column.name]]));
+  return {
+    dataset: dataset.name,
+    alpha: form.alpha,
+    queries: Number(form.queries),
+    epsilon: form.epsilon,
+    columns: columns.map((column) => column.name),
+    ...(Object.keys(bins).length ? { bins } : {}),
+    ...(form.rows !== null ? { rows: Math.round(form.rows) } : {}),
+  };
+}

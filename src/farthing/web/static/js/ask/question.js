@@ -1,0 +1,94 @@
+// The question field: one condition, a caret under the character that cannot be read, and the answer as a sentence.
+
+import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { post } from "../api.js";
+import { Button } from "../components/button.js";
+import { Card } from "../components/card.js";
+import { ErrorBox } from "../components/error.js";
+import { Notice } from "../components/notice.js";
+import { useAction } from "../loaded.js";
+import { count } from "../format.js";
+import { Builder } from "./builder.js";
+import { giveOrTake, joinedBy, pointed } from "./columns.js";
+
+/** `answered(answer)` and `ended(error)` tell the screen; `text`, `setText` are the question as it stands. */
+export function QuestionCard({ session, text, setText, answered, ended }) {
+  const field = useRef(null);
+  const [answer, setAnswer] = useState(null);
+  const [ask, busy, error, clear] = useAction(async (question) => {
+    try {
+      const found = await post(`/sessions/${encodeURIComponent(session.id)}/ask`, { question });
+      setAnswer(found);
+      answered(found);
+    } catch (refusal) {
+      setAnswer(null);
+      if (refusal.code === "session_ended") ended(refusal);
+      else throw refusal;
+    }
+  });
+  const write = (next) => {
+    setText(next);
+    clear();
+    field.current?.focus();
+  };
+  const send = (event) => {
+    event.preventDefault();
+    if (text.trim()) ask(text.trim());
+  };
+  const unreadable = error?.code === "invalid_expression";
+  return html`
+    <${Card} title="How many rows are there, where …">
+      <form onSubmit=${send} class="ask-form">
+        <label for="ask-question" class="unseen">Condition</label>
+        <textarea
+          id="ask-question" class="input ask-question" rows="2" ref=${field} value=${text} spellcheck="false" autocapitalize="off"
+          autocomplete="off" placeholder="a condition, such as age >= 65" maxlength="20000"
+          aria-describedby=${unreadable ? "ask-fault" : "ask-hint"} aria-invalid=${unreadable ? "true" : null}
+          onInput=${(event) => { setText(event.currentTarget.value); clear(); }}
+          onKeyDown=${(event) => { if (event.key === "Enter" && !event.shiftKey) send(event); }}></textarea>
+        <p class="hint" id="ask-hint">Words such as <code>and</code>, <code>or</code>, <code>not</code>, <code>between 18 and 64</code>, <code>in ('a', 'b')</code>. Enter asks.</p>
+        <div class="row"><${Button} kind="primary" type="submit" busy=${busy} disabled=${!text.trim()}>Ask<//></div>
+      </form>
+      <div class="ask-said" aria-live="polite">
+        ${unreadable ? html`<${Fault} error=${error} asked=${text.trim()} field=${field} />` : html`<${ErrorBox} error=${error} />`}
+        ${answer && !error ? html`<${Answer} answer=${answer} />` : null}
+      </div>
+      <${Builder} columns=${session.columns} empty=${!text.trim()} use=${write} add=${(word, one) => write(joinedBy(word, text, one))} />
+    <//>`;
+}
+
+/** The latest answer, large. */
+function Answer({ answer }) {
+  return html`
+    <div class="ask-answer">
+      <p class="ask-number"><span class="number">${count(answer.value)}</span> <span class="number muted">${giveOrTake(answer.error)}</span></p>
+      <p>${answer.sentence}</p>
+      <p><${Paid} paid=${answer.paid} error=${answer.error} /> <code>${answer.question}</code></p>
+    </div>`;
+}
+
+/** Whether an answer used something up. */
+export function Paid({ paid, error }) {
+  if (error === null || error === undefined) return html`<span class="badge warn">an estimate, nothing promised</span>`;
+  return paid ? html`<span class="badge accent">used one update</span>` : html`<span class="badge good">free</span>`;
+}
+
+/** A condition that cannot be read: what, where, and what to write instead. Nothing was used up. */
+function Fault({ error, asked, field }) {
+  const { text = asked, position, rule, way_out: wayOut } = error.fields;
+  const placed = position === null || position === undefined ? null : pointed(text || asked, position);
+  useEffect(() => {
+    if (placed && field.current && field.current.value.trim() === text) {
+      const before = field.current.value.length - field.current.value.trimStart().length;
+      field.current.focus();
+      field.current.setSelectionRange(before + placed.at, before + placed.at);
+    }
+  }, [error]);
+  return html`
+    <div id="ask-fault">
+      <${Notice} tone="bad" title="This condition cannot be asked; nothing was used up">
+        ${placed ? html`<pre class="ask-caret"><code>${placed.text}${"\n"}${placed.caret}</code></pre>` : null}
+        <p>${placed ? html`Character ${count(position + 1)}: ` : null}${rule || error.message.split("\n")[0]}${wayOut ? `; ${wayOut}` : ""}.</p>
+      <//>
+    </div>`;
+}

@@ -1,0 +1,48 @@
+// What a session would cost and promise, before anything is paid.
+
+import { html } from "../../vendor/preact.js";
+import { Button } from "../components/button.js";
+import { ErrorBox } from "../components/error.js";
+import { Loading } from "../components/loading.js";
+import { Notice } from "../components/notice.js";
+import { count, epsilon, percent, privacy } from "../format.js";
+
+export function Quote({ quote, busy, error, again, budget, raise }) {
+  return html`
+    <section aria-labelledby="ask-quote" aria-busy=${busy ? "true" : "false"} class="ask-quote">
+      <h3 id="ask-quote">Price and promise</h3>
+      <div aria-live="polite">
+        ${error ? html`<${Refused} error=${error} again=${again} raise=${raise} />` : null}
+        ${!error && !quote ? (busy ? html`<${Loading} label="Working out the price" lines=${4} />` : html`<p class="hint">Fill in the form to see the price.</p>`) : null}
+        ${!error && quote ? html`<${Told} quote=${quote} budget=${budget} />` : null}
+      </div>
+      <p class="hint ask-working">${busy ? "Working it out …" : "\u00a0"}</p>
+    </section>`;
+}
+
+function Told({ quote, budget }) {
+  const left = budget.remaining.epsilon;
+  return html`
+    <p class="strong">${quote.promise}</p>
+    <dl class="facts">
+      <dt>Price</dt><dd><span class="number">${epsilon(quote.epsilon)}</span> of ${privacy(left)} left (${percent((100 * quote.epsilon) / left)})</dd>
+      <dt>Updates</dt><dd>${count(quote.updates)}: so many answers may be surprises. All others are free.</dd>
+      <dt>Questions</dt><dd>${count(quote.queries)}</dd>
+    </dl>
+    ${quote.caution ? html`<${Notice} tone="warn" title="Caution"><p>${quote.caution}</p><//>` : null}`;
+}
+
+/** A promise that cannot be kept for this price: the nearest one that can is one press away. */
+function Refused({ error, again, raise }) {
+  const closest = error.code === "infeasible" && typeof error.fields.closest === "number" ? error.fields.closest : null;
+  return html`
+    <${ErrorBox} error=${error} onRetry=${error.status >= 500 || error.status === 0 ? again : null} />
+    ${closest !== null && closest < 1 ? html`
+      <p><${Button} small onClick=${() => raise(rounded(closest))}>Make it within ${percent(100 * rounded(closest))}<//></p>` : null}`;
+}
+
+/** Upwards to two digits, so that what is offered can be kept. */
+function rounded(alpha) {
+  const step = 10 ** (Math.floor(Math.log10(alpha)) - 1);
+  return Number((Math.ceil(alpha / step + 1e-9) * step).toPrecision(2));
+}

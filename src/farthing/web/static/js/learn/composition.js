@@ -1,0 +1,73 @@
+// The composition explorer: the total by every theorem, as lines over k and as a table.
+
+import { html } from "../../vendor/preact.js";
+import { Lines } from "../charts/lines.js";
+import { THEOREMS, theoremOf } from "../charts/theorems.js";
+import { Card } from "../components/card.js";
+import { Table } from "../components/table.js";
+import { count, percent, privacy } from "../format.js";
+import { gainOf, totalsAt } from "./words.js";
+
+export function CompositionCard({ grid, of, busy, comparison }) {
+  const totals = totalsAt(grid, of.k);
+  const series = THEOREMS.map(({ key, name, mark }) => ({ name, mark, points: grid.map((row) => [row.k, row[key]]) }));
+  return html`
+    <${Card} title="What the total comes to">
+      <${Lines}
+        title=${`Total epsilon of up to ${count(of.k)} answers at ${privacy(of.epsilon)} each`}
+        description=${described(totals, of)}
+        series=${series} x=${{ label: "number of answers, k", log: of.k > 50 }} y=${{ label: "total epsilon" }} at=${of.k} busy=${busy}
+        table=${tableOf(grid, of)} />
+      <dl class="learn-ideas">
+        ${THEOREMS.map((one) => html`
+          <div key=${one.key} class="learn-idea ${one.mark}">
+            <dt>${one.name} <span class="number strong">${privacy(totals[one.key])}</span></dt>
+            <dd>${one.says} <span class="badge ${badgeOf(one.key, totals)}">${gainOf(one.key, totals)}</span></dd>
+          </div>`)}
+      </dl>
+      <${Everything} comparison=${comparison} />
+    <//>`;
+}
+
+function badgeOf(key, totals) {
+  return key !== "basic" && totals[key] < 0.995 * totals.basic ? "good" : "";
+}
+
+function described(totals, of) {
+  const said = THEOREMS.map(({ key, name }) => `${name} ${privacy(totals[key])}`).join(", ");
+  return `Lines of the total over the number of answers, one for each theorem. At ${count(of.k)} answers: ${said}.`;
+}
+
+function tableOf(grid, of) {
+  return {
+    caption: `Total epsilon at delta ${privacy(of.at_delta)}`,
+    head: ["k", ...THEOREMS.map((one) => one.name)],
+    rows: grid.map((row) => [count(row.k), ...THEOREMS.map(({ key }) => privacy(row[key]))]),
+  };
+}
+
+/** All theorems that farthing knows, with their sources: slower, so it follows when the hand rests. */
+function Everything({ comparison }) {
+  const found = comparison.value;
+  if (!found) return null;
+  const columns = [
+    { key: "name", title: "Theorem", head: true, cell: (row) => theoremOf(row.name).name },
+    { key: "epsilon", title: "Total epsilon", right: true, cell: (row) => privacy(row.epsilon) },
+    { key: "waste_percent", title: "More than needed", right: true, cell: (row) => wasted(row) },
+    { key: "source", title: "Source" },
+    { key: "remark", title: "Remark", cell: (row) => row.remark || "" },
+  ];
+  return html`
+    <details class="learn-everything">
+      <summary>All theorems, with their sources</summary>
+      <p role="status">${found.sentence}</p>
+      <${Table} caption="Every theorem beside the optimum" columns=${columns} rows=${found.theorems} rowKey=${(row) => row.name} />
+      ${found.optimal ? html`
+        <p class="hint">The optimum is proven to lie between ${privacy(found.optimal.lower)} and ${privacy(found.optimal.upper)}.</p>` : null}
+    </details>`;
+}
+
+function wasted(row) {
+  if (typeof row.waste_percent !== "number") return "—";
+  return row.waste_percent < 0.05 ? "nothing" : percent(row.waste_percent);
+}
