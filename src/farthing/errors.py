@@ -22,6 +22,8 @@ from one. The same facts are on the exception as fields, so that nobody has to p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 __all__ = [
     "AnswerForfeited",
     "BudgetExceeded",
@@ -271,9 +273,9 @@ class RequestRefused(FarthingError):
     not_found {'name': 'x'} there is no dataset 'x'; look at the list.
     """
 
-    def __init__(self, code: str, message: str, fields: dict[str, object] | None = None) -> None:
+    def __init__(self, code: str, message: str, fields: Mapping[str, object] | None = None) -> None:
         self.code = code
-        self.fields = {} if fields is None else fields
+        self.fields: dict[str, object] = dict(fields or {})
         super().__init__(message)
 
 

@@ -97,7 +97,7 @@ def where_it_failed(problem: BaseException) -> str:
     ...     print(where_it_failed(problem))
     KeyError at <doctest ...>:2 <module>
     """
-    lines = []
+    lines: list[str] = []
     seen: BaseException | None = problem
     while seen is not None and len(lines) < 5:
         frames = traceback.extract_tb(seen.__traceback__)[-12:]

@@ -38,7 +38,6 @@ from farthing.server.routes import (
 )
 from farthing.server.settings import Settings
 from farthing.server.state import State
-from farthing.server.work.processes import Workers
 
 _ROUTERS = (
     accounts,
@@ -56,11 +55,8 @@ _ROUTERS = (
 )
 
 
-def create_app(settings: Settings, *, with_workers: bool = False) -> FastAPI:
-    """The application over a ledger, which it opens; it is closed when the application shuts down.
-
-    `with_workers` starts and stops the processes that release with it; otherwise somebody else must run some.
-    """
+def create_app(settings: Settings) -> FastAPI:
+    """The application over a ledger, which it opens; it is closed when the application shuts down."""
     routes = [route for module in _ROUTERS for route in module.router.routes]
     check_every(_calls(routes))
     metrics = Metrics()
@@ -91,23 +87,19 @@ def create_app(settings: Settings, *, with_workers: bool = False) -> FastAPI:
     app.openapi = cache(partial(openapi.described, app))  # type: ignore[method-assign]
     app.state.metrics = metrics
     app.state.farthing = State(settings)
-    app.state.with_workers = with_workers
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state: State = app.state.farthing
-    workers = Workers(state)
-    if app.state.with_workers:
-        workers.start()
-        state.wake_workers = workers.wake
+    state.workers.start()
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     try:
         yield
     finally:
         state.stopping.set()
-        await run_in_threadpool(workers.stop)
+        await run_in_threadpool(state.workers.stop)
         state.close()
 
 
@@ -122,4 +114,4 @@ def _calls(routes: list[BaseRoute]) -> Iterator[tuple[str, str]]:
             raise TypeError(
                 f"{getattr(route, 'path', route)} is not behind the guard; make its router with guarded()"
             )
-        yield from ((method, route.path) for method in route.methods)
+        yield from ((method, route.path) for method in route.methods or ())

@@ -40,23 +40,25 @@ def check_binding(settings: Settings, users: int) -> None:
     """
     if is_loopback(settings.host) and not settings.proxy:
         return
-    place = ("behind_proxy", True) if is_loopback(settings.host) else ("host", settings.host)
+    name, value = ("host", settings.host) if not is_loopback(settings.host) else ("behind_proxy", "yes")
     if not users:
         raise InvalidValue(
-            *place,
+            name,
+            value,
             "can be reached by others and nobody has an account",
             "make a curator first: farthing users add NAME --role curator",
         )
     if not is_loopback(settings.host) and settings.tls_certificate is None and not settings.proxy:
         raise InvalidValue(
-            *place,
+            name,
+            value,
             "can be reached by others, who would send passwords in clear",
             "give --tls-certificate and --tls-key, or --behind-proxy and --public-url if a proxy has them",
         )
     if settings.proxy and settings.public_url is None:
         raise InvalidValue(
             "behind_proxy",
-            True,
+            "yes",
             "needs to know what people type",
             "give --public-url https://farthing.example.org",
         )

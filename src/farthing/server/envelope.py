@@ -147,13 +147,13 @@ COMMON = refusals(
 )  # fmt: skip
 
 
-def refused_by_farthing(_: Request, problem: Exception) -> JSONResponse:
+async def refused_by_farthing(_: Request, problem: Exception) -> JSONResponse:
     """Handler of everything in farthing's tree of errors."""
     assert isinstance(problem, FarthingError)
     return refusal(problem)
 
 
-def refused_by_pydantic(_: Request, problem: Exception) -> JSONResponse:
+async def refused_by_pydantic(_: Request, problem: Exception) -> JSONResponse:
     """Handler of bodies and queries that break their model. What was sent is not repeated, only where it is wrong."""
     assert isinstance(problem, RequestValidationError)
     problems = [
@@ -166,7 +166,7 @@ def refused_by_pydantic(_: Request, problem: Exception) -> JSONResponse:
     )
 
 
-def refused_by_starlette(_: Request, problem: Exception) -> JSONResponse:
+async def refused_by_starlette(_: Request, problem: Exception) -> JSONResponse:
     """Handler of what the framework itself refuses: unknown addresses, wrong methods."""
     assert isinstance(problem, HTTPException)
     code = _BY_STATUS.get(problem.status_code, "invalid_request")

@@ -54,7 +54,7 @@ def described(app: FastAPI) -> dict[str, Any]:
     }
     for route in app.routes:
         if isinstance(route, APIRoute) and route.include_in_schema:
-            for method in route.methods:
+            for method in route.methods or ():
                 _protect(document["paths"][route.path_format][method.lower()], method, route.path)
     return document
 

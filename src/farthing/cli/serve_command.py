@@ -1,0 +1,179 @@
+"""`farthing serve`: the page and the routes over a ledger, on this machine or for others."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farthing.errors import InvalidValue, MissingExtra
+
+if TYPE_CHECKING:
+    from farthing.server.serving import Started
+    from farthing.server.settings import OidcSettings
+
+HELP = """\
+Serve the page and the REST routes over a ledger and a folder of tables.
+
+Without options only this machine can reach it, and it prints a link that signs you in as a curator, once. Others can
+be let in when people have accounts (farthing users add) and passwords cannot be overheard (TLS, or a proxy that has
+it).
+
+\b
+  farthing serve
+  farthing serve --ledger study.db --data tables --port 9000
+  farthing serve --host 0.0.0.0 --tls-certificate server.pem --tls-key server.key
+  farthing serve --ledger postgresql://farthing@db/farthing --behind-proxy --public-url https://farthing.example.org
+
+Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
+"""
+
+
+@click.command("serve", help=HELP)
+@click.option(
+    "--ledger", "-l", metavar="URL", default="farthing.db", show_default=True, envvar="FARTHING_LEDGER",
+    help="The ledger, made if there is none; also $FARTHING_LEDGER, where no list of processes shows a password.",
+)  # fmt: skip
+@click.option("--key", metavar="FILE", help="The ledger's key, if it is not where it was made.")
+@click.option("--data", metavar="DIR", default=".", show_default=True, help="The folder with the tables.")
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", metavar="N", type=int, help="The port; 8642, or the next that is free.")
+@click.option("--tls-certificate", metavar="FILE", help="A certificate in PEM form, with its chain.")
+@click.option("--tls-key", metavar="FILE", help="Its key.")
+@click.option(
+    "--behind-proxy", is_flag=True, help="A proxy with TLS stands before it: believe X-Forwarded-*."
+)
+@click.option("--public-url", metavar="URL", help="What people type, such as https://farthing.example.org.")
+@click.option("--allow-host", metavar="NAME", multiple=True, help="Another name it may be called by.")
+@click.option("--oidc-issuer", metavar="URL", help="Sign people in at this OpenID Connect provider.")
+@click.option("--oidc-client-id", metavar="ID", help="Who we are to the provider.")
+@click.option("--oidc-secret-file", metavar="FILE", help="The file with our secret at the provider.")
+@click.option(
+    "--oidc-claim", metavar="NAME", default="email", show_default=True, help="Which claim names people."
+)
+@click.option(
+    "--oidc-name", metavar="TEXT", default="single sign-on", help="What the page calls the provider."
+)
+@click.option("--oidc-create", is_flag=True, help="Whoever the provider knows becomes an analyst.")
+@click.option(
+    "--workers", metavar="N", type=int, default=1, show_default=True, help="Processes that release."
+)
+@click.option("--metrics-open", is_flag=True, help="Anybody may read /metrics, which names nobody.")
+@click.option("--open/--no-open", "open_page", default=None, help="Open the page in a browser, or do not.")
+@click.option("--quiet", is_flag=True, help="No line per request.")
+@click.option("--json", "as_json", is_flag=True, help="Say where it listens as one line of JSON.")
+def serve_command(**told: Any) -> None:
+    """Read the options, then serve until told to stop."""
+    try:
+        from farthing.server.serving import log_to_stderr, serve
+        from farthing.server.settings import PORT, Settings
+    except ImportError as problem:
+        raise MissingExtra("servers", str(problem.name), "server") from None
+
+    settings = Settings(
+        ledger=told["ledger"],
+        data=_folder(told["data"]),
+        host=told["host"],
+        port=PORT if told["port"] is None else told["port"],
+        public_url=told["public_url"],
+        allowed_hosts=told["allow_host"],
+        tls_certificate=_path(told["tls_certificate"]),
+        tls_key=_path(told["tls_key"]),
+        proxy=told["behind_proxy"],
+        oidc=_oidc(told),
+        ledger_key=_path(told["key"]),
+        metrics_open=told["metrics_open"],
+        workers=told["workers"],
+        log_requests=not told["quiet"],
+    )
+    log_to_stderr()
+    opens = told["open_page"] if told["open_page"] is not None else False
+
+    def started(facts: Started) -> None:
+        click.echo(_json(facts) if told["as_json"] else _words(facts))
+        sys.stdout.flush()
+        if opens:
+            _open(facts)
+
+    serve(settings, exact_port=told["port"] is not None, started=started)
+    if not told["as_json"]:
+        click.echo("stopped")
+
+
+def _folder(name: str) -> Path:
+    folder = Path(name)
+    if not folder.is_dir():
+        raise InvalidValue("data", name, "must be a folder", "make it, or name the one with the tables")
+    return folder.resolve()
+
+
+def _path(name: str | None) -> Path | None:
+    return None if name is None else Path(name)
+
+
+def _oidc(told: dict[str, Any]) -> OidcSettings | None:
+    from farthing.server.settings import OidcSettings
+
+    issuer, client = told["oidc_issuer"], told["oidc_client_id"]
+    if (issuer is None) != (client is None):
+        name = "oidc_issuer" if client is None else "oidc_client_id"
+        raise InvalidValue(
+            name, issuer or client, "needs the other", "give --oidc-issuer and --oidc-client-id"
+        )
+    if issuer is None:
+        return None
+    if told["public_url"] is None:
+        raise InvalidValue(
+            "oidc_issuer", issuer, "sends people back to an address it knows", "give --public-url, too"
+        )
+    return OidcSettings(
+        issuer, client, _secret(told["oidc_secret_file"]), told["oidc_claim"], told["oidc_create"], told["oidc_name"]
+    )  # fmt: skip
+
+
+def _secret(name: str | None) -> str | None:
+    if name is None:
+        return None
+    try:
+        return Path(name).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InvalidValue(
+            "oidc_secret_file", name, f"must be a file that can be read ({type(problem).__name__})"
+        ) from None
+
+
+def _words(facts: Started) -> str:
+    lines = [f"farthing is at {facts.url}"]
+    if facts.login is not None:
+        lines += [
+            f"Open this link to sign in as {facts.user}; it works once, within ten minutes:",
+            "",
+            f"    {facts.login}",
+            "",
+        ]
+    return "\n".join([*lines, "Ctrl-C stops it."])
+
+
+def _json(facts: Started) -> str:
+    return json.dumps({"url": facts.url, "login": facts.login, "user": facts.user, "pid": os.getpid()})
+
+
+def _open(facts: Started) -> None:
+    """Open the page. The link goes through a file that only this user may read: a list of processes shows addresses."""
+    import atexit
+    import html
+    import tempfile
+    import threading
+    import webbrowser
+
+    target = html.escape(facts.login or facts.url, quote=True)
+    with tempfile.NamedTemporaryFile("w", suffix=".html", prefix="farthing-", delete=False) as file:
+        file.write(
+            f'<!doctype html><meta http-equiv="refresh" content="0; url={target}"><a href="{target}">farthing</a>'
+        )
+    atexit.register(lambda: Path(file.name).unlink(missing_ok=True))
+    threading.Thread(target=webbrowser.open, args=(Path(file.name).as_uri(),), daemon=True).start()

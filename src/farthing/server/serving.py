@@ -1,0 +1,161 @@
+"""Listen, say where, and stop in good order: what `farthing serve` does once it knows what it was told."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import signal
+import socket
+import ssl
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from types import FrameType
+
+import sqlalchemy as sa
+import uvicorn
+from fastapi import FastAPI
+
+from farthing.errors import InvalidValue
+from farthing.server.app import create_app
+from farthing.server.auth.links import allows_links, login_link, login_name
+from farthing.server.binding import check_binding
+from farthing.server.settings import Settings
+from farthing.server.state import State
+from farthing.server.store.tables import users
+
+NEXT_PORTS = 20  # how many ports after the usual one are tried
+PATIENCE = 15  # seconds that requests have to finish when the server stops
+
+
+@dataclass(frozen=True)
+class Started:
+    """What whoever started the server needs to know."""
+
+    settings: Settings
+    url: str
+    login: str | None  # a one-time link, where only this machine can reach the server
+    user: str | None  # whom it signs in
+
+
+def serve(settings: Settings, *, exact_port: bool, started: Callable[[Started], None]) -> None:
+    """Serve until told to stop by SIGTERM or Ctrl-C; `started` is called once requests are answered.
+
+    A port that is taken is refused if it was asked for (`exact_port`); otherwise one of the next is used.
+    """
+    check_binding(settings, users=1)  # what can be said before anything is made
+    _check_tls(settings)
+    door, port = listening(settings.host, settings.port, exact=exact_port)
+    settings = replace(settings, port=port)
+    with door:
+        app = create_app(settings)
+        state: State = app.state.farthing
+        try:
+            check_binding(settings, people(state))
+            # Raised again by uvicorn once it has stopped in good order, which is all that was wanted.
+            for each in (signal.SIGTERM, signal.SIGINT):
+                with suppress(ValueError):  # not the main thread, where there are no signals
+                    signal.signal(each, _heard)
+            Server(app, settings, started).run(sockets=[door])
+        finally:
+            state.close()
+
+
+def listening(host: str, port: int, *, exact: bool) -> tuple[socket.socket, int]:
+    """A socket that has the port, or one of the next; nobody can connect to it yet."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    last = min(port if exact or port == 0 else port + NEXT_PORTS, 65535)
+    for number in range(port, last + 1):
+        door = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            door.bind((host, number))
+            door.listen(1)  # with SO_REUSEADDR two may bind and only one may listen
+            return door, door.getsockname()[1]
+        except OSError as problem:
+            door.close()
+            if problem.errno == errno.EADDRINUSE and number < last:
+                continue
+            raise _cannot_listen(host, number, problem) from None
+    raise AssertionError("the last port is either had or refused")
+
+
+class Server(uvicorn.Server):
+    """Uvicorn, without its own log of requests and without belief in anybody's X-Forwarded-For."""
+
+    def __init__(self, app: FastAPI, settings: Settings, started: Callable[[Started], None]) -> None:
+        self._state: State = app.state.farthing
+        self._settings = settings
+        self._say = started
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="h11",
+                ws="none",
+                loop="asyncio",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                ssl_certfile=settings.tls_certificate,
+                ssl_keyfile=settings.tls_key,
+                timeout_graceful_shutdown=PATIENCE,
+            )
+        )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        link = login_link(self._state) if allows_links(self._settings) else None
+        self._say(Started(self._settings, self._settings.origin, link, login_name() if link else None))
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take no new requests and finish those that run; streams of events end at once."""
+        self._state.stopping.set()
+        super().handle_exit(sig, frame)
+
+
+def people(state: State) -> int:
+    """How many people can sign in."""
+    with state.store.reading() as connection:
+        counted = sa.select(sa.func.count()).select_from(users).where(users.c.disabled.is_(False))
+        return connection.execute(counted).scalar_one()
+
+
+def log_to_stderr() -> None:
+    """Requests, failures and changes of people on the standard error stream, one line each."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    for name, level in (("farthing.server", logging.INFO), ("uvicorn", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.setLevel(level)
+        logger.addHandler(handler)
+        logger.propagate = False
+
+
+def _heard(number: int, frame: FrameType | None) -> None:
+    """The signal did its work before."""
+
+
+def _check_tls(settings: Settings) -> None:
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_certificate, settings.tls_key)
+    except (OSError, ssl.SSLError) as problem:
+        raise InvalidValue(
+            "tls_certificate",
+            str(settings.tls_certificate),
+            f"must be a certificate in PEM form that fits its key ({type(problem).__name__})",
+            "check both files, and that this user may read them",
+        ) from None
+
+
+def _cannot_listen(host: str, port: int, problem: OSError) -> InvalidValue:
+    if problem.errno == errno.EADDRINUSE:
+        return InvalidValue("port", port, "is in use", "stop who has it, or choose another with --port")
+    if problem.errno == errno.EACCES:
+        return InvalidValue("port", port, "needs more rights than this user has", "choose one above 1023")
+    return InvalidValue("host", host, "is no address of this machine", "use 127.0.0.1, or one that it has")
