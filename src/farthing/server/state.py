@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from farthing.ledger import Ledger, open_ledger
-from farthing.server.reckoning import Reckoner
 from farthing.server.settings import Settings
 from farthing.server.store import Store
 
@@ -28,8 +26,6 @@ class State:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stopping = threading.Event()  # set when the server is told to stop: streams of events end then
-        self.wake_workers: Callable[[], None] = _nobody  # whoever starts workers puts their alarm here
-        self.reckoner = Reckoner()
         self.root: Ledger = open_ledger(settings.ledger, actor=ACTOR, role="curator", key=settings.ledger_key)
         try:
             self.store = Store.beside(settings.ledger)
@@ -70,10 +66,5 @@ class State:
 
     def close(self) -> None:
         """Close the store and the ledger."""
-        self.reckoner.close()
         self.store.close()
         self.root.close()
-
-
-def _nobody() -> None:
-    """Other servers' workers look for work by themselves."""
