@@ -1,0 +1,297 @@
+"""A real browser before a real server, for tests of the page.
+
+`serving(folder)` runs the application on a free port, with two tables, a declared dataset, three people and a worker.
+`watched(browser, site)` is a browser window of its own that fails the test on any error in the console, on any failing
+file and on any request that leaves this machine. `sign_in(page, user)` signs in without spending an attempt of the
+rate limit, `screenshot(page, name)` keeps a picture if FARTHING_SCREENSHOTS names a folder.
+
+The fixtures `site` (one a module), `browser` (one a run) and `new_page` stand in conftest.py beside this file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response
+
+from backends.keeper import CannotStart
+from backends.processes import installed
+from farthing.server import Settings, create_app
+from farthing.server.auth.csrf import csrf_of
+from farthing.server.auth.people import add_user
+from farthing.server.auth.secret_words import fresh_word, mark_of
+from farthing.server.auth.sessions import COOKIE
+from farthing.server.callers import Caller
+from farthing.server.permissions import SCOPES_OF_ROLE
+from farthing.server.state import State
+from farthing.server.store import now
+from farthing.server.store.tables import declarations, logins
+
+PEOPLE = {"ada": "curator", "bob": "analyst", "eve": "auditor"}
+PASSWORD = "a long enough password"  # of everybody
+DATASET = "people"
+DECLARATION: dict[str, Any] = {
+    "name": DATASET,
+    "source": "people.csv",
+    "unit": None,
+    "max_rows": None,
+    "neighbours": "add-remove",
+    "rows": None,
+    "columns": {
+        "age": {"range": [0, 110]},
+        "sex": {"categories": ["F", "M"]},
+        "region": {"categories": ["north", "south", "east", "west"]},
+        "income": {"range": [0, 100_000]},
+    },
+    "epsilon": 3.0,
+    "delta": 1e-6,
+}
+GRANT = (1.0, 1e-7)  # of bob
+CHROMIUM = Path("/usr/bin/chromium")
+WIDE, PHONE = 1200, 360
+
+
+@dataclass
+class Site:
+    """A running server, and what a test may know about it."""
+
+    url: str
+    state: State
+    settings: Settings
+    folder: Path
+
+    def caller(self, user: str, role: str | None = None) -> Caller:
+        """Somebody as routes see them."""
+        known = role or PEOPLE[user]
+        return Caller(user, known, SCOPES_OF_ROLE[known], "session")
+
+    def add(self, user: str, role: str) -> None:
+        """Give somebody an account."""
+        add_user(self.state.store, self.state.passwords, user, role, by="a test", password=PASSWORD)
+
+    def session(self, user: str) -> str:
+        """The word of a new web session of this user."""
+        word = fresh_word()
+        with self.state.store.begin() as connection:
+            connection.execute(
+                logins.insert().values(
+                    hash=mark_of(word),
+                    user=user,
+                    csrf_hash=mark_of(csrf_of(word)),
+                    expires=now() + 3600 * 10**9,
+                    via="session",
+                )
+            )
+        return word
+
+    def declare(self, body: dict[str, Any], grants: dict[str, tuple[float, float]] | None = None) -> None:
+        """Declare a dataset as ada, and grant parts of its budget."""
+        ledger = self.state.ledger(self.caller("ada"))
+        ledger.register(body["name"], body["epsilon"], body["delta"])
+        for user, (epsilon, delta) in (grants or {}).items():
+            ledger.grant(body["name"], user, epsilon, delta)
+        with self.state.store.begin() as connection:
+            connection.execute(
+                declarations.insert().values(
+                    name=body["name"], body=json.dumps(body), created_by="ada", created=now()
+                )
+            )
+
+
+def people_csv(rows: int = 400) -> str:
+    """People who do not exist."""
+    lines = [
+        f"{20 + 7 * n % 60},{'FM'[n % 2]},{('north', 'south', 'east', 'west')[n % 3]},{20_000 + 911 * n % 40_000}"
+        for n in range(rows)
+    ]
+    return "\n".join(["age,sex,region,income", *lines]) + "\n"
+
+
+def visits_csv(rows: int = 90) -> str:
+    """Visits of people who do not exist; one has several."""
+    lines = [
+        f"p{n % 40},{18 + n % 70},{('ward', 'clinic')[n % 2]},{'true' if n % 5 else 'false'}"
+        for n in range(rows)
+    ]
+    return "\n".join(["person,age,place,insured", *lines]) + "\n"
+
+
+@contextmanager
+def serving(folder: Path, *, declared: bool = True, workers: int = 1, **told: Any) -> Iterator[Site]:
+    """The application on a free port of this machine, until the block ends."""
+    data = folder / "data"
+    data.mkdir()
+    (data / "people.csv").write_text(people_csv(), encoding="utf-8")
+    (data / "visits.csv").write_text(visits_csv(), encoding="utf-8")
+    with closing(socket.socket()) as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()  # whoever asks too soon waits instead of being refused
+        port = listening.getsockname()[1]
+        told = {"ledger": str(folder / "study.db"), **told}
+        settings = Settings(
+            data=data, port=port, cheap_passwords=True, log_requests=False, workers=workers, **told
+        )
+        app = create_app(settings)
+        site = Site(f"http://127.0.0.1:{port}", app.state.farthing, settings, folder)
+        for user, role in PEOPLE.items():
+            site.add(user, role)
+        if declared:
+            site.declare(DECLARATION, {"bob": GRANT})
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=5))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            _wait_until_it_answers(port)
+            yield site
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def _wait_until_it_answers(port: int) -> None:
+    """The socket is open before the server is: the first byte of an answer says that it serves."""
+    with closing(socket.create_connection(("127.0.0.1", port), timeout=60)) as asking:
+        asking.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n" % port)
+        assert asking.recv(15).startswith(b"HTTP/1.1 200")
+
+
+def chromium() -> Path:
+    """Debian's browser, installed if it must be and can be; otherwise a skip, which fails the run under CI."""
+    with (Path(tempfile.gettempdir()) / "farthing-chromium.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run side by side, and apt does not
+        try:
+            return installed(lambda: CHROMIUM if CHROMIUM.exists() else None, "chromium")
+        except CannotStart as reason:
+            pytest.skip(f"browser: {reason}")
+
+
+def launch(playwright: Any) -> Browser:
+    """A browser that cannot find any machine but this one."""
+    return playwright.chromium.launch(
+        executable_path=chromium(),
+        args=["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
+    )
+
+
+@dataclass
+class Watch:
+    """Everything that went wrong in one browser window."""
+
+    origin: str
+    problems: list[str] = field(default_factory=list)
+    # Refusals of the API are answers; the browser writes them into the console as well.
+    _refused = re.compile(r"Failed to load resource: the server responded with a status of 4\d\d")
+
+    def attach(self, context: BrowserContext) -> None:
+        """Listen to every page of the window, those opened later included."""
+        context.on("console", self._console)
+        context.on("weberror", lambda error: self.problems.append(f"error in the page: {error.error}"))
+        context.on("request", lambda request: self._address(request.url))
+        context.on("response", self._response)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type not in ("error", "warning"):
+            return
+        if self._refused.match(message.text) and "/api/v1/" in message.location.get("url", ""):
+            return
+        self.problems.append(f"console {message.type}: {message.text} {message.location}")
+
+    def _address(self, url: str) -> None:
+        if not url.startswith((self.origin + "/", "data:", "blob:")):
+            self.problems.append(f"a request to {url}")
+
+    def _response(self, response: Response) -> None:
+        if response.status >= 500 or (response.status >= 400 and "/api/v1/" not in response.url):
+            self.problems.append(f"{response.status} from {response.url}")
+
+    def check(self) -> None:
+        """Fail if anything went wrong so far."""
+        assert self.problems == []
+
+
+NewPage = Callable[..., Page]
+
+
+@contextmanager
+def watched(browser: Browser, site: Site) -> Iterator[NewPage]:
+    """Makes windows, each with its own cookies; at the end each must have been without a fault.
+
+    `new_page("ada")` is signed in as ada; `width` and `dark` are the look of the window.
+    """
+    made: list[tuple[BrowserContext, Watch]] = []
+
+    def new_page(user: str | None = None, *, width: int = WIDE, dark: bool = False, at: Site = site) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 800},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+            base_url=at.url,
+        )
+        context.set_default_timeout(20_000)  # for an event that never comes; nothing waits so long otherwise
+        watch = Watch(at.url)
+        watch.attach(context)
+        made.append((context, watch))
+        page = context.new_page()
+        if user is not None:
+            sign_in(page, user, at)
+        return page
+
+    try:
+        yield new_page
+        for _, watch in made:
+            watch.check()
+    finally:
+        for context, _ in made:
+            context.close()
+
+
+def sign_in(page: Page, user: str, site: Site) -> None:
+    """Open the page as this user. The form is tested once; everywhere else a session is simply there."""
+    page.context.add_cookies([{"name": COOKIE, "value": site.session(user), "url": site.url}])
+    page.goto(site.url + "/")
+    page.get_by_role("heading", name="Datasets").wait_for()
+
+
+def go(page: Page, site: Site, hash_: str, heading: str | re.Pattern[str] | None = None) -> None:
+    """Open a screen by its address, and wait for its heading."""
+    page.goto(f"{site.url}/{hash_}")
+    page.get_by_role("heading", level=1, name=heading).first.wait_for()
+    settled(page)
+
+
+def settled(page: Page) -> None:
+    """Wait until nothing is loading any more."""
+    page.wait_for_function("!document.querySelector('.loading, .starting, [aria-busy=true]')")
+
+
+def fits(page: Page) -> bool:
+    """Whether the page can be read without scrolling sideways."""
+    return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
+
+
+def screenshot(page: Page, name: str, *, looks: tuple[str, ...] = ("light", "dark", "phone")) -> None:
+    """Pictures of the whole page as NAME-LOOK.png, if FARTHING_SCREENSHOTS names a folder; the look is put back."""
+    folder = os.environ.get("FARTHING_SCREENSHOTS")
+    if not folder:
+        return
+    before = page.viewport_size
+    for look in looks:
+        page.set_viewport_size({"width": PHONE if look == "phone" else WIDE, "height": 800})
+        page.emulate_media(color_scheme="dark" if look == "dark" else "light")
+        page.screenshot(path=Path(folder) / f"{name}-{look}.png", full_page=True)
+    page.emulate_media(color_scheme=None)
+    if before is not None:
+        page.set_viewport_size(before)

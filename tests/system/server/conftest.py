@@ -1,0 +1,33 @@
+"""One browser a run, one server a module, windows that report every fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from system.server.browser import NewPage, Site, launch, serving, watched
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium, which reaches nothing but this machine."""
+    with sync_playwright() as playwright:
+        found = launch(playwright)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A running server with the dataset `people`, ada, bob and eve."""
+    with serving(tmp_path_factory.mktemp("site")) as made:
+        yield made
+
+
+@pytest.fixture
+def new_page(browser: Browser, site: Site) -> Iterator[NewPage]:
+    """Windows of this test; each must end without a fault."""
+    with watched(browser, site) as made:
+        yield made
