@@ -22,8 +22,10 @@ from farthing.cli.monitor_command import monitor_command
 from farthing.cli.options import in_options
 from farthing.cli.plan_command import plan_command
 from farthing.cli.release_command import release_command
+from farthing.cli.serve_command import serve_command
 from farthing.cli.strategies_command import strategies_command
 from farthing.cli.synth_command import synth_command
+from farthing.cli.users_command import users_command
 from farthing.errors import FarthingError
 
 
@@ -67,5 +69,7 @@ main.add_command(ledger_command)
 main.add_command(monitor_command)
 main.add_command(plan_command)
 main.add_command(release_command)
+main.add_command(serve_command)
 main.add_command(strategies_command)
 main.add_command(synth_command)
+main.add_command(users_command)
