@@ -1,6 +1,6 @@
 // Opening a session in plain words: how exact, how many questions, about which columns, for which price.
 
-import { html, useState } from "../../vendor/preact.js";
+import { html, useEffect, useState } from "../../vendor/preact.js";
 import { post } from "../api.js";
 import { Button } from "../components/button.js";
 import { Card } from "../components/card.js";
@@ -16,7 +16,7 @@ import { confirm, forget, requestFor } from "../release/request.js";
 import { go, link } from "../router.js";
 import { ColumnChoice } from "./column_choice.js";
 import { MOST_CELLS, cellsOf, firstBins, firstChoice } from "./columns.js";
-import { Quote } from "./quote.js";
+import { Quote, closestOf } from "./quote.js";
 
 const ALPHAS = [0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001];
 const QUESTIONS = [["100", "100"], ["1000", "1,000"], ["10000", "10,000"], ["100000", "100,000"]];
@@ -28,12 +28,18 @@ export function OpenForm({ dataset }) {
     alpha: 0.05, queries: "1000", epsilon: left / 2, rows: null, chosen: firstChoice(dataset.schema), bins: firstBins(dataset.schema),
   }));
   const [asking, setAsking] = useState(false);
+  const [touched, setTouched] = useState(false);
   const change = (part) => setForm((before) => ({ ...before, ...part }));
   const columns = dataset.schema.filter((column) => form.chosen.includes(column.name));
   const cells = columns.reduce((product, column) => product * cellsOf(column, form.bins[column.name]), 1);
   const problem = problemOf(columns, form, cells);
   const body = problem ? null : bodyOf(dataset, form, columns);
   const quote = useNewest((wanted) => post("/sessions/price", wanted), body, PAUSE);
+  // Nobody has said yet how exact: begin with what can be kept.
+  useEffect(() => {
+    const closest = closestOf(quote.error);
+    if (!touched && closest !== null && closest > form.alpha) change({ alpha: closest });
+  }, [quote.error]);
   const fresh = body !== null && !quote.busy && !quote.error && quote.value !== null;
 
   const [open, busy, refusal] = useAction(async () => {
@@ -57,7 +63,7 @@ export function OpenForm({ dataset }) {
           <${Stops} name="alpha" label="How exact?" stops=${ALPHAS} value=${form.alpha}
             text=${(alpha) => exactness(alpha, dataset.rows ?? form.rows)} ends=${["← rougher, lasts longer", "more exact, ends sooner →"]}
             hint="Every answer of the session is at most this far off, for all questions together."
-            change=${(alpha) => change({ alpha })} />
+            change=${(alpha) => { setTouched(true); change({ alpha }); }} />
           <${SliderField} label="What may it cost?" min=${left / 100} max=${left} value=${Math.min(form.epsilon, left)} step=${left / 100}
             shown=${`${epsilon(form.epsilon)} of ${privacy(left)} left`}
             hint="Paid once, when the session is opened. More privacy for people means rougher answers for you."

@@ -34,15 +34,16 @@ function Told({ quote, budget }) {
 
 /** A promise that cannot be kept for this price: the nearest one that can is one press away. */
 function Refused({ error, again, raise }) {
-  const closest = error.code === "infeasible" && typeof error.fields.closest === "number" ? error.fields.closest : null;
+  const closest = closestOf(error);
   return html`
     <${ErrorBox} error=${error} onRetry=${error.status >= 500 || error.status === 0 ? again : null} />
-    ${closest !== null && closest < 1 ? html`
-      <p><${Button} small onClick=${() => raise(rounded(closest))}>Make it within ${percent(100 * rounded(closest))}<//></p>` : null}`;
+    ${closest !== null ? html`<p><${Button} small onClick=${() => raise(closest)}>Make it within ${percent(100 * closest)}<//></p>` : null}`;
 }
 
-/** Upwards to two digits, so that what is offered can be kept. */
-function rounded(alpha) {
+/** The least alpha that can be kept, upwards to two digits; null where the refusal names none. */
+export function closestOf(error) {
+  const alpha = error?.code === "infeasible" ? error.fields.closest : null;
+  if (typeof alpha !== "number" || !(alpha > 0) || !(alpha < 0.95)) return null;
   const step = 10 ** (Math.floor(Math.log10(alpha)) - 1);
   return Number((Math.ceil(alpha / step + 1e-9) * step).toPrecision(2));
 }

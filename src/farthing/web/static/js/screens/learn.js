@@ -56,7 +56,7 @@ function Sliders({ wanted, change }) {
           change=${(k) => change({ k })} />
         <${Stops} name="epsilon" label="Price of each answer (epsilon)" stops=${EPSILONS} value=${wanted.epsilon} text=${privacy}
           ends=${["← more private", "more accurate →"]}
-          hint="At 0.1, an answer shifts nobody's odds by more than about a tenth."
+          hint=${`One answer multiplies nobody's odds by more than ${privacy(Math.ceil(100 * Math.exp(wanted.epsilon)) / 100)}.`}
           change=${(epsilon) => change({ epsilon })} />
         <${Stops} name="delta" label="Risk of each answer (delta)" stops=${LEAKS} value=${wanted.delta} text=${privacy}
           ends=${["← never fails", "fails now and then →"]}
