@@ -1,7 +1,188 @@
-// The screen "Plan".
-import { html } from '../../vendor/preact.js';
-import { Page } from '../components/page.js';
+// The screen "Plan": how exact each statistic would be, and what it would cost, before anything is spent.
+import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { post, query } from "../api.js";
+import { Button } from "../components/button.js";
+import { Card } from "../components/card.js";
+import { Empty } from "../components/empty.js";
+import { ErrorBox } from "../components/error.js";
+import { Loading } from "../components/loading.js";
+import { Page } from "../components/page.js";
+import { useLoaded } from "../loaded.js";
+import { link } from "../router.js";
+import { may } from "../session.js";
+import { Budget, Exhausted } from "../planner/budget.js";
+import { Code } from "../planner/code.js";
+import { added, emptyDraft, expecting, forServer, fromServer, keepable, removed, required, unlocked, weighted } from "../planner/draft.js";
+import { Drafts, SaveDraft } from "../planner/drafts.js";
+import { ExpectedRows } from "../planner/expected.js";
+import { Foot } from "../planner/foot.js";
+import { keepDraft, keptDraft } from "../planner/kept.js";
+import { usePlanning } from "../planner/planning.js";
+import { Price } from "../planner/price.js";
+import { Refusal } from "../planner/refusal.js";
+import { Risk } from "../planner/risk.js";
+import { Share } from "../planner/share.js";
+import { StatisticForm } from "../planner/statistic_form.js";
+import { StatisticRow } from "../planner/statistic_row.js";
+import { Suggestions } from "../planner/suggestions.js";
+import { Releases } from "../release/releases.js";
+
+const LEAD = "Choose statistics and see how exact each would be. Nothing is spent, and no row is read, until you release.";
 
 export default function Screen({ params, me }) {
-  return html`<${Page} title="Plan" />`;
+  const dataset = useLoaded(`/datasets/${encodeURIComponent(params.dataset)}`);
+  const saved = useLoaded(params.id ? `/plans/${encodeURIComponent(params.id)}` : null);
+  const title = `Plan for ${params.dataset}`;
+  const error = dataset.error ?? saved.error;
+  if (error) {
+    return html`<${Page} title=${title}><${ErrorBox} error=${error} onRetry=${() => { dataset.reload(); saved.reload(); }} />
+      <p><a href="#/">Back to the datasets</a></p><//>`;
+  }
+  if (!dataset.data || (params.id && !saved.data)) {
+    return html`<${Page} title=${title} lead=${LEAD}><${Card}><${Loading} label="Loading the plan" lines=${6} /><//><//>`;
+  }
+  return html`<${Planner} about=${dataset.data} saved=${saved.data} me=${me} title=${title} />`;
+}
+
+/** The draft to begin with: the saved one, the one this tab kept, or an empty one. */
+function beginning(about, saved, me) {
+  const kept = keptDraft(me.name, about.name);
+  if (saved && (kept?.saved?.id !== saved.id || kept.saved.version !== saved.version)) {
+    return { draft: fromServer(saved.draft), saved: { id: saved.id, version: saved.version } };
+  }
+  if (kept && (saved || !kept.saved)) return { draft: fromServer(kept.draft), saved: kept.saved ?? null };
+  return { draft: emptyDraft(about.name), saved: null };
+}
+
+function Planner({ about, saved: loaded, me, title }) {
+  const [first] = useState(() => beginning(about, loaded, me));
+  const [saved, setSaved] = useState(first.saved);
+  const planning = usePlanning(first.draft, (draft, { proof, signal }) => post(`/plans/price${query({ proof })}`, draft, { signal }));
+  const { draft, answer, refusal, status, change } = planning;
+  useEffect(() => keepDraft(me.name, about.name, forServer(draft), saved), [draft, saved]);
+
+  const actions = useActions(planning);
+  const view = answer?.view ?? null;
+  const budget = view?.budget ?? about.budget;
+  const left = Math.max(0, budget.remaining.epsilon);
+  const stale = Boolean(refusal && !refusal.cause.undo);
+  if (budget.exhausted || !(left > 0)) {
+    return html`<${Page} title=${title} lead=${LEAD}>
+      <${Card} title="Budget"><${Budget} dataset=${about.name} budget=${budget} /><//>
+      <${Exhausted} dataset=${about.name} budget=${budget} me=${me} />
+      <${Releases} dataset=${about.name} />
+      <${Drafts} dataset=${about.name} />
+    <//>`;
+  }
+  return html`
+    <${Page} title=${title} lead=${LEAD} actions=${may(me, "plan") && draft.rows.length
+      ? html`<${SaveDraft} draft=${draft} saved=${saved} onSaved=${setSaved} onTitle=${(name) => change((one) => ({ ...one, title: name }), { kind: "title" })} onLoad=${planning.replace} />` : null}>
+      <div class="planner">
+        <div class="planner-main stack">
+          <${Card} title="Budget">
+            <${Budget} dataset=${about.name} budget=${budget} bar=${view?.bar} reserve=${answer?.draft.reserve} stale=${stale} />
+            ${draft.rows.length ? html`<${Share} draft=${draft} left=${left}
+              onShare=${(value) => change((one) => ({ ...one, epsilon: value }), { kind: "share" })}
+              onReserve=${(value) => change((one) => ({ ...one, reserve: value }), { kind: "share" })} />` : null}
+          <//>
+          ${refusal && refusal.cause.kind !== "make" ? html`<${Problem} refusal=${refusal} actions=${actions} again=${planning.again} />` : null}
+          <${Statistics} ...${{ about, draft, answer, refusal, stale, actions }} />
+        </div>
+        <div class="planner-side stack">
+          <${Knowledge} about=${about} draft=${draft} view=${view} actions=${actions} />
+          ${view ? html`
+            <${Card} title="Price"><${Price} price=${view.price} cost=${view.cost} delta=${view.delta} proving=${status !== "idle"} /><//>
+            <${Card} title="Risk"><${Risk} risk=${view.risk} /><//>
+            <${Card} title="As code"><${Code} view=${view} /><//>` : null}
+          <${Drafts} dataset=${about.name} current=${saved} />
+          <${Releases} dataset=${about.name} />
+        </div>
+      </div>
+      ${view && draft.rows.length ? html`<${Foot} ...${{ view, draft, answer, status, stale, me, budget }} />` : null}
+    <//>`;
+}
+
+/** What the controls of a row do; each one is a change of the draft. */
+function useActions(planning) {
+  const newest = useRef(planning);
+  newest.current = planning;
+  const [actions] = useState(() => {
+    const now = () => newest.current;
+    const planned = (key) => {
+      const { answer } = now();
+      return answer?.view.statistics[answer.keys.indexOf(key)] ?? null;
+    };
+    const keyNamed = (name) => {
+      const { answer } = now();
+      return answer?.keys[answer.view.statistics.findIndex((one) => one.name === name)] ?? null;
+    };
+    const make = (key, within, before = (draft) => draft) => {
+      const row = now().draft.rows.find((one) => one.key === key);
+      const undo = (draft) => (row.entry.within === undefined ? unlocked(draft, key) : required(draft, key, row.entry.within));
+      now().change((draft) => required(before(draft), key, within), { kind: "make", key, tried: within, undo });
+    };
+    /** After a lock was taken away or loosened, the wish that it stood against is tried again. */
+    const retried = (cause, before) => (cause.kind === "make" ? make(cause.key, cause.tried, before) : now().change(before, { kind: "share" }));
+    return {
+      add: (entry) => {
+        let key = null;
+        const undo = (draft) => removed(draft, key);
+        now().change((draft) => {
+          const next = added(draft, entry);
+          key = next.rows.at(-1).key;
+          return next;
+        }, { kind: "add", undo });
+      },
+      remove: (key) => now().change((draft) => removed(draft, key)),
+      weigh: (key, weight) => now().change((draft) => weighted(draft, key, weight)),
+      expect: (name, value) => now().change((draft) => expecting(draft, name, value)),
+      lock: (key) => make(key, keepable(planned(key).error)),
+      unlock: (key) => now().change((draft) => unlocked(draft, key)),
+      make: (key, within) => make(key, within),
+      kept: keepable,
+      unlockNamed: (name, cause) => retried(cause, (draft) => unlocked(draft, keyNamed(name))),
+      loosen: (name, within, cause) => retried(cause, (draft) => required(draft, keyNamed(name), within)),
+    };
+  });
+  return actions;
+}
+
+function Statistics({ about, draft, answer, refusal, stale, actions }) {
+  const [adding, setAdding] = useState(false);
+  const open = adding || !draft.rows.length;
+  const add = (entry) => {
+    actions.add(entry);
+    setAdding(false);
+  };
+  return html`
+    <${Card} title="Statistics" class="statistics-card"
+      actions=${open ? null : html`<${Button} kind="primary" onClick=${() => setAdding(true)}>Add a statistic<//>`}>
+      ${draft.rows.length ? null : html`<${Empty} level=${3} title="What would you like to know?" action=${html`<${Suggestions} schema=${about.schema} onAdd=${add} />`}>
+        Start with one of these, or put your own question together below. You will see its error at once.<//>`}
+      ${open ? html`<${StatisticForm} schema=${about.schema} onAdd=${add} onCancel=${draft.rows.length ? () => setAdding(false) : null} />` : null}
+      <ul class="statistics">
+        ${draft.rows.map((row) => html`
+          <${StatisticRow} key=${row.key} row=${row} planned=${answer?.view.statistics[answer.keys.indexOf(row.key)] ?? null}
+            schema=${about.schema} expected=${draft.expected} stale=${stale} actions=${actions}
+            refusal=${refusal?.cause.kind === "make" && refusal.cause.key === row.key ? refusal : null} />`)}
+      </ul>
+    <//>`;
+}
+
+function Problem({ refusal, actions, again }) {
+  if (refusal.error.code === "infeasible") return html`<${Refusal} refusal=${refusal} actions=${actions} />`;
+  const about = { add: "This statistic was not added", open: "This plan cannot be made" }[refusal.cause.kind];
+  return html`<${ErrorBox} error=${refusal.error} title=${about} onRetry=${refusal.cause.undo ? null : again} />`;
+}
+
+function Knowledge({ about, draft, view, actions }) {
+  const assumed = view?.assumptions ?? [];
+  const notes = view?.notes ?? [];
+  return html`
+    <${Card} title="What is taken for granted">
+      <${ExpectedRows} rows=${about.rows} expected=${draft.expected} onExpect=${actions.expect} />
+      ${assumed.length ? html`<ul class="small assumptions">${assumed.map((line) => html`<li key=${line}>${line.replace(/; say expected.*$/, "")}</li>`)}</ul>` : null}
+      ${notes.length ? html`<ul class="small notes">${notes.map((line) => html`<li key=${line}>${line}</li>`)}</ul>` : null}
+      <p class="small muted">${about.unit_sentence} <a href=${link("dataset", about.name)}>More about this dataset</a></p>
+    <//>`;
 }

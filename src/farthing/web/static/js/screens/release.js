@@ -1,7 +1,87 @@
-// The screen "Release".
-import { html } from '../../vendor/preact.js';
-import { Page } from '../components/page.js';
+// The screen "Release": how far it is, then the answers with their errors, to read and to take away.
+import { html } from "../../vendor/preact.js";
+import { address, query } from "../api.js";
+import { CopyButton, LinkButton } from "../components/button.js";
+import { Card } from "../components/card.js";
+import { ErrorBox } from "../components/error.js";
+import { Loading } from "../components/loading.js";
+import { Page } from "../components/page.js";
+import { Progress } from "../components/progress.js";
+import { epsilon, moment, privacy } from "../format.js";
+import { link } from "../router.js";
+import { Ending } from "../release/ending.js";
+import { Releases, StateBadge } from "../release/releases.js";
+import { Results } from "../release/results.js";
+import { hasEnded, useRelease } from "../release/watching.js";
 
-export default function Screen({ params, me }) {
-  return html`<${Page} title="Release" />`;
+const DOWNLOADS = [
+  ["csv", "Table (CSV)", "for a spreadsheet"],
+  ["json", "Data (JSON)", "for a program"],
+  ["html", "Report (HTML)", "for people: opens in any browser"],
+  ["python", "Python", "the lines that ask for it again"],
+];
+const LEADS = {
+  released: "These are the answers. They are kept: reading them again costs nothing.",
+  queued: "Your release is on its way. You may close this page; it goes on without it.",
+  running: "Your release is on its way. You may close this page; it goes on without it.",
+};
+
+export default function Screen({ params }) {
+  const { release, error, retry } = useRelease(params.id);
+  if (!params.id) return html`<${Page} title="Release"><p>This address names no release. <a href="#/">Go to the datasets</a></p><//>`;
+  if (error && !release) {
+    return html`<${Page} title="Release"><${ErrorBox} error=${error} onRetry=${retry} />
+      <p class="small muted">Trying again cannot spend twice: this release has one number, ${params.id}.</p>
+      <p><a href="#/">Back to the datasets</a></p><//>`;
+  }
+  if (!release) return html`<${Page} title="Release" lead=${LEADS.queued}><${Card}><${Loading} label="Loading the release" /><//><//>`;
+  return html`
+    <${Page} title=${`Release of ${release.dataset}`} lead=${LEADS[release.state] ?? "This release ended without answers."}
+      actions=${html`<${LinkButton} href=${link("plan", release.dataset)}>Plan more<//>`}>
+      ${error ? html`<${ErrorBox} error=${error} />` : null}
+      ${hasEnded(release) ? null : html`<${Running} release=${release} />`}
+      <${Ending} release=${release} />
+      ${release.state === "released" ? html`<${Released} release=${release} id=${params.id} />` : null}
+      <${Releases} dataset=${release.dataset} except=${release.request_id} title="Other releases of this dataset" key=${release.state} />
+    <//>`;
 }
+
+function Running({ release }) {
+  const known = release.state === "running" && release.progress > 0;
+  return html`
+    <${Card} title="In progress">
+      <${Progress} value=${known ? release.progress : null} label=${release.state === "queued" ? "Waiting for its turn" : "Reading the table and adding noise"} />
+      <p class="small muted">${release.sentence}</p>
+    <//>`;
+}
+
+function Released({ release, id }) {
+  const file = (format) => address(`/releases/${encodeURIComponent(id)}/download${query({ format })}`);
+  return html`
+    <${Card} title="What it cost" class="release-facts">
+      <dl class="facts">
+        <dt>State</dt><dd><${StateBadge} state=${release.state} /></dd>
+        <dt>Spent</dt><dd>${release.charged ? html`<strong class="number" id="release-charged">${epsilon(release.charged.epsilon)}</strong>${release.charged.delta > 0 ? ` and δ ${privacy(release.charged.delta)}` : ""}` : "nothing"}, once</dd>
+        <dt>By</dt><dd>${release.owner}, ${moment(release.created)}</dd>
+        <dt>Number</dt><dd><code class="request-id">${release.request_id}</code></dd>
+      </dl>
+    <//>
+    <${Results} answers=${release.answers ?? []} />
+    <${Card} title="Take it away">
+      <ul class="downloads">
+        ${DOWNLOADS.map(([format, name, use]) => html`<li key=${format}>
+          <a class="button" href=${file(format)} download>${name}</a> <span class="small muted">${use}</span></li>`)}
+      </ul>
+    <//>
+    ${release.receipt ? html`
+      <${Card} title="Receipt">
+        <p>It proves that the ledger holds this release. Whoever keeps it can check later that nothing was changed.</p>
+        <div class="row">
+          <${CopyButton} small text=${receiptText(release.receipt)} label="Copy the receipt" />
+          <a class="button small" href=${link("ledger", release.dataset)}>Check it in the ledger</a>
+        </div>
+        <details class="more"><summary>Show it</summary><pre tabindex="0" aria-label="Receipt"><code>${receiptText(release.receipt)}</code></pre></details>
+      <//>` : null}`;
+}
+
+const receiptText = (receipt) => (typeof receipt === "string" ? receipt : JSON.stringify(receipt, null, 2));

@@ -1,0 +1,80 @@
+// What the steward knows from elsewhere. It makes the foretold errors true; it costs nothing and is no secret of the rows.
+
+import { html } from "../../vendor/preact.js";
+import { Field, NumberField } from "../components/field.js";
+
+const SHOWN_CATEGORIES = 12;
+const COUNTS = ["count"];
+
+/** The columns of a statistic about which an expectation helps. */
+function columnsOf(entry, schema) {
+  const names = [entry.column, entry.target, ...(entry.columns ?? []), ...(entry.features ?? []), ...[entry.by ?? []].flat()];
+  return [...new Set(names)].map((name) => schema.find((column) => column.name === name)).filter(
+    (column) => column && ["integers", "reals", "categories"].includes(column.kind) && (column.kind !== "categories" || (column.categories ?? []).length <= SHOWN_CATEGORIES),
+  );
+}
+
+const isOneCount = (entry, planned) => COUNTS.includes(entry.kind) && planned?.cells === 1;
+
+export const expectsAnything = (entry, planned, schema) => isOneCount(entry, planned) || columnsOf(entry, schema).length > 0;
+
+/** The fields for one statistic; the same column shows the same numbers in every row. */
+export function ExpectedFields({ entry, planned, schema, expected, onExpect }) {
+  return html`
+    <p class="hint">From last year, from a register, from a guess. Errors are foretold from it; it is no secret and costs nothing.</p>
+    <div class="expected-fields">
+      ${isOneCount(entry, planned) ? html`
+        <${NumberField} label="About how many rows?" optional value=${expected[planned.name] ?? null}
+          onValue=${(number, text) => settled(number, text, (value) => value >= 0, (value) => onExpect(planned.name, value))} />` : null}
+      ${columnsOf(entry, schema).map((column) => (column.kind === "categories"
+        ? html`<${Shares} key=${column.name} column=${column} shares=${expected[column.name]} onExpect=${onExpect} />`
+        : html`<${Spread} key=${column.name} column=${column} known=${expected[column.name]} onExpect=${onExpect} />`))}
+    </div>`;
+}
+
+/** Calls `set` with a number that holds, or with null when the field was emptied; half-typed text changes nothing. */
+function settled(number, text, holds, set) {
+  if (text.trim() === "") set(null);
+  else if (number !== null && holds(number)) set(number);
+}
+
+function Spread({ column, known, onExpect }) {
+  const pair = Array.isArray(known) && known.length === 2 ? known : null;
+  const usual = Number(((column.upper - column.lower) / 6).toPrecision(2));
+  const inside = (value) => value >= column.lower && value <= column.upper;
+  return html`
+    <fieldset class="expected-pair">
+      <legend>${column.name}</legend>
+      <${NumberField} label="Average" optional value=${pair?.[0] ?? null} placeholder=${`${column.lower} to ${column.upper}`}
+        onValue=${(number, text) => settled(number, text, inside, (value) => onExpect(column.name, value === null ? null : [value, pair?.[1] ?? usual]))} />
+      <${NumberField} label="Spread" optional value=${pair?.[1] ?? null} placeholder=${String(usual)} hint=${null}
+        onValue=${(number, text) => settled(number, text, (value) => value > 0, (value) => pair && onExpect(column.name, [pair[0], value ?? usual]))} disabled=${!pair} />
+    </fieldset>`;
+}
+
+function Shares({ column, shares, onExpect }) {
+  const given = shares && typeof shares === "object" && !Array.isArray(shares) ? shares : null;
+  const even = Math.round(1000 / column.categories.length) / 10;
+  const set = (category, percent) => {
+    const before = given ?? Object.fromEntries(column.categories.map((one) => [String(one), even / 100]));
+    const next = { ...before, [String(category)]: percent / 100 };
+    onExpect(column.name, Object.values(next).some((share) => share > 0) ? next : null);
+  };
+  return html`
+    <fieldset class="expected-shares">
+      <legend>${column.name}: share of each</legend>
+      ${column.categories.map((category) => html`
+        <${NumberField} key=${category} label=${String(category)} unit="%" placeholder=${String(even)}
+          value=${given ? Number((100 * (given[String(category)] ?? 0)).toPrecision(4)) : null}
+          onValue=${(number, text) => settled(number, text, (value) => value >= 0, (value) => (value === null ? onExpect(column.name, null) : set(category, value)))} />`)}
+    </fieldset>`;
+}
+
+/** The number of rows, where it is not public. */
+export function ExpectedRows({ rows, expected, onExpect }) {
+  if (Number.isFinite(rows)) {
+    return html`<${Field} label="Rows">${(control) => html`<output ...${control} class="number">${rows.toLocaleString("en")}, which is public</output>`}<//>`;
+  }
+  return html`<${NumberField} label="About how many rows are there?" hint="A guess will do: percentages and divisions of the budget follow from it."
+    value=${expected.rows ?? null} placeholder="10,000 unless you say" onValue=${(number, text) => settled(number, text, (value) => value >= 1, (value) => onExpect("rows", value === null ? null : Math.round(value)))} />`;
+}

@@ -1,0 +1,22 @@
+// A draft that was not saved survives a reload of this tab.
+
+const key = (user, dataset) => `farthing.draft.${user}.${dataset}`;
+
+/** The kept draft in the server's words, with the id and version it was loaded with; null when there is none. */
+export function keptDraft(user, dataset) {
+  try {
+    const found = JSON.parse(sessionStorage.getItem(key(user, dataset)) ?? "null");
+    return Array.isArray(found?.draft?.statistics) ? found : null;
+  } catch {
+    return null;
+  }
+}
+
+export function keepDraft(user, dataset, draft, saved) {
+  try {
+    if (draft.statistics.length) sessionStorage.setItem(key(user, dataset), JSON.stringify({ draft, saved }));
+    else sessionStorage.removeItem(key(user, dataset));
+  } catch {
+    // not kept, and nothing lost but convenience
+  }
+}

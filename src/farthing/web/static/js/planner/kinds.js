@@ -1,0 +1,93 @@
+// What can be asked of a table, in plain words; the words of study.toml come out of it (see `entryOf`).
+
+const NUMBERS = ["integers", "reals"];
+const ORDERED = ["integers", "reals", "dates"];
+const MOST_OWN_CELLS = 1000; // whole numbers and days up to so many are cells of their own, as the planner has it
+
+export const KINDS = [
+  { kind: "count", words: "How many rows", help: "For example how many people, or how many of each sex." },
+  { kind: "mean", words: "The average of a column", column: NUMBERS, help: "For example the average income." },
+  { kind: "median", words: "The middle value of a column", column: NUMBERS, help: "Half of the rows lie below it." },
+  { kind: "histogram", words: "How many in each band or category", column: "any", bins: true, help: "For example how many people of each age." },
+  { kind: "sum", words: "The total of a column", column: NUMBERS, help: "For example the sum of all incomes." },
+  { kind: "std", words: "How spread out a column is", column: NUMBERS, help: "Its standard deviation." },
+  { kind: "quantile", words: "A percentile of a column", column: NUMBERS, share: true, help: "90% means: nine rows in ten lie below it." },
+  { kind: "ranges", words: "How many in any range, to be asked later", column: ORDERED, bins: true, help: "After the release you can ask for any range, as often as you like, at no more cost." },
+  { kind: "cdf", words: "Which share lies below each value", column: ORDERED, bins: true, help: "A curve from 0% to 100%." },
+  { kind: "contingency", words: "A table of several columns together", columns: "any", bins: true, help: "For example how many people of each sex and age." },
+  { kind: "marginals", words: "All tables of two columns each", columns: "any", bins: true, help: "Every pair of the columns you choose, all agreeing with each other." },
+  { kind: "linear_regression", words: "How one column depends on others (a line)", column: NUMBERS, features: NUMBERS, help: "The coefficients of the least-squares line." },
+  { kind: "variance", words: "The variance of a column", column: NUMBERS, help: "The square of the standard deviation." },
+  { kind: "quantiles", words: "Several percentiles of a column", column: NUMBERS, shares: true, help: "They rise together." },
+];
+
+export const kindOf = (name) => KINDS.find((one) => one.kind === name) ?? KINDS[0];
+
+const among = (schema, kinds) => schema.filter((column) => kinds === "any" || kinds.includes(column.kind));
+
+/** The columns that a statistic of this kind can speak of. */
+export const columnsFor = (kind, schema) => among(schema, kind.column ?? kind.columns ?? []);
+
+/** The columns that a regression can be on. */
+export const featuresFor = (kind, schema) => among(schema, kind.features ?? []);
+
+/** The columns whose values are few enough to cut the rows into groups. */
+export const groupsOf = (schema) =>
+  schema.filter((column) => ["categories", "flags"].includes(column.kind)
+    || (column.kind === "integers" && column.upper - column.lower < 50));
+
+/** Whether the column can be cut into bands at all. */
+export const isBanded = (column) => Boolean(column) && ORDERED.includes(column.kind);
+
+/** Whether the planner needs to be told how many bands there are. */
+export const needsBands = (column) =>
+  isBanded(column) && (column.kind === "reals" || Number(column.upper) - Number(column.lower) >= MOST_OWN_CELLS);
+
+export const emptyForm = () => ({ kind: "count", column: "", columns: [], features: [], bins: 10, share: 90, shares: "25, 50, 75", by: [], where: "" });
+
+/** The entry of study.toml that the form describes, or the sentence that says what is missing. */
+export function entryOf(form, schema) {
+  const kind = kindOf(form.kind);
+  const entry = { kind: kind.kind };
+  const named = (name) => schema.find((column) => column.name === name);
+  if (kind.column) {
+    const known = columnsFor(kind, schema);
+    const column = known.find((one) => one.name === form.column) ?? known[0];
+    if (!column) return { problem: "This dataset has no column that this can be asked of." };
+    entry[kind.kind === "linear_regression" ? "target" : "column"] = column.name;
+    if (kind.bins && isBanded(column) && (form.banded || needsBands(column))) entry.bins = form.bins;
+  }
+  if (kind.columns) {
+    if (form.columns.length < 2) return { problem: "Choose two columns or more." };
+    entry.columns = form.columns;
+    const cut = form.columns.map(named).filter((column) => isBanded(column) && (form.banded || needsBands(column)));
+    if (cut.length) entry.bins = Object.fromEntries(cut.map((column) => [column.name, form.bins]));
+  }
+  if (kind.features) {
+    const features = form.features.filter((name) => name !== entry.target);
+    if (!features.length) return { problem: "Choose the columns that it may depend on." };
+    entry.features = features;
+  }
+  if (entry.bins !== undefined && !(Number.isInteger(form.bins) && form.bins >= 1 && form.bins <= 10000)) {
+    return { problem: "The number of bands must be a whole number from 1 to 10,000." };
+  }
+  if (kind.share) {
+    if (!(form.share > 0 && form.share < 100)) return { problem: "The percentile must lie between 0 and 100." };
+    entry.probability = form.share / 100;
+  }
+  if (kind.shares) {
+    const shares = form.shares.split(/[,;\s]+/).filter(Boolean).map(Number);
+    if (!shares.length || !shares.every((share) => share > 0 && share < 100)) return { problem: "Write percentiles between 0 and 100, for example 25, 50, 75." };
+    entry.probabilities = shares.map((share) => share / 100);
+  }
+  if (form.by.length) entry.by = form.by.length === 1 ? form.by[0] : form.by;
+  if (form.where.trim()) entry.where = form.where.trim();
+  return { entry };
+}
+
+/** What an entry asks, in a few words; the server's name takes its place as soon as it is known. */
+export function askedWords(entry) {
+  const of = entry.column ?? entry.target ?? (entry.columns ?? []).join(", ");
+  const by = [entry.by ?? []].flat().join(" and ");
+  return [entry.kind.replaceAll("_", " "), of && `of ${of}`, entry.where && `where ${entry.where}`, by && `by ${by}`].filter(Boolean).join(" ");
+}

@@ -1,0 +1,34 @@
+// What the same plan would cost under each composition theorem, with an honest word when none of them helps yet.
+
+import { html } from "../../vendor/preact.js";
+import { Bars } from "../charts/bars.js";
+import { Notice } from "../components/notice.js";
+import { epsilon, privacy } from "../format.js";
+
+const MARKS = { basic: "theorem-basic", advanced: "theorem-advanced", kov: "theorem-kov", optimal: "theorem-optimal", own: "theorem-optimal" };
+
+/** The mark of a theorem in charts, from its name in words. */
+function markOf(theorem) {
+  const key = Object.keys(MARKS).find((one) => theorem.toLowerCase().includes(one));
+  return MARKS[key] ?? "bar-plain";
+}
+
+export function Price({ price, cost, delta, proving }) {
+  const rows = (price.rows ?? []).map((row) => ({
+    label: row.theorem,
+    value: Number.isFinite(row.epsilon) ? row.epsilon : null,
+    text: row.remark || "does not apply here",
+    mark: markOf(row.theorem),
+  }));
+  return html`
+    <p>
+      This plan costs <span class="strong number">${epsilon(cost.upper)}</span>${delta > 0 ? html` at δ ${privacy(delta)}` : null}.${" "}
+      ${cost.proven
+        ? html`<span class="badge good">proven</span>`
+        : html`<span class="badge">${proving ? "proving …" : "estimate"}</span>`}
+    </p>
+    ${price.gain ? null : html`<${Notice} title="No gain yet"><p>With so few statistics the best theorem charges what plain adding charges. Composition starts to pay with more of them.</p><//>`}
+    <${Bars} title="The same plan under each theorem" description=${price.sentence} rows=${rows} text=${privacy}
+      table=${{ caption: "Epsilon of this plan under each theorem", head: ["Theorem", "Epsilon", "Remark"], rows: (price.rows ?? []).map((row) => [row.theorem, privacy(row.epsilon), row.remark ?? ""]) }} />
+    <p class="small muted">${price.sentence}</p>`;
+}

@@ -1,0 +1,122 @@
+// One statistic of the plan: its error first, its epsilon second, and what can be done about it.
+
+import { html, useState } from "../../vendor/preact.js";
+import { Whisker } from "../charts/whisker.js";
+import { Button } from "../components/button.js";
+import { NumberField, SliderField } from "../components/field.js";
+import { Table } from "../components/table.js";
+import { amount, epsilon, percent, plural, plusMinus } from "../format.js";
+import { importanceWords, placeOf, weightAt } from "./draft.js";
+import { ExpectedFields, expectsAnything } from "./expected.js";
+import { askedWords } from "./kinds.js";
+import { Refusal } from "./refusal.js";
+
+/** `row` is what was asked ({key, entry}), `planned` what the newest plan foretells of it (null until it is planned). */
+export function StatisticRow({ row, planned, schema, expected, rowsKnown, refusal, stale, actions }) {
+  const { entry } = row;
+  const locked = entry.within !== undefined;
+  const name = planned?.name ?? askedWords(entry);
+  return html`
+    <li class="statistic ${stale ? "stale" : ""}" data-key=${row.key} data-name=${name}>
+      <div class="statistic-head">
+        <h3 class="statistic-name">${name}</h3>
+        <${Button} kind="quiet" small onClick=${() => actions.remove(row.key)} aria-label=${`Remove ${name}`}>Remove<//>
+      </div>
+      <div class="statistic-body">
+        <${Error} planned=${planned} entry=${entry} schema=${schema} expected=${expected} />
+        <div class="statistic-controls">
+          <${SliderField} label="Importance" left="less important" right="more important" min=${-3} max=${3} step=${0.05}
+            value=${placeOf(entry.weight)} shown=${locked ? "its error is locked" : importanceWords(entry.weight)} disabled=${locked}
+            onValue=${(place) => actions.weigh(row.key, weightAt(place))} />
+          <${MakeIt} ...${{ row, planned, name, locked, actions }} />
+        </div>
+      </div>
+      ${refusal ? html`<${Refusal} refusal=${refusal} own=${name} actions=${actions} ownKey=${row.key} />` : null}
+      <div class="statistic-more">
+        ${expectsAnything(entry, planned, schema, rowsKnown) ? html`
+          <details class="more">
+            <summary>What do you expect?</summary>
+            <${ExpectedFields} ...${{ entry, planned, schema, expected, onExpect: actions.expect }} />
+          </details>` : null}
+        ${planned && planned.cells > 1 && planned.labels?.length ? html`
+          <details class="more">
+            <summary>${plural(planned.cells, "number")}, each with its error</summary>
+            <${Table} caption=${planned.cells > planned.labels.length ? `The first ${planned.labels.length} of ${planned.cells}` : `Errors of ${name}`}
+              columns=${[{ key: "label", title: "Cell", head: true }, { key: "error", title: "Error (95%)", right: true }]}
+              rows=${planned.labels.map((label, at) => ({ label, error: plusMinus(planned.errors?.[at]) }))} />
+          </details>` : null}
+      </div>
+    </li>`;
+}
+
+function Error({ planned, entry, schema, expected }) {
+  if (!planned) {
+    return html`<div class="statistic-error" role="status"><span class="unseen">Working out its error</span><div class="skeleton" aria-hidden="true"></div><div class="skeleton" aria-hidden="true"></div></div>`;
+  }
+  const told = planned.unit_of_error ? ` ${planned.unit_of_error}` : "";
+  const known = Number.isFinite(planned.error);
+  return html`
+    <div class="statistic-error">
+      <p class="error-line">
+        <span class="error-number number">${plusMinus(planned.error)}</span><span class="error-unit">${known ? told : ""}</span>
+        ${Number.isFinite(planned.error_percent) ? html` <span class="error-percent number">${percent(planned.error_percent)} of what is expected</span>` : null}
+      </p>
+      ${known ? null : html`<p class="muted small">No error can be foretold for this; say what you expect, below.</p>`}
+      <${Expected} planned=${planned} entry=${entry} schema=${schema} expected=${expected} />
+      <p class="statistic-sentence">${planned.sentence}</p>
+      <p class="muted small">It takes ${epsilon(planned.epsilon)} by itself (${planned.mechanism}).</p>
+      ${planned.note ? html`<p class="statistic-note">${planned.note}</p>` : null}
+    </div>`;
+}
+
+/** The whisker beside what the steward expects; what was only assumed is said to be. */
+function Expected({ planned, entry, schema, expected }) {
+  const [low, high] = planned.whisker ?? [null, null];
+  if (!Number.isFinite(low) || !Number.isFinite(high) || !Number.isFinite(planned.reference)) return null;
+  const column = schema.find((one) => one.name === entry.column);
+  const own = planned.name in expected || (column && column.name in expected);
+  const about = column && Number.isFinite(column.lower) && ["mean", "median", "quantile"].includes(entry.kind);
+  const domain = about
+    ? [Math.min(column.lower, low), Math.max(column.upper, high)]
+    : [Math.min(0, low), Math.max(0, high, 2 * planned.reference)];
+  return html`
+    <div class="statistic-whisker">
+      <${Whisker} low=${low} high=${high} value=${planned.reference} domain=${domain} width=${220} />
+      <span class="small muted">${own ? "you expect" : "taken to be"} ${amount(planned.reference, planned.error)}; the answer would lie between ${amount(low, planned.error)} and ${amount(high, planned.error)}</span>
+    </div>`;
+}
+
+/** "Make it ±x", and the lock that keeps the present error. */
+function MakeIt({ row, planned, name, locked, actions }) {
+  const [wish, setWish] = useState(null);
+  const [text, setText] = useState("");
+  const [wrong, setWrong] = useState(null);
+  const within = row.entry.within;
+  const submit = (event) => {
+    event.preventDefault();
+    if (wish === null || !(wish > 0)) {
+      setWrong(text.trim() === "" ? "Write the error you need." : "Write a number above 0.");
+      return;
+    }
+    setWrong(null);
+    actions.make(row.key, wish);
+  };
+  return html`
+    <form class="make-it" onSubmit=${submit} noValidate aria-label=${`Error of ${name}`}>
+      <${NumberField} label="Make it ±" value=${wish} error=${wrong} unit=${planned?.unit_of_error}
+        onValue=${(number, typed) => { setWish(number); setText(typed); setWrong(null); }} placeholder=${planned && Number.isFinite(planned.error) ? amount(planned.error) : ""} />
+      <${Button} type="submit" small>Make it so<//>
+      <${Button} small class="lock" aria-pressed=${locked ? "true" : "false"} disabled=${!locked && !(planned && planned.error > 0)}
+        onClick=${() => (locked ? actions.unlock(row.key) : actions.lock(row.key))} aria-label=${locked ? `Unlock ${name}` : `Lock ${name} at its present error`}>
+        <${LockPicture} closed=${locked} /> ${locked ? `Locked at ${plusMinus(within)}` : "Lock this error"}
+      <//>
+    </form>`;
+}
+
+function LockPicture({ closed }) {
+  return html`
+    <svg class="lock-picture" width="16" height="18" viewBox="0 0 16 18" aria-hidden="true">
+      <path d=${closed ? "M4 8V5a4 4 0 0 1 8 0v3" : "M4 8V5a4 4 0 0 1 7.6-1.8"} fill="none" stroke="currentColor" stroke-width="2" />
+      <rect x="2" y="8" width="12" height="9" rx="2" fill="currentColor" />
+    </svg>`;
+}

@@ -1,0 +1,52 @@
+// The last question before anything is spent: how much, from whose budget, what stays, and that it cannot be undone.
+
+import { html, useState } from "../../vendor/preact.js";
+import { Button } from "../components/button.js";
+import { Dialog } from "../components/dialog.js";
+import { Notice } from "../components/notice.js";
+import { epsilon, plural, privacy } from "../format.js";
+import { barWith } from "../planner/budget.js";
+import { forServer } from "../planner/draft.js";
+import { go, link } from "../router.js";
+import { confirm, requestFor } from "./request.js";
+
+/** The draft as it is released: with the plan's own epsilon, so that a budget that changed meanwhile refuses it. */
+export function releasable(draft, view) {
+  const { title: _title, ...asked } = forServer(draft);
+  return { ...asked, epsilon: view.epsilon };
+}
+
+export function ConfirmRelease({ view, draft, budget, me, onClose }) {
+  const [asked] = useState(() => releasable(draft, view));
+  const [request, setRequest] = useState(() => requestFor(asked));
+  const release = () => {
+    confirm(request.id);
+    go(link("release", request.id));
+  };
+  const left = barWith(view.bar, 0).free;
+  const empty = view.notes?.length ?? 0;
+  const purse = budget.analyst ? `your share of ${view.dataset} (${budget.analyst})` : `the budget of ${view.dataset}`;
+  return html`
+    <${Dialog} open title="Release these statistics?" onClose=${onClose} actions=${html`
+      <${Button} onClick=${onClose}>Not yet<//>
+      ${request.sent
+        ? html`<${Button} kind="primary" onClick=${release}>Show what was released<//>`
+        : html`<${Button} kind="primary" onClick=${release}>Release and spend ${epsilon(view.cost.upper)}<//>`}`}>
+      ${request.sent ? html`
+        <${Notice} tone="warn" title="You have released exactly this already">
+          <p>Reading it again costs nothing. New answers to the same questions would be charged again.</p>
+          <p><${Button} small onClick=${() => setRequest(requestFor(asked, { again: true }))}>I want new answers, and pay again<//></p>
+        <//>` : null}
+      <dl class="facts confirm-facts">
+        <dt>What</dt><dd>${plural(view.statistics.length, "statistic")} of ${view.dataset}</dd>
+        <dt>Will be spent</dt>
+        <dd><strong class="number">${epsilon(view.cost.upper)}</strong>${view.delta > 0 ? ` and δ ${privacy(view.delta)}` : ""}${view.cost.proven ? ", proven" : `; this is an estimate, and it is never more than ${epsilon(view.epsilon)}`}</dd>
+        <dt>From</dt><dd>${purse}</dd>
+        <dt>Will be left</dt><dd>${left > 0 ? html`<span class="number">${epsilon(left)}</span> for everything after this` : "nothing: this is the last release the budget allows"}</dd>
+        <dt>Released by</dt><dd>${me.name}; you can show the answers to anybody</dd>
+      </dl>
+      ${empty ? html`<p class="statistic-note">${plural(empty, "statistic")} of this plan would say next to nothing.</p>` : null}
+      <p><strong>This cannot be undone.</strong> What is told cannot be untold, and what is spent does not come back, even if the
+        work stops half way. The answers are kept: reading them again is free.</p>
+    <//>`;
+}

@@ -1,0 +1,56 @@
+// The request id of a release is made once, in the browser, and kept: a reload or a second click spends nothing more.
+
+const KEY = "farthing.releases";
+
+const read = () => {
+  try {
+    const found = JSON.parse(sessionStorage.getItem(KEY) ?? "{}");
+    return found && typeof found === "object" ? found : {};
+  } catch {
+    return {};
+  }
+};
+
+const write = (all) => sessionStorage.setItem(KEY, JSON.stringify(all));
+
+/** Letters that nobody else will draw. */
+function fresh() {
+  const bytes = crypto.getRandomValues(new Uint8Array(12));
+  return `page-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+/** The request for this draft: the same one for the same draft, until `again` says that it is meant anew. */
+export function requestFor(draft, { again = false } = {}) {
+  const all = read();
+  const asked = JSON.stringify(draft);
+  const known = Object.entries(all).find(([, one]) => one.asked === asked);
+  if (known && !again) return { id: known[0], sent: known[1].sent };
+  const id = fresh();
+  const kept = Object.entries(all).filter(([, one]) => one.asked !== asked).slice(-20);
+  write({ ...Object.fromEntries(kept), [id]: { asked, sent: false } });
+  return { id, sent: false };
+}
+
+/** The person has confirmed: from now on this id stands for this release, whatever happens to the page. */
+export function confirm(id) {
+  const all = read();
+  if (all[id]) write({ ...all, [id]: { ...all[id], sent: true } });
+}
+
+/** The draft that was confirmed under this id in this tab and has not reached the server, as far as we know; or null. */
+export function unsent(id) {
+  const one = read()[id];
+  return one?.sent && !one.arrived ? JSON.parse(one.asked) : null;
+}
+
+/** The server has it. From now on it is only looked at: what was refused is not tried again by a reload. */
+export function arrived(id) {
+  const all = read();
+  if (all[id]) write({ ...all, [id]: { ...all[id], arrived: true } });
+}
+
+/** A refused request spent nothing: the next attempt gets an id of its own. */
+export function forget(id) {
+  const { [id]: _gone, ...rest } = read();
+  write(rest);
+}

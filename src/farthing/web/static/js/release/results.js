@@ -1,0 +1,56 @@
+// The answers of a release: each number with its error, as a picture and as a table.
+
+import { html } from "../../vendor/preact.js";
+import { Whiskers } from "../charts/whisker.js";
+import { Card } from "../components/card.js";
+import { Table } from "../components/table.js";
+import { amount, count, plusMinus } from "../format.js";
+import { ErrorBars } from "./error_bars.js";
+
+const NAMED = 10; // cells that are drawn with their labels
+const DRAWN = 300; // cells in a picture; more are told in the table
+const LISTED = 500; // rows of a table; downloads have all of them
+
+export function Results({ answers }) {
+  return html`<div class="results">${answers.map((answer) => html`<${Answer} key=${answer.name} answer=${answer} />`)}</div>`;
+}
+
+function Answer({ answer }) {
+  const { cells } = answer;
+  const total = answer.total ?? cells.length;
+  return html`
+    <${Card} title=${answer.name} class="answer" data-name=${answer.name}>
+      ${cells.length === 1 ? html`<${Single} cell=${cells[0]} />` : null}
+      <${Picture} name=${answer.name} cells=${cells} total=${total} />
+      ${cells.length > 1 ? html`
+        <div class="answer-cells">
+          <${Table} caption=${total > LISTED ? `The first ${LISTED} of ${count(total)} numbers; downloads have all of them` : `${count(total)} numbers`}
+            columns=${COLUMNS} rows=${cells.slice(0, LISTED)} />
+        </div>` : null}
+      ${answer.note ? html`<p class="small muted">${answer.note}</p>` : null}
+    <//>`;
+}
+
+function Picture({ name, cells, total }) {
+  const description = `${name}: ${cells.slice(0, 5).map(inWords).join("; ")}`;
+  if (cells.length === 1) return html`<${Whiskers} title="95% interval" description=${description} rows=${[{ ...cells[0], label: "" }]} />`;
+  if (cells.length <= NAMED) return html`<${Whiskers} title="95% intervals" description=${description} rows=${cells} />`;
+  const title = total > DRAWN ? `95% intervals, the first ${DRAWN} of ${count(total)}` : "95% intervals";
+  return html`<${ErrorBars} title=${title} description=${description} rows=${cells.slice(0, DRAWN)} />`;
+}
+
+const COLUMNS = [
+  { key: "label", title: "Cell", head: true },
+  { key: "value", title: "Value", right: true, cell: (cell) => amount(cell.value, cell.error) },
+  { key: "error", title: "Error (95%)", right: true, cell: (cell) => plusMinus(cell.error) },
+  { key: "lower", title: "From", right: true, cell: (cell) => amount(cell.lower, cell.error) },
+  { key: "upper", title: "To", right: true, cell: (cell) => amount(cell.upper, cell.error) },
+];
+
+const inWords = (cell) => `${cell.label ? `${cell.label}: ` : ""}${amount(cell.value, cell.error)} ${plusMinus(cell.error)}`;
+
+function Single({ cell }) {
+  return html`
+    <p class="answer-number"><span class="number strong">${amount(cell.value, cell.error)}</span> <span class="number">${plusMinus(cell.error)}</span></p>
+    <p class="small muted">95 times in 100 the true value lies between ${amount(cell.lower, cell.error)} and ${amount(cell.upper, cell.error)}.</p>`;
+}
