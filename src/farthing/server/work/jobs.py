@@ -103,13 +103,13 @@ async def awaited(state: State, job: Job, seconds: float) -> Job:
 
 
 async def changes(state: State, job: Job, until: float) -> AsyncIterator[Job]:
-    """The job now and whenever it has changed, until it has ended or the clock (monotonic) shows `until`.
+    """The job now and whenever it has changed, until it has ended, the server stops, or the clock shows `until`.
 
     The row is watched, not a worker: which server was asked does not matter.
     """
     yield job
     pause, ledger_at = _FIRST_LOOK, 0.0
-    while not job.is_ended and time.monotonic() < until:
+    while not (job.is_ended or state.stopping.is_set()) and time.monotonic() < until:
         await asyncio.sleep(min(pause, max(0.0, until - time.monotonic())))
         by_ledger = time.monotonic() >= ledger_at
         if by_ledger:
