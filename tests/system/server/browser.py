@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, expect
 
 from backends.keeper import CannotStart
 from backends.processes import installed
@@ -274,7 +274,8 @@ def go(page: Page, site: Site, hash_: str, heading: str | re.Pattern[str] | None
 
 def settled(page: Page) -> None:
     """Wait until nothing is loading any more."""
-    page.wait_for_function("!document.querySelector('.loading, .starting, [aria-busy=true]')")
+    # Not wait_for_function: it evaluates text, which the page's own policy forbids.
+    expect(page.locator(".loading, .starting, [aria-busy=true]")).to_have_count(0, timeout=20_000)
 
 
 def fits(page: Page) -> bool:

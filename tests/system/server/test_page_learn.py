@@ -1,0 +1,84 @@
+"""The learn screen in a real browser: sliders move the theorems and the attacker's region."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from system.server.browser import PHONE, NewPage, Site, fits, go, screenshot, settled
+
+OPTIMAL = "path[data-region=optimal]"
+
+
+def _slide(page: Page, name: str, place: int) -> None:
+    """Move a slider to one of its stops, as a hand does."""
+    page.locator(f"input[name={name}]").evaluate(
+        "(slider, to) => { slider.value = to; slider.dispatchEvent(new Event('input', {bubbles: true})); }",
+        place,
+    )
+
+
+def _curve(page: Page) -> str:
+    return page.locator(OPTIMAL).get_attribute("d") or ""
+
+
+def _best_guess(page: Page) -> int:
+    """How often, of 100, the best guess is right at most."""
+    found = re.search(r"at most (\d+) times", page.locator(".learn-odds").inner_text())
+    assert found is not None
+    return int(found[1])
+
+
+def test_each_slider_moves_the_region_and_the_odds(new_page: NewPage, site: Site) -> None:
+    page = new_page("eve")
+    go(page, site, "#/learn")
+    page.locator(OPTIMAL).wait_for()
+    before, odds = _curve(page), _best_guess(page)
+    page.locator("input[name=k]").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(OPTIMAL)).not_to_have_attribute("d", before)
+    settled(page)
+    assert _best_guess(page) >= odds
+    page.get_by_text(re.compile("40 answers at epsilon 0.1 add up to 4")).wait_for()
+    for name, place in (("epsilon", 9), ("delta", 9)):
+        before = _curve(page)
+        _slide(page, name, place)
+        expect(page.locator(OPTIMAL)).not_to_have_attribute("d", before)
+    settled(page)
+    assert _best_guess(page) > odds
+    screenshot(page, "learn")
+
+
+def test_the_last_of_many_moves_is_what_is_shown(new_page: NewPage, site: Site) -> None:
+    page = new_page("bob")
+    go(page, site, "#/learn")
+    page.locator(OPTIMAL).wait_for()
+    for place in (20, 3, 18, 9, 22, 7):  # 7 stands for 10 answers
+        _slide(page, "k", place)
+    page.get_by_text(re.compile("^10 answers at epsilon 0.1")).wait_for()
+    settled(page)
+    assert page.locator("output").first.inner_text() == "10"
+
+
+def test_one_answer_is_told_to_be_no_gain(new_page: NewPage, site: Site) -> None:
+    page = new_page("bob")
+    go(page, site, "#/learn")
+    page.locator(OPTIMAL).wait_for()
+    _slide(page, "k", 0)
+    page.get_by_text(re.compile("One answer at epsilon 0.1 add.* No gain yet")).wait_for()
+    settled(page)
+    assert page.locator(".learn-idea .badge", has_text="no gain yet").count() == 3
+
+
+def test_pictures_can_be_read_as_tables_and_on_a_phone(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada", width=PHONE, dark=True)
+    go(page, site, "#/learn")
+    page.locator(OPTIMAL).wait_for()
+    assert fits(page)
+    for summary in page.get_by_text("Show as table").all():
+        summary.click()
+    assert page.get_by_role("row", name=re.compile("^30 3 ")).count() == 1
+    assert page.get_by_role("img", name=re.compile("No guess can get below")).count() == 1
+    assert fits(page)
+    assert "NaN" not in page.locator("main").inner_text()
