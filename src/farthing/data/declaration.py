@@ -50,7 +50,9 @@ def read_declaration(path: str | os.PathLike[str]) -> Dataset:
     given = about.pop("source")
     sources = [given] if isinstance(given, str) else given
     beside = [str(file.parent / source) for source in sources]
-    return dataset(beside, schema={name: _domain(name, entry) for name, entry in columns.items()}, **about)
+    return dataset(
+        beside, schema={name: domain_of_entry(name, entry) for name, entry in columns.items()}, **about
+    )
 
 
 def columns_of(path: str) -> list[tuple[str, str | None]]:
@@ -92,7 +94,8 @@ def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
     return dict(found)
 
 
-def _domain(name: str, entry: Any) -> Any:
+def domain_of_entry(name: str, entry: Any) -> Any:
+    """What an entry of [schema] says about its column, as the schema reads it."""
     where = f"schema.{name}"
     if not isinstance(entry, dict) or len(entry) != 1:
         raise InvalidValue(

@@ -1,0 +1,73 @@
+"""What a release can do to somebody's belief that a person is in the table: a bound on the belief afterwards."""
+
+from __future__ import annotations
+
+import math
+
+from farthing.errors import InvalidValue
+from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
+
+PRIORS = (0.01, 0.1, 0.5, 0.9)
+_UP = 1 + 2.0**-48  # more than the rounding of the few operations below
+
+
+def posterior_upper(prior: float, epsilon: float, delta: float = 0.0) -> float:
+    """The most that somebody who held a person to be in the table with probability `prior` can hold it afterwards.
+
+    Statement:
+        Of an (epsilon, delta)-DP release, on average over its randomness if the person is in the table,
+            posterior <= delta + (1 - delta) r,    r = prior e^epsilon / (prior e^epsilon + 1 - prior),
+        whatever else is known; and with probability 1 - delta it tells no more than something after which the
+        posterior is at most r. With delta = 0 it is at most r always.
+    Source: Kairouz, Oh & Viswanath, arXiv:1311.0776v4, Section 3: for two neighbours every (epsilon, delta)-DP
+        release is a function of one signal, which with probability delta names the table and otherwise takes one of two
+        values whose likelihoods differ by a factor e^epsilon. Bayes' rule for that signal gives r; what is computed
+        from it is less informative, and the average of a posterior, given the truth, grows with information.
+    Assumes: the alternative is the same table without the person (neighbours that add or remove one unit), or with
+        somebody else in their place.
+    Direction: rounded up; nobody can be surer than this.
+    Checked by: tests/unit/study/test_odds.py
+
+    >>> round(posterior_upper(0.5, 1.0), 4), posterior_upper(0.5, 0.0), posterior_upper(0.5, float("inf"))
+    (0.7311, 0.5, 1.0)
+    """
+    belief = checked_real(prior, "prior")
+    if not 0 <= belief <= 1:
+        raise InvalidValue("prior", prior, "must be a probability, from 0 to 1")
+    leak = checked_delta(delta)
+    grown = _grown(belief, math.inf if epsilon == math.inf else checked_epsilon(epsilon))
+    if leak == 0 and grown == belief:
+        return belief
+    return min(1.0, (leak + (1 - leak) * grown) * _UP) if belief > 0 else 0.0
+
+
+def _grown(prior: float, epsilon: float) -> float:
+    if prior in (0.0, 1.0) or epsilon == 0:
+        return prior
+    # With e^-epsilon nothing overflows.
+    return prior / (prior + (1 - prior) * math.exp(-epsilon))
+
+
+def odds_sentence(epsilon: float, delta: float = 0.0) -> str:
+    """The bound for somebody who had no idea, in words; percentages are rounded up.
+
+    >>> print(odds_sentence(1.0))
+    Whoever thought it 1 in 2 that a person is in the table can be at most 73.2% sure after this release.
+    >>> print(odds_sentence(0.1, 1e-6))  # doctest: +NORMALIZE_WHITESPACE
+    Whoever thought it 1 in 2 that a person is in the table can be at most 52.5% sure after this release, but for a
+    chance of at most 1e-06 (delta).
+    """
+    bound = posterior_upper(0.5, epsilon, delta)
+    percent = min(100.0, math.ceil(bound * 1000 * (1 - 1e-12)) / 10)
+    thought = "Whoever thought it 1 in 2 that a person is in the table"
+    text = f"{thought} can be at most {percent:g}% sure after this release"
+    return f"{text}, but for a chance of at most {delta:g} (delta)." if delta > 0 else f"{text}."
+
+
+def factor_of(epsilon: float) -> float:
+    """e^epsilon, by which odds can grow; infinite where it is too large for a double.
+
+    >>> round(factor_of(1.0), 3), factor_of(800.0)
+    (2.718, inf)
+    """
+    return math.exp(epsilon) if epsilon < 709 else math.inf
