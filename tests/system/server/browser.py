@@ -292,6 +292,7 @@ def screenshot(page: Page, name: str, *, looks: tuple[str, ...] = ("light", "dar
     for look in looks:
         page.set_viewport_size({"width": PHONE if look == "phone" else WIDE, "height": 800})
         page.emulate_media(color_scheme="dark" if look == "dark" else "light")
+        page.evaluate("window.scrollTo(0, 0)")  # the head of the page sticks to where one is
         page.screenshot(path=Path(folder) / f"{name}-{look}.png", full_page=True)
     page.emulate_media(color_scheme=None)
     if before is not None:

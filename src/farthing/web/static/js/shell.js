@@ -97,9 +97,16 @@ export const ROLE_WORDS = {
   auditor: 'auditor: reads the ledger and spends nothing',
 };
 
+const DARK = matchMedia('(prefers-color-scheme: dark)');
+
 function ThemeToggle() {
-  const system = () => (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
-  const [theme, setTheme] = useState(() => document.documentElement.dataset.theme ?? system());
+  const now = () => document.documentElement.dataset.theme ?? (DARK.matches ? 'dark' : 'light');
+  const [theme, setTheme] = useState(now);
+  useEffect(() => {
+    const changed = () => setTheme(now());
+    DARK.addEventListener('change', changed);
+    return () => DARK.removeEventListener('change', changed);
+  }, []);
   const other = theme === 'dark' ? 'light' : 'dark';
   const change = () => {
     document.documentElement.dataset.theme = other;
