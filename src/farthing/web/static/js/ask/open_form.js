@@ -16,10 +16,11 @@ import { confirm, forget, requestFor } from "../release/request.js";
 import { go, link } from "../router.js";
 import { ColumnChoice } from "./column_choice.js";
 import { MOST_CELLS, cellsOf, firstBins, firstChoice } from "./columns.js";
-import { Quote, closestOf } from "./quote.js";
+import { Quote, closestOf, twoDigits } from "./quote.js";
 
 const ALPHAS = [0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001];
 const QUESTIONS = [["100", "100"], ["1000", "1,000"], ["10000", "10,000"], ["100000", "100,000"]];
+const ROUGHEST = 0.3; // alpha that is proposed
 const PAUSE = 350; // milliseconds at rest before a price is asked for: planning takes a moment
 
 export function OpenForm({ dataset }) {
@@ -35,11 +36,11 @@ export function OpenForm({ dataset }) {
   const problem = problemOf(columns, form, cells);
   const body = problem ? null : bodyOf(dataset, form, columns);
   const quote = useNewest((wanted) => post("/sessions/price", wanted), body, PAUSE);
-  // Nobody has said yet how exact: begin with what can be kept.
+  // Nobody has said yet how exact: begin with what can be kept, and lasts.
   useEffect(() => {
-    const closest = closestOf(quote.error);
-    if (!touched && closest !== null && closest > form.alpha) change({ alpha: closest });
-  }, [quote.error]);
+    const next = touched || quote.busy ? null : easier(form.alpha, quote);
+    if (next !== null) change({ alpha: next });
+  }, [quote.busy, quote.error, quote.value]);
   const fresh = body !== null && !quote.busy && !quote.error && quote.value !== null;
 
   const [open, busy, refusal] = useAction(async () => {
@@ -77,7 +78,7 @@ export function OpenForm({ dataset }) {
         </div>
         <div class="ask-price">
           <${Quote} quote=${body === null ? null : quote.value} busy=${quote.busy && body !== null} error=${body === null ? null : quote.error}
-            again=${quote.again} budget=${dataset.budget} raise=${(alpha) => change({ alpha })} />
+            again=${quote.again} budget=${dataset.budget} raise=${(alpha) => { setTouched(true); change({ alpha }); }} />
           <${ErrorBox} error=${refusal} />
           <${Button} kind="primary" disabled=${!fresh} onClick=${() => setAsking(true)}>Open the session …<//>
           <p class="hint">Nothing is spent before you confirm.</p>
@@ -91,6 +92,13 @@ export function OpenForm({ dataset }) {
         ${quote.value?.caution ? html`<${Notice} tone="warn" title="Caution"><p>${quote.value.caution}</p><//>` : null}
       <//>
     <//>`;
+}
+
+/** A rougher alpha where the present one cannot be kept or would soon use up its updates; null where it is well. */
+function easier(alpha, { error, value }) {
+  const closest = closestOf(error);
+  if (closest !== null) return closest < alpha ? null : Math.min(ROUGHEST, twoDigits(1.5 * closest));
+  return !error && value?.caution && alpha < ROUGHEST ? Math.min(ROUGHEST, twoDigits(1.5 * alpha)) : null;
 }
 
 function exactness(alpha, rows) {

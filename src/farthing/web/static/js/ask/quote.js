@@ -40,10 +40,14 @@ function Refused({ error, again, raise }) {
     ${closest !== null ? html`<p><${Button} small onClick=${() => raise(closest)}>Make it within ${percent(100 * closest)}<//></p>` : null}`;
 }
 
-/** The least alpha that can be kept, upwards to two digits; null where the refusal names none. */
+/** The least alpha that can be kept; null where the refusal names none. */
 export function closestOf(error) {
   const alpha = error?.code === "infeasible" ? error.fields.closest : null;
-  if (typeof alpha !== "number" || !(alpha > 0) || !(alpha < 0.95)) return null;
+  return typeof alpha === "number" && alpha > 0 && alpha < 0.95 ? twoDigits(alpha) : null;
+}
+
+/** Upwards to two digits, so that what is offered can be kept. */
+export function twoDigits(alpha) {
   const step = 10 ** (Math.floor(Math.log10(alpha)) - 1);
-  return Number((Math.ceil(alpha / step + 1e-9) * step).toPrecision(2));
+  return Number((Math.ceil(alpha / step - 1e-9) * step).toPrecision(2));
 }

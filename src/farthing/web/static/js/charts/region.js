@@ -48,9 +48,10 @@ export function Region({ title, description, regions, filled = "optimal", table,
   return html`<${Figure} ...${{ title, description, draw, table, legend, note, busy, most: 460 }} />`;
 }
 
-/** The points at or below the diagonal, from left to right. */
+/** The boundary from one end of the diagonal to the other, from left to right. */
 export function lowerPart(points) {
-  return points
+  const ends = [[0, 1], [1, 0]]; // blind guesses are always in reach; a leak makes the boundary begin below them
+  return [...ends, ...points]
     .filter(([alarm, miss]) => alarm + miss <= 1 + 1e-9)
     .sort((one, other) => one[0] - other[0] || other[1] - one[1]);
 }

@@ -17,6 +17,7 @@ export function CompositionCard({ grid, of, busy, comparison }) {
         title=${`Total epsilon of up to ${count(of.k)} answers at ${privacy(of.epsilon)} each`}
         description=${described(totals, of)}
         series=${series} x=${{ label: "number of answers, k", log: of.k > 50 }} y=${{ label: "total epsilon" }} at=${of.k} busy=${busy}
+        note=${grid.some((row) => THEOREMS.some(({ key }) => row[key] !== null)) ? null : "No theorem gives a total here: one answer alone may fail more often than is allowed in all."}
         table=${tableOf(grid, of)} />
       <dl class="learn-ideas">
         ${THEOREMS.map((one) => html`
@@ -48,7 +49,8 @@ function tableOf(grid, of) {
 
 /** All theorems that farthing knows, with their sources: slower, so it follows when the hand rests. */
 function Everything({ comparison }) {
-  const found = comparison.value;
+  const found = comparison.error ? null : comparison.value;
+  if (comparison.error) return html`<p class="hint">The table of all theorems is missing: ${comparison.error.message}</p>`;
   if (!found) return null;
   const columns = [
     { key: "name", title: "Theorem", head: true, cell: (row) => theoremOf(row.name).name },
@@ -62,7 +64,8 @@ function Everything({ comparison }) {
       <summary>All theorems, with their sources</summary>
       <p role="status">${found.sentence}</p>
       <${Table} caption="Every theorem beside the optimum" columns=${columns} rows=${found.theorems} rowKey=${(row) => row.name} />
-      ${found.optimal ? html`
+      ${(found.notes ?? []).map((note) => html`<p class="hint" key=${note}>${note}</p>`)}
+      ${typeof found.optimal?.upper === "number" ? html`
         <p class="hint">The optimum is proven to lie between ${privacy(found.optimal.lower)} and ${privacy(found.optimal.upper)}.</p>` : null}
     </details>`;
 }

@@ -59,10 +59,9 @@ function tableOf(regions) {
 }
 
 function heightAt(points, alarm) {
-  const right = points.findIndex((point) => point[0] >= alarm - 1e-9);
-  if (right < 0) return 0;
-  const [to, below] = points[right];
-  if (right === 0 || to === alarm) return below;
-  const [from, above] = points[right - 1];
-  return to === from ? below : above + ((below - above) * (alarm - from)) / (to - from);
+  const there = points.filter((point) => Math.abs(point[0] - alarm) < 1e-9).map((point) => point[1]);
+  if (there.length) return Math.min(...there);
+  const right = points.findIndex((point) => point[0] > alarm);
+  const [[from, above], [to, below]] = [points[right - 1], points[right]];
+  return above + ((below - above) * (alarm - from)) / (to - from);
 }

@@ -15,7 +15,7 @@ export function gainSentence({ k, epsilon }, totals, number) {
   const { basic, optimal } = totals;
   const many = k === 1 ? "One answer" : `${number(k)} answers`;
   if (!known(optimal)) {
-    return `${many} at epsilon ${number(epsilon)}: no total can be promised at so small a delta. Move the last slider to the right.`;
+    return `${many} at epsilon ${number(epsilon)}: no total can be promised. Together they may fail more often than is allowed in all; move the last slider to the right.`;
   }
   if (!known(basic)) return `${many} at epsilon ${number(epsilon)} come to epsilon ${number(optimal)} together.`;
   const saved = 1 - optimal / basic;
@@ -27,8 +27,8 @@ export function gainSentence({ k, epsilon }, totals, number) {
 /** Beside one theorem: what it gains on the plain sum; `null` where it says nothing. */
 export function gainOf(key, totals) {
   const value = totals[key];
-  if (key === "basic") return "the measure for the others";
   if (!known(value)) return "says nothing here";
+  if (key === "basic") return "the measure for the others";
   if (!known(totals.basic)) return "";
   const saved = 1 - value / totals.basic;
   if (saved > 0.005) return `${Math.floor(100 * saved)}% less than adding up`;
