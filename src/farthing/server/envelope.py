@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -79,6 +80,11 @@ _SENTENCES = {
     "method_not_allowed": "this address does not take that method; look at /openapi.json for what it takes.",
     "invalid_request": "the request could not be read; send JSON in UTF-8.",
 }
+UNAVAILABLE = (
+    "the ledger cannot be read or written now, and nothing was released; try again with the same request id. "
+    "The server's log says why."
+)
+_log = logging.getLogger("farthing.server.failures")
 _WHERE = 60  # characters of a key that are repeated to whoever sent it
 
 
@@ -107,6 +113,9 @@ def error_of(problem: FarthingError) -> dict[str, Any]:
     if isinstance(problem, RequestRefused):
         return {"code": problem.code, "message": str(problem), "fields": _plain(problem.fields)}
     code = next((code for kind, code in _CODES if isinstance(problem, kind)), "invalid_value")
+    if code == "ledger_unavailable":  # why may name a path or a host, which is for the log
+        _log.warning("%s", problem)
+        return {"code": code, "message": UNAVAILABLE, "fields": {}}
     found = {name: getattr(problem, name) for name in _FIELDS if hasattr(problem, name)}
     if isinstance(problem, MissingExtra):
         found.pop("name", None)  # ImportError has one, and it is None
@@ -170,7 +179,12 @@ async def refused_by_starlette(_: Request, problem: Exception) -> JSONResponse:
     """Handler of what the framework itself refuses: unknown addresses, wrong methods."""
     assert isinstance(problem, HTTPException)
     code = _BY_STATUS.get(problem.status_code, "invalid_request")
-    response = refusal(RequestRefused(code, _SENTENCES.get(code, "the request was refused.")))
+    fields = (
+        {"problems": [{"where": "body", "rule": "must be JSON in UTF-8"}]}
+        if code == "invalid_request"
+        else {}
+    )
+    response = refusal(RequestRefused(code, _SENTENCES.get(code, "the request was refused."), fields))
     for name, value in (problem.headers or {}).items():
         response.headers[name] = value
     return response

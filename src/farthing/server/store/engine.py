@@ -109,13 +109,13 @@ class Store:
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
         """One transaction that may write: durable when the block has ended, undone if it raises."""
-        with _understood(self.place), self.engine.begin() as connection:
+        with _understood(), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """One transaction that only reads, and holds up nobody who writes."""
-        with _understood(self.place), self.engine.connect() as connection:
+        with _understood(), self.engine.connect() as connection:
             quiet = connection.execution_options(**{_READING: True})
             with quiet.begin():
                 yield quiet
@@ -146,13 +146,16 @@ class Store:
 
 
 @contextmanager
-def _understood(place: str) -> Iterator[None]:
+def _understood() -> Iterator[None]:
     """A database that cannot be reached or is busy, in farthing's words; its own text may quote what was written."""
     try:
         yield
     except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError) as error:
         kind = type(getattr(error, "orig", None) or error).__name__
-        raise LedgerUnavailable(f"the server's store {place} does not answer ({kind})", "try again") from None
+        raise LedgerUnavailable(f"the server's store does not answer ({kind})", "try again") from None
+    except (sa.exc.DataError, OverflowError):
+        # Such as a text with a NUL in it, or a number of more than 64 bits; it is not shown.
+        raise InvalidValue("request", "...", "holds something that a database cannot keep") from None
 
 
 def _connected(path: Path) -> Any:
