@@ -27,7 +27,7 @@ export function barSentence(bar) {
 }
 
 export function Budget({ dataset, budget, bar, reserve, stale }) {
-  const shown = bar ? barWith(bar, reserve) : barOf(budget);
+  const shown = barWith(bar ?? barOf(budget), reserve);
   return html`
     <div class="plan-budget ${stale ? "stale" : ""}">
       <${BudgetBar} bar=${shown} label=${`Budget of ${dataset}`} id="plan-bar" />

@@ -62,8 +62,8 @@ function nameOf(draft) {
   return rest.length ? `${askedWords(first)} and ${rest.length} more` : askedWords(first);
 }
 
-/** The drafts of a dataset. */
-export function Drafts({ dataset, current = null }) {
+/** The drafts of a dataset; children is what saves the present one. */
+export function Drafts({ dataset, current = null, children }) {
   const { data, error, reload } = useLoaded(`/plans${query({ dataset })}`);
   const [doomed, setDoomed] = useState(null);
   useEffect(() => {
@@ -77,7 +77,7 @@ export function Drafts({ dataset, current = null }) {
   });
   if (error) return html`<${Card} title="Drafts"><${ErrorBox} error=${error} onRetry=${reload} /><//>`;
   const rows = (data?.plans ?? []).filter((one) => one.dataset === dataset);
-  if (!rows.length) return null;
+  if (!rows.length && !children) return null;
   const columns = [
     { key: "name", title: "Draft", head: true, cell: (one) => (String(one.id) === String(current?.id)
       ? html`${nameOf(one.draft ?? one)} <span class="badge accent">open</span>`
@@ -87,8 +87,9 @@ export function Drafts({ dataset, current = null }) {
     { key: "discard", title: "", cell: (one) => html`<${Button} kind="quiet" small onClick=${() => setDoomed(one)} aria-label=${`Delete ${nameOf(one.draft ?? one)}`}>Delete<//>` },
   ];
   return html`
-    <${Card} title="Drafts">
-      <${Table} caption=${`Drafts for ${dataset}`} hideCaption columns=${columns} rows=${rows} rowKey=${(one) => one.id} />
+    <${Card} title="Drafts" class="drafts">
+      ${children}
+      ${rows.length ? html`<${Table} caption=${`Drafts for ${dataset}`} hideCaption columns=${columns} rows=${rows} rowKey=${(one) => one.id} />` : null}
       <${ConfirmDialog} open=${doomed !== null} title="Delete this draft?" confirm="Delete" kind="danger" busy=${busy} onConfirm=${() => discard()} onClose=${() => setDoomed(null)}>
         <p>A draft is only a plan: nothing was spent on it, and nothing that was released is lost.</p>
         <${ErrorBox} error=${problem} />

@@ -24,7 +24,7 @@ export function ErrorBars({ title, description, rows, table }) {
         <g>
           <${LeftAxis} scale=${up} at=${LEFT} top=${14} bottom=${ground} grid=${width - LEFT - 8} />
           <${BottomAxis} scale=${across} at=${ground} left=${LEFT} right=${width - 8} text=${(place) => rows[place]?.label ?? ""} />
-          <g class="whisker-marks">
+          <g class=${rows.length > 40 ? "whisker-marks thin" : "whisker-marks"}>
             ${rows.map((row, place) => (Number.isFinite(row.lower) && Number.isFinite(row.upper)
               ? html`<line key=${place} x1=${middle(place)} x2=${middle(place)} y1=${up(row.lower)} y2=${up(row.upper)} />` : null))}
           </g>

@@ -75,8 +75,7 @@ function Planner({ about, saved: loaded, me, title }) {
     <//>`;
   }
   return html`
-    <${Page} title=${title} lead=${LEAD} actions=${may(me, "plan") && draft.rows.length
-      ? html`<${SaveDraft} draft=${draft} saved=${saved} onSaved=${setSaved} onTitle=${(name) => change((one) => ({ ...one, title: name }), { kind: "title" })} onLoad=${planning.replace} />` : null}>
+    <${Page} title=${title} lead=${LEAD}>
       <div class="planner">
         <div class="planner-main stack">
           <${Card} title="Budget">
@@ -94,7 +93,10 @@ function Planner({ about, saved: loaded, me, title }) {
             <${Card} title="Price"><${Price} price=${view.price} cost=${view.cost} delta=${view.delta} proving=${status !== "idle"} /><//>
             <${Card} title="Risk"><${Risk} risk=${view.risk} /><//>
             <${Card} title="As code"><${Code} view=${view} /><//>` : null}
-          <${Drafts} dataset=${about.name} current=${saved} />
+          <${Drafts} dataset=${about.name} current=${saved}>
+            ${may(me, "plan") && draft.rows.length ? html`<${SaveDraft} draft=${draft} saved=${saved} onSaved=${setSaved} onLoad=${planning.replace}
+              onTitle=${(name) => change((one) => ({ ...one, title: name }), { kind: "title" })} />` : null}
+          <//>
           <${Releases} dataset=${about.name} />
         </div>
       </div>
