@@ -6,6 +6,7 @@ count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, ra
 linear_regression
               the statistics a study may ask for
 open_ledger   the account that nobody can overdraw
+Client        the same words, spoken to a server (needs the extra `client`)
 compose       what several mechanisms cost together, as a proven interval
 calibrate     the least noise that fits a budget
 audit         try to contradict what a mechanism claims, by running it
@@ -24,6 +25,7 @@ plots         Altair charts (needs the extra `plots`)
 from farthing import accounting, adaptive, data, errors, ledger, mechanisms, privacy, release, study
 from farthing.accounting import Composition, calibrate, compose
 from farthing.auditing import audit
+from farthing.client import Client
 from farthing.data import dataset
 from farthing.errors import FarthingError
 from farthing.ledger import open_ledger
@@ -50,6 +52,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Bounds",
+    "Client",
     "Composition",
     "FarthingError",
     "Study",

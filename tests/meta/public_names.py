@@ -5,6 +5,7 @@ from __future__ import annotations
 PUBLIC: dict[str, list[str]] = {
     "farthing": [
         "Bounds",
+        "Client",
         "Composition",
         "FarthingError",
         "Study",
@@ -335,6 +336,7 @@ INTERNAL = {
     "farthing.adaptive.online",
     "farthing.adaptive.synthesis",
     "farthing.cli",
+    "farthing.client",
     "farthing.data.aggregates",
     "farthing.data.engines",
     "farthing.data.expressions",

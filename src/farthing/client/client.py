@@ -1,0 +1,158 @@
+"""`Client`: a server of farthing, spoken to in the words of the local API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from farthing.client.connection import Connection, part
+from farthing.client.ledgers import RemoteLedger
+from farthing.client.studies import RemoteStudy
+from farthing.errors import InvalidValue
+from farthing.numerics import Bounds
+
+if TYPE_CHECKING:
+    import httpx
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteComposition:
+    """What a server's accountant says of several charges: the optimum, proven, and every theorem beside it."""
+
+    optimal: Bounds
+    theorems: tuple[Mapping[str, Any], ...]
+    sentence: str
+
+
+class Client:
+    """A server of farthing at `url`, with an API `token` (made on its page, or by `farthing users token`).
+
+    The words are those of the local API: a dataset has a study, a study makes a plan of statistics, a plan becomes a
+    release. The server keeps the rows and the account; what it refuses is raised as the same exceptions. A request
+    whose answer was lost on the way is sent again under the same request id, which is never charged twice.
+
+    `client.study("survey").plan(ft.count(by="sex")).release()`, `client.ledger.verify()`.
+
+    >>> Client("http://127.0.0.1:8642", "ft_not-a-real-token")
+    Client('http://127.0.0.1:8642')
+    >>> Client("http://stats.example.org", "ft_not-a-real-token")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: url='http://stats.example.org': must be https: the token would be readable ...
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        timeout: float = 60.0,
+        insecure: bool = False,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._connection = Connection(url, token, timeout=timeout, insecure=insecure, transport=transport)
+
+    def datasets(self) -> list[str]:
+        """The names of all datasets that may be seen."""
+        return [str(one["name"]) for one in self._connection.get("/datasets")["datasets"]]
+
+    def dataset(self, name: str) -> dict[str, Any]:
+        """What is public about a dataset: its columns, whom it protects, its budget."""
+        found: dict[str, Any] = self._connection.get(f"/datasets/{part(_text(name, 'name'))}")
+        return found
+
+    def register(
+        self,
+        name: str,
+        source: str,
+        *,
+        schema: Mapping[str, Any],
+        epsilon: float,
+        delta: float = 0.0,
+        unit: str | Sequence[str] | None = None,
+        max_rows: int = 1,
+        rows: int | None = None,
+        neighbours: str = "add-remove",
+    ) -> RemoteStudy:
+        """Declare a file of the server's data folder as a dataset, with its public facts and its budget (curators).
+
+        `schema` is written as for `farthing.dataset`: ["F", "M"], (0, 110), bool.
+        """
+        about = {"name": name, "source": source, "epsilon": epsilon, "delta": delta, "neighbours": neighbours}
+        facts = {"unit": [unit] if isinstance(unit, str) else unit, "max_rows": max_rows, "rows": rows}
+        columns = {column: _column(column, values) for column, values in schema.items()}
+        self._connection.post("/datasets", {**about, **facts, "columns": columns})
+        return RemoteStudy(self._connection, name)
+
+    def study(self, dataset: str) -> RemoteStudy:
+        """The study of a dataset: its budget as far as it is yours, and everything that can be asked."""
+        return RemoteStudy(self._connection, str(self.dataset(dataset)["name"]))
+
+    @property
+    def ledger(self) -> RemoteLedger:
+        """The account, as far as it may be seen."""
+        return RemoteLedger(self._connection)
+
+    def compose(
+        self,
+        charges: Sequence[float | tuple[float, float]],
+        delta: float,
+        *,
+        counts: Sequence[int] | None = None,
+    ) -> RemoteComposition:
+        """What several charges cost together at `delta`, by the server's accountant."""
+        each = [1] * len(charges) if counts is None else list(counts)
+        pairs = [charge if isinstance(charge, tuple) else (charge, 0.0) for charge in charges]
+        sent = [
+            {"epsilon": epsilon, "delta": own, "count": count}
+            for (epsilon, own), count in zip(pairs, each, strict=True)
+        ]
+        found = self._connection.post("/compose", {"charges": sent, "delta": delta})
+        optimal = found["optimal"]
+        upper = float("inf") if optimal["upper"] is None else float(optimal["upper"])
+        lower = upper if optimal["lower"] is None else float(optimal["lower"])
+        return RemoteComposition(Bounds(lower, upper), tuple(found["theorems"]), str(found["sentence"]))
+
+    def me(self) -> dict[str, Any]:
+        """Who the token speaks for, and what it may do."""
+        found: dict[str, Any] = self._connection.get("/me")
+        return {key: value for key, value in found.items() if key != "csrf"}
+
+    def close(self) -> None:
+        """Close the connection; what was charged stays charged."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self._connection.url!r})"
+
+
+def _column(name: str, values: Any) -> dict[str, Any]:
+    """A column of a schema as a server reads it."""
+    if values is bool:
+        return {"flags": True}
+    if isinstance(values, tuple) and len(values) == 2:
+        return {"range": list(values)}
+    if isinstance(values, list) and values:
+        return {"categories": values}
+    raise InvalidValue(
+        f"schema[{name!r}]",
+        values,
+        "must be a pair, a list of categories or bool",
+        'such as (0, 110) or ["F", "M"]',
+    )
+
+
+def _text(value: object, name: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidValue(name, value, "must be a text")
+    return value

@@ -1,0 +1,218 @@
+"""A connection to a server: JSON there and back, refusals as exceptions, and retries that cannot spend twice."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from farthing.client.refusals import refusal_of
+from farthing.errors import InvalidValue, LedgerUnavailable, MissingExtra, RequestRefused
+
+if TYPE_CHECKING:
+    import httpx
+
+_WAITS = (0.2, 0.5, 1.0, 2.0, 4.0)  # seconds between attempts: an instance that is replaced is back by then
+_TRANSIENT = {502, 503, 504}
+
+
+class Connection:
+    """What `Client` speaks through. The token is in no message, no repr and no log."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        timeout: float = 60.0,
+        insecure: bool = False,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        try:
+            import httpx
+        except ImportError:
+            raise MissingExtra("clients", "httpx", "client") from None
+        self._httpx = httpx
+        self.url = checked_url(url, insecure=insecure)
+        headers = {"Authorization": f"Bearer {checked_token(token)}", "Accept": "application/json"}
+        self._http = httpx.Client(
+            base_url=f"{self.url}/api/v1", headers=headers, timeout=timeout, transport=transport
+        )
+
+    def get(self, path: str, **query: Any) -> Any:
+        """What a GET of `path` answers."""
+        return self.call("GET", path, query=query)
+
+    def post(self, path: str, body: Mapping[str, Any], *, repeatable: bool = True, **query: Any) -> Any:
+        """What a POST answers; `repeatable` says that sending it twice is the same as once."""
+        return self.call("POST", path, body, query, repeatable=repeatable)
+
+    def put(self, path: str, body: Mapping[str, Any]) -> Any:
+        """What a PUT answers."""
+        return self.call("PUT", path, body)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+        *,
+        repeatable: bool = True,
+    ) -> Any:
+        """One request, as JSON. What is `repeatable` is sent again while the server cannot be reached."""
+        response = self._sent(method, path, body, query, repeatable=repeatable)
+        return response.json() if response.content else None
+
+    def text(self, path: str, **query: Any) -> str:
+        """What a GET of `path` answers, as text."""
+        return str(self._sent("GET", path, None, query, repeatable=True).text)
+
+    def lines(self, path: str, **query: Any) -> Iterator[str]:
+        """The lines of a long answer, one by one."""
+        with self._http.stream("GET", path, params=_given(query)) as response:
+            if response.status_code >= 400:
+                response.read()
+                raise _refused(response)
+            yield from response.iter_lines()
+
+    def close(self) -> None:
+        """Close the connection; what was charged stays charged."""
+        self._http.close()
+
+    def _sent(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        query: Mapping[str, Any] | None,
+        *,
+        repeatable: bool,
+    ) -> httpx.Response:
+        content = None if body is None else _json(body)
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        for wait in (*_WAITS, None):
+            try:
+                response = self._http.request(
+                    method, path, content=content, headers=headers, params=_given(query or {})
+                )
+            except self._httpx.TransportError as problem:
+                lost = not isinstance(problem, self._httpx.ConnectError)
+                if wait is None or (lost and not repeatable):
+                    raise self._unreachable(problem, lost=lost) from None
+            else:
+                if response.status_code < 400:
+                    return response
+                if wait is None or not repeatable or response.status_code not in _TRANSIENT:
+                    raise _refused(response)
+            time.sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _unreachable(self, problem: Exception, *, lost: bool) -> LedgerUnavailable:
+        """The driver's own words stay out: they may repeat headers."""
+        what = "did not answer" if lost else "cannot be reached"
+        return LedgerUnavailable(
+            f"the server at {self.url} {what} ({type(problem).__name__})",
+            "check that it runs, then ask again: the same request id is never charged twice",
+        )
+
+    def __repr__(self) -> str:
+        return f"Connection({self.url!r})"
+
+
+def checked_url(url: object, *, insecure: bool) -> str:
+    """The address of a server, without a path; plain http only on this machine, because the token goes with it.
+
+    >>> checked_url("http://127.0.0.1:8642/", insecure=False)
+    'http://127.0.0.1:8642'
+    >>> checked_url("http://stats.example.org", insecure=False)
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: url='http://stats.example.org': must be https: the token would be readable ...
+    """
+    if not isinstance(url, str):
+        raise InvalidValue("url", url, "must be the address of a server", "such as http://127.0.0.1:8642")
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise InvalidValue("url", "...", "must be an address that can be read") from None
+    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
+        raise InvalidValue(
+            "url", "...", "must be http:// or https:// and a host", "such as http://127.0.0.1:8642"
+        )
+    if parts.username or parts.password:
+        raise InvalidValue("url", "...", "must hold no name or password", "give token=")
+    shown = f"[{host}]" if ":" in host else host
+    address = f"{parts.scheme}://{shown}" + (f":{port}" if port else "") + parts.path.rstrip("/")
+    if parts.scheme == "http" and not insecure and not _is_loopback(host):
+        raise InvalidValue(
+            "url", address, "must be https: the token would be readable on the way",
+            "use https, or say insecure=True on a network that you trust",
+        )  # fmt: skip
+    return address
+
+
+def checked_token(token: object) -> str:
+    """An API token; it is not repeated in the message."""
+    if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token.strip():
+        raise InvalidValue(
+            "token",
+            "...",
+            "must be an API token",
+            "make one on the page under People, or with farthing users token",
+        )
+    return token.strip()
+
+
+def part(text: str) -> str:
+    """A name as one part of a path.
+
+    >>> part("sick days/2024")
+    'sick%20days%2F2024'
+    """
+    return quote(text, safe="")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _json(body: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(body, allow_nan=False, default=_plain)
+    except ValueError:
+        raise InvalidValue("body", "...", "must hold finite numbers", "leave out NaN and infinity") from None
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as numbers, dates as texts."""
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise InvalidValue("value", value, "cannot be sent as JSON", "use texts, numbers, lists and dates")
+
+
+def _given(query: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in query.items()
+        if value is not None
+    }
+
+
+def _refused(response: httpx.Response) -> Exception:
+    try:
+        return refusal_of(response.json()["error"])
+    except (ValueError, KeyError, TypeError):
+        message = f"the server answered {response.status_code} without saying why; is there a farthing at this address?"
+        return RequestRefused("internal", message, {"status": response.status_code})

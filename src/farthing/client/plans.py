@@ -1,0 +1,224 @@
+"""A plan that a server made: the same controls as a local one, and the same release."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from farthing.client.connection import part
+from farthing.client.refusals import refusal_of
+from farthing.errors import InvalidValue, LedgerUnavailable
+from farthing.ledger import Receipt
+from farthing.numerics import Bounds
+from farthing.study import Release
+from farthing.study.stored import restored
+from farthing.study.tables import aligned
+from farthing.study.words import shown
+
+if TYPE_CHECKING:
+    from farthing.client.studies import RemoteStudy
+
+_WAIT = 20.0  # seconds that the server may hold a request for us
+_LOOK = 0.2  # seconds between two looks at a release that runs
+_INFINITE = float("inf")
+
+
+@dataclass(frozen=True)
+class RemoteStatistic:
+    """What a server foretells of one statistic."""
+
+    view: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return str(self.view["name"])
+
+    @property
+    def mechanism(self) -> str:
+        """Which noise makes it private."""
+        return str(self.view["mechanism"])
+
+    @property
+    def epsilon(self) -> float:
+        """What it would cost alone."""
+        return _number(self.view["epsilon"])
+
+    @property
+    def cells(self) -> int:
+        """How many numbers it has."""
+        return int(self.view["cells"])
+
+    @property
+    def standard_error(self) -> float:
+        """The root of the mean squared error, in the data's own units."""
+        return _number(self.view["standard_error"])
+
+    @property
+    def sentence(self) -> str:
+        """The error in plain words."""
+        return str(self.view["sentence"])
+
+    def error(self, confidence: float = 0.95) -> float:
+        """Within this distance of the true value in 95 cases of 100, which is what servers tell."""
+        if confidence != 0.95:
+            raise InvalidValue("confidence", confidence, "must be 0.95 here", "a local plan tells the others")
+        return _number(self.view["error"])
+
+    def __repr__(self) -> str:
+        return f"{self.name}: ± {shown(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
+
+
+@dataclass(frozen=True, eq=False)
+class RemotePlan:
+    """A frozen value: every control asks the server for a new plan, and none of them spends anything."""
+
+    study: RemoteStudy
+    draft: Mapping[str, Any]
+    view: Mapping[str, Any]
+    request_id: str = field(default_factory=lambda: f"plan-{secrets.token_hex(12)}")
+
+    @property
+    def statistics(self) -> tuple[RemoteStatistic, ...]:
+        """Each statistic with its mechanism, its epsilon and its error, in the order they were asked for."""
+        return tuple(map(RemoteStatistic, self.view["statistics"]))
+
+    def named(self, name: str) -> RemoteStatistic:
+        """The statistic of this name."""
+        return self.statistics[self._place(name)]
+
+    __getitem__ = named
+
+    @property
+    def cost(self) -> Bounds:
+        """The epsilon of the whole plan at its delta, as a proven interval; `upper` is what will be charged."""
+        cost = self.view["cost"]
+        return Bounds(float(cost["lower"]), _number(cost["upper"]))
+
+    @property
+    def delta(self) -> float:
+        """The delta at which the cost is stated."""
+        return float(self.view["delta"])
+
+    @property
+    def price(self) -> Mapping[str, Any]:
+        """The same plan under summing, advanced, KOV and optimal composition, and by its own curves."""
+        return dict(self.view["price"])
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the foretold errors take for granted because nobody said otherwise."""
+        return tuple(self.view["assumptions"])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which statistics would be mostly noise."""
+        return tuple(self.view["notes"])
+
+    def weight(self, name: str, weight: float) -> RemotePlan:
+        """The statistic counts `weight` times as much as one that was not given a weight."""
+        return self._controlled(name, weight=weight)
+
+    def require(self, name: str, within: float, confidence: float = 0.95) -> RemotePlan:
+        """The statistic is within `within` of the truth in `confidence` of all cases; the others share the rest."""
+        return self._controlled(name, within=within, confidence=confidence)
+
+    def hold(self, name: str) -> RemotePlan:
+        """The statistic keeps its present error, whatever happens to the others."""
+        return self.require(name, self.named(name).error())
+
+    def reserve(self, epsilon: float) -> RemotePlan:
+        """This much of the plan's epsilon is left unspent."""
+        return self._priced({**self.draft, "reserve": epsilon})
+
+    def release(
+        self, request_id: str | None = None, progress: Callable[[float], None] | None = None
+    ) -> Release:
+        """Charge, run once on the server's engine, record, answer: the same plan or `request_id` is answered once."""
+        name = request_id or self.request_id
+        confirmed = {"confirmed_epsilon": self.cost.upper} if self.cost.upper < _INFINITE else {}
+        body = {"draft": self.draft, "request_id": name, "wait": _WAIT, **confirmed}
+        connection = self.study.connection
+        view = connection.post("/releases", body)
+        while view["state"] in ("queued", "running"):
+            if progress is not None:
+                progress(float(view["progress"]))
+            time.sleep(_LOOK)
+            view = connection.get(f"/releases/{part(view['request_id'])}")
+        if view["state"] != "released":
+            raise refusal_of(view["error"] or {"code": "internal", "message": str(view["sentence"])})
+        if progress is not None:
+            progress(1.0)
+        return release_from(connection.text(f"/releases/{part(view['request_id'])}/download", format="json"))
+
+    def explain(self) -> str:
+        """In words: what each statistic will be like, and why it costs what it does."""
+        lines = [f"{one.name}: {one.sentence}." for one in self.statistics]
+        return "\n".join([*lines, str(self.view["price"]["sentence"]), *self.assumptions, *self.notes])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain data, as the server tells it."""
+        return dict(self.view)
+
+    def to_json(self) -> str:
+        """The plan as JSON."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def _controlled(self, name: str, **control: float) -> RemotePlan:
+        entries = [dict(entry) for entry in self.draft["statistics"]]
+        entries[self._place(name)].update(control)
+        return self._priced({**self.draft, "statistics": entries})
+
+    def _priced(self, draft: Mapping[str, Any]) -> RemotePlan:
+        view = self.study.connection.post("/plans/price", draft)
+        return replace(self, draft=draft, view=view, request_id=f"plan-{secrets.token_hex(12)}")
+
+    def _place(self, name: str) -> int:
+        names = [str(one["name"]) for one in self.view["statistics"]]
+        if name in names:
+            return names.index(name)
+        near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.4) or names[:5]
+        raise InvalidValue(
+            "name", name, "must be a statistic of the plan", f"did you mean: {', '.join(near)}"
+        )
+
+    def __str__(self) -> str:
+        rows = [("statistic", "mechanism", "95% error", "epsilon")]
+        rows += [
+            (one.name, one.mechanism, f"± {shown(one.error())}", shown(one.epsilon))
+            for one in self.statistics
+        ]
+        limit = _number(self.view["epsilon"]) - float(self.draft.get("reserve") or 0.0)
+        cost = f"cost: epsilon {shown(self.cost.upper, 6)} of {shown(limit, 6)} at delta {self.delta:g}"
+        lines = [*aligned(rows, right=(2, 3)), "", f"{cost}; nothing is spent yet"]
+        lines += [f"price: {self.view['price']['sentence']}"]
+        lines += [f"note: {text}" for text in self.notes] + [f"assumed: {text}" for text in self.assumptions]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"RemotePlan({len(self.view['statistics'])} statistics, nothing spent)"
+
+
+def release_from(text: str) -> Release:
+    """The release that a server tells as JSON: the same answers, foretold errors and receipt as a local one."""
+    try:
+        found = json.loads(text)
+        answers = [restored(entry) for entry in found["answers"]]
+        receipt = Receipt.from_json(json.dumps(found["receipt"]))
+        named = {answer.name: answer for answer in answers}
+        return Release(named, found["plan"], receipt, str(found["request_id"]), repeated=True)
+    except (ValueError, KeyError, TypeError):
+        raise LedgerUnavailable(
+            "the server's answer cannot be read by this version of farthing",
+            "use the same version on both sides; the answer is safe in the ledger",
+        ) from None
+
+
+def _number(value: Any) -> float:
+    """JSON has no infinity: what is null is without bound."""
+    return _INFINITE if value is None else float(value)

@@ -1,0 +1,148 @@
+"""A study on a server: plan, release and ask as with a local one; the server keeps the rows and the account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from farthing.client.connection import Connection, part
+from farthing.client.plans import RemotePlan, release_from
+from farthing.client.sessions import RemoteAnswerer, opened
+from farthing.errors import InvalidValue
+from farthing.ledger import Budget
+from farthing.privacy import ApproxDP
+from farthing.release import Statistic
+from farthing.study import Release
+from farthing.study.described import entry_of
+
+
+class RemoteStudy:
+    """A dataset of a server with its budget: the whole of it for a curator, an analyst's own grant otherwise."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self.connection = connection
+        self.name = name
+
+    def plan(
+        self,
+        *statistics: Statistic,
+        epsilon: float | None = None,
+        expected: Mapping[str, Any] | None = None,
+    ) -> RemotePlan:
+        """How accurate each statistic would be; nothing is spent and no row is read."""
+        return self._plan(statistics, {}, epsilon, expected)
+
+    def fit(
+        self,
+        *statistics: Statistic,
+        require: Mapping[str, float],
+        confidence: float = 0.95,
+        expected: Mapping[str, Any] | None = None,
+    ) -> RemotePlan:
+        """The plan of the least total epsilon whose errors are all within what `require` says, by name."""
+        if not isinstance(require, Mapping) or not require:
+            raise InvalidValue(
+                "require", require, "must map statistics to their errors", 'such as {"mean of income": 500}'
+            )
+        names = [statistic.name for statistic in statistics]
+        for name in require:
+            if name not in names:
+                raise InvalidValue("require", name, "must be a statistic", f"there are: {', '.join(names)}")
+        controls = {name: {"within": within, "confidence": confidence} for name, within in require.items()}
+        return self._plan(statistics, controls, None, expected, fit=True)
+
+    def answerer(
+        self,
+        alpha: float,
+        queries: int,
+        *,
+        columns: Sequence[str] | str | None = None,
+        bins: Mapping[str, int | Sequence[Any]] | None = None,
+        rows: int | None = None,
+        epsilon: float | None = None,
+        request_id: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> RemoteAnswerer:
+        """Charge once, then ask: `answerer.ask("sex = 'M' and age < 30")` is answered at once, within `alpha` of rows.
+
+        The same `request_id` takes up the same session.
+        """
+        named = [columns] if isinstance(columns, str) else columns
+        words: dict[str, Any] = {
+            "alpha": alpha,
+            "queries": queries,
+            "columns": None if named is None else list(named),
+        }
+        words |= {"bins": None if bins is None else dict(bins), "rows": rows, "epsilon": epsilon}
+        body = {"dataset": self.name, **{key: value for key, value in words.items() if value is not None}}
+        return opened(self.connection, body, request_id, progress)
+
+    @property
+    def budget(self) -> Budget:
+        """Total, spent, waiting and remaining, as the server's ledger has them now."""
+        return budget_from(self.connection.get(f"/datasets/{part(self.name)}/budget"))
+
+    def releases(self) -> list[str]:
+        """The request ids of all releases under this name that may be seen, oldest first."""
+        found = self.connection.get("/releases", dataset=self.name)["releases"]
+        done = [one for one in found if one["state"] == "released"]
+        return [str(one["request_id"]) for one in sorted(done, key=lambda one: str(one["created"]))]
+
+    def released(self, request_id: str) -> Release:
+        """An earlier release, from the server's ledger; no row is read and nothing is spent."""
+        return release_from(self.connection.text(f"/releases/{part(request_id)}/download", format="json"))
+
+    def _plan(
+        self,
+        statistics: Sequence[Statistic],
+        controls: Mapping[str, Mapping[str, float]],
+        epsilon: float | None,
+        expected: Mapping[str, Any] | None,
+        *,
+        fit: bool = False,
+    ) -> RemotePlan:
+        asked = _listed(statistics)
+        draft: dict[str, Any] = {
+            "dataset": self.name,
+            "statistics": [entry_of(one, controls.get(one.name, {})) for one in asked],
+        }
+        if expected:
+            draft["expected"] = dict(expected)
+        if epsilon is not None:
+            draft["epsilon"] = epsilon
+        if fit:
+            draft["fit"] = True
+        return RemotePlan(self, draft, self.connection.post("/plans/price", draft))
+
+    def __repr__(self) -> str:
+        return f"RemoteStudy({self.name!r} at {self.connection.url})"
+
+
+def budget_from(view: Mapping[str, Any]) -> Budget:
+    """The budget that a server tells, as the local class has it."""
+    return Budget(
+        str(view["dataset"]),
+        str(view["analyst"] or ""),
+        _amount(view["total"]),
+        float(view["spent"]["epsilon"]),
+        float(view["waiting"]),
+        {label: _amount(amount) for label, amount in view["withheld"].items()},
+        _amount(view["remaining"]),
+        int(view["charges"]),
+        untouched=int(view["charges"]) == 0,
+    )
+
+
+def _amount(view: Mapping[str, Any]) -> ApproxDP:
+    return ApproxDP(float(view["epsilon"]), float(view["delta"]))
+
+
+def _listed(statistics: Sequence[Any]) -> tuple[Statistic, ...]:
+    if len(statistics) == 1 and isinstance(statistics[0], list | tuple):
+        statistics = tuple(statistics[0])
+    if not statistics:
+        raise InvalidValue("statistics", [], "must hold at least one", 'for example ft.count(by="sex")')
+    for statistic in statistics:
+        if not isinstance(statistic, Statistic):
+            raise InvalidValue("statistics", statistic, "must be statistics", 'for example ft.mean("income")')
+    return tuple(statistics)
