@@ -1,4 +1,4 @@
-"""The planner and the release screens in a real browser: what is shown never exceeds the budget, and nothing is spent twice."""
+"""The planner and the release screens in a real browser: never above the budget, and nothing is spent twice."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ import { Bars } from "../charts/bars.js";
 import { Notice } from "../components/notice.js";
 import { epsilon, privacy } from "../format.js";
 
-const MARKS = { basic: "theorem-basic", advanced: "theorem-advanced", kov: "theorem-kov", optimal: "theorem-optimal", own: "theorem-optimal" };
+const MARKS = { sum: "theorem-basic", advanced: "theorem-advanced", kov: "theorem-kov", optimal: "theorem-optimal", own: "theorem-optimal" };
 
 /** The mark of a theorem in charts, from its name in words. */
 function markOf(theorem) {
