@@ -16,12 +16,14 @@ from farthing.errors import (
     LedgerTampered,
     LedgerUnavailable,
     MissingExtra,
+    NotAllowed,
 )
 from farthing.server.callers import Caller
 from farthing.server.envelope import error_of
 from farthing.server.state import State
 from farthing.server.store import jobs as rows
 from farthing.server.store.jobs import FAILED, FORFEITED, REFUSED, RELEASED, Job
+from farthing.server.store.users import find
 from farthing.server.work.releasing import run_release
 
 Progress = Callable[[float], None]
@@ -52,12 +54,21 @@ def perform(job: Job, state: State, worker: str, kinds: Mapping[str, Kind] = KIN
     """Do a job that this worker has taken, and write down what it came to."""
     problem: Exception | None = None
     try:
+        _refuse_gone(job, state)
         kinds[job.kind](job, state, _Telling(job, state, worker))
     except TakenOver:
         return
     except Exception as found:
         problem = found
     _settle(job, state, worker, lambda: _outcome(job, state, problem))
+
+
+def _refuse_gone(job: Job, state: State) -> None:
+    """Nothing is spent for somebody who was shut out, or lost the role, while the job waited."""
+    with state.store.reading() as connection:
+        user = find(connection, job.owner)
+    if user is None or user.disabled or user.role != job.role:
+        raise NotAllowed(job.role, "spend any more", "ask a curator what became of the account")
 
 
 def take_over(job: Job, state: State, worker: str) -> None:

@@ -15,6 +15,7 @@ from farthing.server.callers import Caller
 from farthing.server.settings import Settings
 from farthing.server.state import State
 from farthing.server.store import jobs as rows
+from farthing.server.store.tables import users
 from farthing.server.work.jobs import submitted
 from farthing.server.work.runner import MOST_ATTEMPTS, Kind, Progress, TakenOver, perform
 from farthing.server.work.worker import Worker
@@ -26,6 +27,15 @@ COST = 0.25
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[State]:
     found = State(Settings(ledger=str(tmp_path / "study.db"), data=tmp_path, workers=0))
+    with found.store.begin() as connection:
+        people = {
+            "role": "analyst",
+            "password_hash": None,
+            "oidc_subject": None,
+            "disabled": False,
+            "created": 0,
+        }
+        connection.execute(users.insert().values(name="bob", **people))
     found.root.register("people", 1.0)
     found.root.grant("people", "bob", 1.0)
     yield found
@@ -261,3 +271,14 @@ def test_progress_is_written_down(state: State) -> None:
         assert (job(state, "r-1").progress, job(state, "r-1").state) == (0.5, "running")
         seen.set()
         assert ended(state, "r-1").progress == 1.0
+
+
+@pytest.mark.parametrize("change", [{"disabled": True}, {"role": "auditor"}, {"role": "removed"}])
+def test_nothing_is_spent_for_somebody_who_was_shut_out(state: State, change: dict[str, object]) -> None:
+    ask(state, "r-1")
+    with state.store.begin() as connection:
+        connection.execute(users.update().values(**change))
+    with working(state, charge_and_answer):
+        found = ended(state, "r-1")
+    assert found.state == "refused" and found.error is not None and found.error["code"] == "not_allowed"
+    assert state.root.budget("people").count == 0
