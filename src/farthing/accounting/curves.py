@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from farthing.accounting.pricing import Pricing
 
 _LINES = 64
+_FAINTEST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +84,10 @@ def region_of(pricing: Pricing) -> Region:
 def _lines(pricing: Pricing) -> list[tuple[float, float]]:
     """(slope, intercept) of the lower bounds b >= intercept - slope * a; the last one is b >= 0."""
     lines: list[tuple[float, float]] = [(0.0, 0.0)]
-    for epsilon in _epsilons(pricing):
+    for epsilon in sorted(_epsilons(pricing), reverse=True):
         delta = pricing.delta_at(epsilon, True).upper
+        if delta > 1 - _FAINTEST:
+            break  # at every smaller epsilon too: such lines are not above 0 anywhere to be seen
         slope = math.exp(min(epsilon, 700.0))
         lines.append((slope, 1 - delta))
         lines.append((1 / slope, (1 - delta) / slope))

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from farthing.ledger import Ledger, open_ledger
+from farthing.server.reckoning import Reckoner
 from farthing.server.settings import Settings
 from farthing.server.store import Store
 
@@ -26,6 +27,7 @@ class State:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stopping = threading.Event()  # set when the server is told to stop: streams of events end then
+        self.reckoner = Reckoner()
         self.root: Ledger = open_ledger(settings.ledger, actor=ACTOR, role="curator", key=settings.ledger_key)
         try:
             self.store = Store.beside(settings.ledger)
@@ -66,5 +68,6 @@ class State:
 
     def close(self) -> None:
         """Close the store and the ledger."""
+        self.reckoner.close()
         self.store.close()
         self.root.close()

@@ -1,0 +1,71 @@
+"""What is composed, and what it costs: the optimum beside every theorem."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+MOST_CHARGES = 1_000
+_STRICT = ConfigDict(extra="forbid", strict=True)
+
+Count = Annotated[int, Field(ge=1, le=1_000_000, description="How many times.")]
+
+
+class GuaranteeAsked(BaseModel):
+    """Mechanisms of which only (epsilon, delta) is known."""
+
+    model_config = _STRICT
+    epsilon: Annotated[FiniteFloat, Field(ge=0, le=1e6)]
+    delta: Annotated[FiniteFloat, Field(ge=0, lt=1)] = 0.0
+    count: Count = 1
+
+
+class NoiseAsked(BaseModel):
+    """Noise of a known law; the multiplier is its scale by the sensitivity."""
+
+    model_config = _STRICT
+    noise: Literal["laplace", "gaussian"]
+    multiplier: Annotated[FiniteFloat, Field(ge=1e-6, le=1e9)]
+    count: Count = 1
+
+
+class CompositionAsked(BaseModel):
+    """Charges whose parameters are fixed in advance, and the delta of the whole."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"charges": [{"epsilon": 0.1, "count": 100}], "delta": 1e-6}]},
+    )
+    charges: Annotated[list[GuaranteeAsked | NoiseAsked], Field(min_length=1, max_length=MOST_CHARGES)]
+    delta: Annotated[FiniteFloat, Field(ge=0, lt=1)] = 1e-6
+
+
+class OptimumView(BaseModel):
+    """A proven interval; null where no finite epsilon exists."""
+
+    lower: float | None
+    upper: float | None
+
+
+class TheoremView(BaseModel):
+    """One theorem's epsilon (null if it has no answer here) and how much more that is than the optimum."""
+
+    name: str
+    epsilon: float | None
+    waste_percent: float | None
+    source: str
+    remark: str
+
+
+class CompositionView(BaseModel):
+    """What charges cost together."""
+
+    k: int
+    delta: float
+    optimal: OptimumView
+    theorems: list[TheoremView]
+    engine: str
+    sentence: str
+    notes: list[str]

@@ -1,0 +1,135 @@
+"""The accountant answers within bounds of time, and refuses the rest."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from farthing.errors import RequestRefused
+from farthing.server.reckoning import Reckoner
+
+
+def test_composition_shows_the_optimum_beside_every_theorem(analyst):
+    body = {"charges": [{"epsilon": 0.1, "count": 100}], "delta": 1e-6}
+    found = analyst.post("/api/v1/compose", json=body).json()
+    assert found["optimal"]["lower"] <= 4.774568 and found["optimal"]["upper"] < 4.77457
+    by_name = {line["name"]: line for line in found["theorems"]}
+    assert by_name["basic sum"]["epsilon"] == pytest.approx(10.0)
+    assert by_name["basic sum"]["waste_percent"] == pytest.approx(109.44, abs=0.01)
+    assert by_name["MV enumeration"]["epsilon"] is None
+    assert "109 % more" in found["sentence"]
+
+
+def test_noise_of_a_known_law_is_composed_as_such(auditor):
+    body = {
+        "charges": [{"noise": "gaussian", "multiplier": 4, "count": 10}, {"epsilon": 0.05, "delta": 1e-7}]
+    }
+    found = auditor.post("/api/v1/compose", json=body).json()
+    names = [line["name"] for line in found["theorems"]]
+    assert found["k"] == 11 and found["optimal"]["upper"] > 0 and "Renyi, own noise" in names
+
+
+def test_leaks_beyond_delta_have_no_finite_epsilon_and_say_so(curator):
+    body = {"charges": [{"epsilon": 1, "delta": 0.1, "count": 3}], "delta": 1e-6}
+    found = curator.post("/api/v1/compose", json=body).json()
+    assert found["optimal"] == {"lower": None, "upper": None}
+    assert found["sentence"].startswith("No finite epsilon exists")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"charges": []},
+        {"charges": [{"epsilon": -1}]},
+        {"charges": [{"epsilon": True}]},
+        {"charges": [{"epsilon": "0.1"}]},
+        {"charges": [{"epsilon": 0.1, "count": 1_000_001}]},
+        {"charges": [{"epsilon": 0.1, "count": 1.5}]},
+        {"charges": [{"epsilon": 1e308}]},
+        {"charges": [{"noise": "cauchy", "multiplier": 1.0}]},
+        {"charges": [{"noise": "laplace", "multiplier": 0.0}]},
+        {"charges": [{"epsilon": 0.1}], "delta": 1.0},
+        {"charges": [{"epsilon": 0.1}] * 1001},
+        {"charges": [{"epsilon": 0.1, "surprise": 1}]},
+    ],
+)
+def test_what_breaks_a_rule_is_refused_with_its_place(analyst, body):
+    answer = analyst.post("/api/v1/compose", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["fields"]["problems"][0]["where"].startswith("body.")
+
+
+def test_not_a_number_is_refused(analyst):
+    for word in (b"NaN", b"Infinity", b"-Infinity", b"1e999"):
+        answer = analyst.post(
+            "/api/v1/compose",
+            content=b'{"charges": [{"epsilon": ' + word + b"}]}",
+            headers={"content-type": "application/json"},
+        )
+        assert answer.status_code == 422, word
+
+
+def test_regions_shrink_from_the_sum_to_the_optimum(analyst):
+    body = {"k": 30, "epsilon": 0.1, "delta": 0.001, "at_delta": 0.1}
+    found = analyst.post("/api/v1/regions", json=body).json()
+    curves = {region["theorem"]: region["points"] for region in found["regions"]}
+    assert set(curves) == {"basic", "advanced", "kov", "optimal"}
+    assert all(len(points) <= 200 for points in curves.values())
+    for low, high in zip(curves["basic"], curves["optimal"], strict=True):
+        assert low[0] == high[0] and 0 <= low[1] <= high[1] + 1e-12 <= 1 + 1e-12
+    ks = [row["k"] for row in found["epsilon_of"]]
+    assert ks == sorted(set(ks)) and (ks[0], ks[-1]) == (1, 30)
+    last = found["epsilon_of"][-1]
+    assert last["optimal"] <= last["kov"] <= last["advanced"] and last["optimal"] <= last["basic"]
+
+
+@pytest.mark.parametrize(
+    "facts", [(1, 0, 0, 0), (1000, 50, 0, 1e-6), (1000, 0.5, 0.9, 0.5), (1000, 1e-300, 0, 0)]
+)
+def test_regions_at_the_ends_of_what_may_be_asked_are_finite_or_null(analyst, facts):
+    body = dict(zip(("k", "epsilon", "delta", "at_delta"), facts, strict=True))
+    answer = analyst.post("/api/v1/regions", json=body)
+    assert answer.status_code == 200, answer.text
+    assert all(
+        0 <= rate <= 1 for region in answer.json()["regions"] for point in region["points"] for rate in point
+    )
+
+
+def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered():
+    reckoner = Reckoner(seconds=0.3)
+    easy = {"k": 1, "epsilon": 0.1, "delta": 0.0, "at_delta": 0.0}
+    noises = [{"noise": "laplace", "multiplier": 1000 + n**1.1, "count": 10**6} for n in range(1000)]
+    slow = {"charges": noises, "delta": 1e-6}
+    try:
+        with pytest.raises(RequestRefused) as refused:
+            reckoner.ask("composed", slow)
+        assert refused.value.code == "too_large"
+        reckoner._seconds = 30.0
+        assert reckoner.ask("regions", easy)["epsilon_of"][0]["k"] == 1
+    finally:
+        reckoner.close()
+
+
+def test_a_question_that_waits_too_long_for_its_turn_is_told_to_come_again():
+    reckoner = Reckoner(waiting=0.01)
+    with reckoner._turn, pytest.raises(RequestRefused) as refused:
+        reckoner.ask("regions", {})
+    assert refused.value.code == "rate_limited"
+
+
+def test_questions_of_many_threads_get_their_own_answers():
+    reckoner = Reckoner(waiting=60.0)
+    found: dict[int, float] = {}
+
+    def ask(k: int) -> None:
+        facts = {"k": k, "epsilon": 0.5, "delta": 0.0, "at_delta": 0.0}
+        found[k] = reckoner.ask("regions", facts)["epsilon_of"][-1]["basic"]
+
+    threads = [threading.Thread(target=ask, args=(k,)) for k in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    reckoner.close()
+    assert found == {k: 0.5 * k for k in range(1, 9)}
