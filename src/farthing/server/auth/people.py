@@ -55,7 +55,7 @@ def add_user(
         "disabled": False,
         "created": now(),
     }
-    with _unique(name, subject), store.begin() as connection:
+    with _unique(name, subject, new=True), store.begin() as connection:
         if not user_rows.was_removed(connection, name):
             user_rows.insert(connection, name, **values)
         elif returning:
@@ -199,11 +199,10 @@ def _keep_a_curator(connection: sa.Connection, before: User) -> None:
 
 
 @contextmanager
-def _unique(name: str, subject: str | None) -> Iterator[None]:
+def _unique(name: str, subject: str | None, *, new: bool = False) -> Iterator[None]:
     try:
         yield
     except sa.exc.IntegrityError:  # its text quotes the row
-        other = f", or somebody else signs in under {subject!r}" if subject is not None else ""
-        raise RequestRefused(
-            "conflict", f"there is a user {name!r} already{other}; take another name.", {"name": name}
-        ) from None
+        problems = [f"there is a user {name!r} already"] * new
+        problems += [f"somebody else signs in under {subject!r}"] * (subject is not None)
+        raise RequestRefused("conflict", f"{', or '.join(problems)}; take another.", {"name": name}) from None

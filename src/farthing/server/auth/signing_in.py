@@ -21,6 +21,13 @@ def address_of(request: Request) -> str:
 
 
 def user_by_password(state: State, name: str, password: str, address: str) -> User:
+    """Who signs in, if this is their password."""
+    user = proven_user(state, name, password, address)
+    _log.info("user %s signed in with a password, from %s", name, address)
+    return user
+
+
+def proven_user(state: State, name: str, password: str, address: str) -> User:
     """The user, if this is their password; the refusal is the same, and takes as long, whatever is wrong."""
     attempt = counted_attempt(state.store, name, address)
     with state.store.reading() as connection:
@@ -28,7 +35,7 @@ def user_by_password(state: State, name: str, password: str, address: str) -> Us
         kept = users.password_hash(connection, name)
     if not state.passwords.fits(kept, password) or kept is None or user is None or user.disabled:
         # A name that nobody has is not logged: people type their password into the wrong field.
-        _log.warning("sign-in refused: user %s, from %s", "(unknown)" if user is None else user.name, address)
+        _log.warning("password refused: user %s, from %s", "(unknown)" if user is None else user.name, address)
         raise RequestRefused(
             "unauthenticated",
             "no such user with this password, or the user is disabled; try again, or ask a curator.",
@@ -38,5 +45,4 @@ def user_by_password(state: State, name: str, password: str, address: str) -> Us
         stronger = state.passwords.hash_of(password)
         with state.store.begin() as connection:
             users.replace_hash(connection, name, kept, stronger)
-    _log.info("user %s signed in with a password, from %s", name, address)
     return user

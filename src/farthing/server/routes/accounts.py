@@ -20,7 +20,7 @@ from farthing.server.auth.people import (
 )
 from farthing.server.auth.secret_words import mark_of
 from farthing.server.auth.sessions import begin, clear_cookie, close_session, session_word
-from farthing.server.auth.signing_in import address_of, user_by_password
+from farthing.server.auth.signing_in import address_of, proven_user, user_by_password
 from farthing.server.callers import Caller, caller, the_state
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
@@ -94,7 +94,7 @@ def change_password(body: PasswordBody, request: Request, state: Here, who: Who)
     if user.has_password:
         if body.old is None:
             raise RequestRefused("invalid_value", "old: must be the password so far.", {"name": "old"})
-        user_by_password(state, who.name, body.old, address_of(request))
+        proven_user(state, who.name, body.old, address_of(request))
     elif who.via != "link":
         # A session that was stolen must not become a password that stays.
         raise RequestRefused(

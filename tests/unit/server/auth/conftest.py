@@ -1,0 +1,61 @@
+"""A store without a server, and servers with settings of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from farthing.server import Settings, create_app
+from farthing.server.auth.passwords import Passwords
+from farthing.server.store import Store
+
+HERE = "http://127.0.0.1:8642"
+Serve = Callable[..., FastAPI]
+Browser = Callable[..., TestClient]
+
+
+@pytest.fixture(scope="session")
+def passwords() -> Passwords:
+    """Argon2 with its least parameters."""
+    return Passwords(cheap=True)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    made = Store.beside(tmp_path / "study.db")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """Makes servers without people or datasets, and closes them after the module."""
+    made: list[FastAPI] = []
+
+    def new(**settings: Any) -> FastAPI:
+        folder = tmp_path_factory.mktemp("server")
+        told = {"ledger": str(folder / "study.db"), "data": folder, "cheap_passwords": True} | settings
+        made.append(create_app(Settings(**told)))
+        return made[-1]
+
+    yield new
+    for app in made:
+        app.state.farthing.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Browser:
+    """A browser at an address; it sends its origin as browsers do, and follows nothing by itself."""
+
+    def new(app: FastAPI, address: str = "127.0.0.1", here: str = HERE) -> TestClient:
+        return TestClient(
+            app, base_url=here, headers={"Origin": here}, client=(address, 5000), follow_redirects=False
+        )
+
+    return new
