@@ -17,9 +17,9 @@ export function gainSentence({ k, epsilon }, totals, number) {
   if (!known(optimal)) {
     return `${many} at epsilon ${number(epsilon)}: no total can be promised. Together they may fail more often than is allowed in all; move the last slider to the right.`;
   }
-  if (!known(basic)) return `${many} at epsilon ${number(epsilon)} come to epsilon ${number(optimal)} together.`;
+  if (!known(basic)) return `${many} at epsilon ${number(epsilon)} cost epsilon ${number(optimal)} together.`;
   const saved = 1 - optimal / basic;
-  const start = `${many} at epsilon ${number(epsilon)} add up to ${number(basic)}.`;
+  const start = `${many} at epsilon ${number(epsilon)} ${k === 1 ? "costs just that" : `add up to ${number(basic)}`}.`;
   if (!(saved > 0.005)) return `${start} No gain yet: the optimum is the same. Composition helps when answers are many and each is cheap.`;
   return `${start} The truth is at most ${number(optimal)}: ${Math.floor(100 * saved)}% less for the very same answers.`;
 }
