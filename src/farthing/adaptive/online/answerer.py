@@ -23,7 +23,8 @@ from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.release.workloads.asking import Question
 from farthing.release.workloads.axes import Axis
 
-_MOST_TEXTS = 2**16  # masks of texts that are kept
+_MOST_TEXTS = 2**16  # masks of texts that are kept, and
+_MOST_KEPT = 2**26  # cells of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,7 @@ class OnlineAnswerer:
         self._seen = 0  # how many finished rounds of the journal are part of the weights
         self._answers: dict[Any, tuple[str, Answer]] = {}
         self._texts: dict[str, Mask] = {}
+        self._kept = 0  # cells of these masks
         self._history: list[Step] = []
         self._asked = 0
         opening = journal.opening(lambda: drawn_start(plan, self._rows().values, source))
@@ -190,10 +192,15 @@ class OnlineAnswerer:
             mask = self._mask(question)
             if self._unrecorded is not None:
                 self._record()
-            if mask.key not in self._answers:
+            if mask.fingerprint not in self._answers:
                 found = self._fresh(mask, question)
-                self._answers.setdefault(mask.key, (_words(question), found))
-            return self._answers[mask.key][1]
+                self._answers.setdefault(mask.fingerprint, (_words(question), found))
+            return self._answers[mask.fingerprint][1]
+
+    def key(self, question: Question) -> str:
+        """A fingerprint of the cells that a question counts: equal for the same question in other words."""
+        with self._lock:
+            return self._mask(question).fingerprint
 
     def estimate(self, question: Question) -> Answer:
         """What the weights say: free, always there, and without a promise.
@@ -223,7 +230,7 @@ class OnlineAnswerer:
             }  # fmt: skip
             self._unrecorded = self._own, record
             self._record()
-            _, answer = self._answers[mask.key]
+            _, answer = self._answers[mask.fingerprint]
         correction = abs(answer.value - expected)
         self._history.append(
             Step(self._asked, answer.value, answer.error or 0, answer.paid, self.updates, correction)
@@ -287,10 +294,10 @@ class OnlineAnswerer:
         least = expected + side * (plan.threshold + gap - questions)
         likely = expected + side * (plan.threshold + gap + shift)
         error = max(questions + shift, thresholds - shift)
-        before = self._answers.get(mask.key)
+        before = self._answers.get(mask.fingerprint)
         # Of two processes that paid for the same question, the first that recorded its answer is right for all.
         if before is None or not before[1].paid:
-            self._answers[mask.key] = record["question"], Answer(max(likely, 0), error, True, plan.rows)
+            self._answers[mask.fingerprint] = record["question"], Answer(max(likely, 0), error, True, plan.rows)
         weight = float(self._weights.sum_under(mask))
         if weight > 0 and side * (least - weight) > 0:
             factor = goal_of_step(weight, float(least), float(likely)) / weight
@@ -307,8 +314,10 @@ class OnlineAnswerer:
         mask = self._texts.get(question)
         if mask is None:
             mask = Mask.of(question, self.axes)
-            if len(self._texts) >= _MOST_TEXTS:
+            self._kept += mask.counted.size
+            if len(self._texts) >= _MOST_TEXTS or self._kept > _MOST_KEPT:
                 self._texts.clear()
+                self._kept = mask.counted.size
             self._texts[question] = mask
         return mask
 

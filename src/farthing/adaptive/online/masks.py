@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,17 @@ class Mask:
     def key(self) -> tuple[tuple[int, ...], bytes]:
         """Equal for equal masks."""
         return self.counted.shape, np.packbits(self.counted).tobytes()
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for equal masks, and short however many cells there are.
+
+        >>> axes = [Axis("b", range(3)), Axis("c", range(2))]
+        >>> Mask.of("b < 1", axes).fingerprint == Mask.of("not b >= 1", axes).fingerprint
+        True
+        """
+        shape, packed = self.key
+        return hashlib.sha256(repr(shape).encode() + packed).hexdigest()
 
     @property
     def record(self) -> dict[str, Any]:
