@@ -8,16 +8,16 @@ import { Loading } from "../components/loading.js";
 import { Page } from "../components/page.js";
 import { count, privacy } from "../format.js";
 import { CompositionCard } from "../learn/composition.js";
-import { useNewest } from "../learn/newest.js";
+import { remembered, useNewest } from "../learn/newest.js";
 import { RegionCard } from "../learn/region.js";
 import { COUNTS, DELTAS, EPSILONS, LEAKS, Stops } from "../learn/stops.js";
 import { gainSentence, totalsAt } from "../learn/words.js";
 
 const START = { k: 30, epsilon: 0.1, delta: 0, at_delta: 1e-6 };
 
-const regionsOf = (wanted) => post("/regions", wanted);
-const comparisonOf = ({ k, epsilon, delta, at_delta }) =>
-  post("/compose", { charges: [{ epsilon, delta, count: k }], delta: at_delta });
+const regionsOf = remembered((wanted) => post("/regions", wanted));
+const comparisonOf = remembered(({ k, epsilon, delta, at_delta }) =>
+  post("/compose", { charges: [{ epsilon, delta, count: k }], delta: at_delta }));
 
 export default function Screen() {
   const [wanted, want] = useState(START);
