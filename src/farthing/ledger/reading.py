@@ -27,6 +27,7 @@ from farthing.ledger.witness import Witness
 from farthing.privacy.events import ApproxDP, Event, checked_count
 
 _DATASETS = f"SELECT dataset FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
+_ANALYSTS = f"SELECT analyst FROM {ACCOUNTS} WHERE dataset = ? AND analyst <> '' ORDER BY analyst"
 _LAST = 2**63 - 1  # the largest number of an entry that a database can be asked about
 
 
@@ -97,6 +98,15 @@ class OpenLedger:
         self._asked(Question())  # the head must be genuine
         with self._store.reading() as link:
             return [str(name) for (name,) in link.run(_DATASETS).fetchall()]
+
+    def analysts(self, dataset: str) -> list[str]:
+        """The names of all who have a grant in a dataset; not for analysts, who see their own."""
+        name = checked_name(dataset, "dataset")
+        if self.role == "analyst":
+            raise NotAllowed(self.role, "see the grants of others")
+        known(self._asked(Question(name)), name)
+        with self._store.reading() as link:
+            return [str(who) for (who,) in link.run(self._store.sql(_ANALYSTS), (name,)).fetchall()]
 
     def budget(self, dataset: str, analyst: str | None = None) -> Budget:
         """How a budget stands: the dataset's own, or an analyst's grant in it."""

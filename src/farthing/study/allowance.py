@@ -32,6 +32,18 @@ def spender(study: Study) -> str:
     return study.analyst or ""
 
 
+def left_of(budget: Budget, whole: Budget | None = None) -> tuple[ApproxDP, bool]:
+    """The largest charge that would be admitted now, and whether that is next to nothing.
+
+    `whole` is the dataset's own budget where `budget` is a grant in it: a charge must fit both.
+    """
+    left = budget.remaining
+    if whole is not None:
+        rest = whole.remaining
+        left = ApproxDP(min(left.epsilon, rest.epsilon), min(left.delta, rest.delta))
+    return left, not left.epsilon > _CRUMB * budget.total.epsilon
+
+
 def allowance_of(budget: Budget, epsilon: float | None = None, whole: Budget | None = None) -> Allowance:
     """All that is left, or `epsilon` of it with the same share of what is left of delta.
 
@@ -39,14 +51,15 @@ def allowance_of(budget: Budget, epsilon: float | None = None, whole: Budget | N
     choices that depend on answers. Later plans share what the ledger's filters leave. `whole` is the dataset's own
     budget where `budget` is a grant in it: a charge must fit both.
     """
-    left, untouched = budget.remaining, budget.untouched and not budget.withheld
+    left, _ = left_of(budget, whole)
+    untouched = budget.untouched and not budget.withheld
     if whole is not None:
-        rest = whole.remaining
-        left = ApproxDP(min(left.epsilon, rest.epsilon), min(left.delta, rest.delta))
         untouched = untouched and whole.untouched and not whole.withheld
     aside = _set_aside(budget if whole is None else whole)
     if epsilon is None and untouched:
-        return Allowance(budget.total.epsilon, budget.total.delta)
+        # A grant may be larger than what it is a grant in.
+        totals = [budget.total] if whole is None else [budget.total, whole.total]
+        return Allowance(min(each.epsilon for each in totals), min(each.delta for each in totals))
     if not left.epsilon > (_CRUMB * budget.total.epsilon if epsilon is None else 0):
         crumb = f" but {left.epsilon:.2g}" if left.epsilon > 0 else ""
         raise BudgetExceeded(

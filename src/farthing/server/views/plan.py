@@ -1,0 +1,274 @@
+"""Plans as the page and scripts see them: errors, prices, the budget's bar and the risk. Nothing is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from farthing.errors import FarthingError
+from farthing.server.envelope import ErrorBody, error_of
+from farthing.server.planning import planning_of
+from farthing.server.store.declarations import canonical
+from farthing.server.views.budget import BudgetView, View, budget_view
+from farthing.server.views.draft import Draft
+from farthing.study import Plan, Study
+from farthing.study.described import Asked, asked_of, dated, meant, plan_of
+from farthing.study.outlook import Outlook
+from farthing.study.written import client_code, local_code, study_toml
+
+if TYPE_CHECKING:
+    from farthing.server.callers import Caller
+    from farthing.server.state import State
+
+
+class CostView(View):
+    """The epsilon of the whole plan: an interval that is proven, or an estimate."""
+
+    lower: float
+    upper: float
+    proven: bool
+
+
+class TheoremView(View):
+    """What one composition theorem says the same noises cost."""
+
+    theorem: str
+    epsilon: float | None
+    remark: str
+
+
+class PriceView(View):
+    """The same noises under each theorem; `own` is what is charged."""
+
+    basic: float | None
+    advanced: float | None
+    kov: float | None
+    optimal: float | None
+    own: float | None
+    sentence: str
+    gain: bool = Field(description="whether composing costs less than adding up, by a percent or more")
+    rows: list[TheoremView]
+
+
+class StatisticView(View):
+    """What is foretold of one statistic; what cannot be told is null."""
+
+    name: str
+    kind: str
+    mechanism: str
+    epsilon: float | None = Field(description="what it would cost alone")
+    cells: int
+    unit_of_error: str
+    standard_error: float | None
+    error: float | None = Field(description="within this of the truth in 95 cases out of 100")
+    error_percent: float | None = Field(description="of what is expected or assumed of it")
+    reference: float | None = Field(description="what somebody said is expected of it")
+    whisker: list[float] | None
+    sentence: str
+    weight: float
+    within: float | None
+    confidence: float
+    note: str | None
+    labels: list[str] = Field(description="the first 50 cells")
+    errors: list[float | None] = Field(description="of the first 50 cells")
+
+
+class BarView(View):
+    """The budget in parts that add up to it, in epsilon."""
+
+    total: float
+    spent: float
+    waiting: float
+    withheld: float
+    plan: float
+    free: float
+
+
+class BeliefView(View):
+    """How sure somebody can be afterwards that a person is in the table."""
+
+    prior: float
+    posterior_upper: float
+
+
+class RiskView(View):
+    """What the plan can do to beliefs about one person."""
+
+    odds_sentence: str
+    factor: float | None
+    table: list[BeliefView]
+
+
+class PlanView(View):
+    """A plan; `error` says why there are no numbers, where a saved draft cannot be planned any more."""
+
+    id: str | None = None
+    version: int | None = None
+    owner: str | None = None
+    dataset: str
+    epsilon: float | None
+    delta: float | None
+    draft: dict[str, Any]
+    cost: CostView | None
+    price: PriceView | None
+    statistics: list[StatisticView]
+    budget: BudgetView
+    bar: BarView | None
+    risk: RiskView | None
+    assumptions: list[str]
+    notes: list[str]
+    code: str
+    toml: str
+    error: ErrorBody | None = None
+
+
+class PlanLine(View):
+    """A saved draft in the list."""
+
+    id: str
+    version: int
+    owner: str
+    dataset: str
+    study: str | None
+    title: str | None
+    statistics: int
+    created: int
+    changed: int
+
+
+class PlansView(View):
+    """Drafts that were saved."""
+
+    plans: list[PlanLine]
+
+
+def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> Asked:
+    """What a draft asks of a study."""
+    words = draft.words() if isinstance(draft, Draft) else draft
+    read = asked_of(words["statistics"])
+    return replace(
+        read,
+        statistics=tuple(dated(statistic, study.dataset) for statistic in read.statistics),
+        expected=meant(words.get("expected") or {}, study.dataset),
+        epsilon=words.get("epsilon"),
+        reserve=words.get("reserve"),
+        fit=words.get("fit", False),
+    )
+
+
+def plan_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> Plan:
+    """The plan that a draft asks for, thoroughly: what is to be released."""
+    return plan_of(study, asked_of_draft(study, draft))
+
+
+def priced(state: State, who: Caller, draft: Draft, *, proof: bool) -> dict[str, Any]:
+    """The view of a draft that is not saved; raises where it cannot be planned."""
+    study = state.study(who, draft.dataset)
+    asked = asked_of_draft(study, draft)
+    return _view(
+        state, who, study, draft, asked, _planned(state, who, study, draft, asked, proof=proof), proof
+    )
+
+
+def saved_view(
+    state: State, who: Caller, draft: Draft, *, proof: bool, id: str, version: int, owner: str
+) -> dict[str, Any]:
+    """The view of a saved draft: with the reason, where there is nothing left to plan with."""
+    marks = {"id": id, "version": version, "owner": owner}
+    study = state.study(who, draft.dataset)
+    try:
+        asked = asked_of_draft(study, draft)
+        plan = _planned(state, who, study, draft, asked, proof=proof)
+        return {**_view(state, who, study, draft, asked, plan, proof), **marks}
+    except FarthingError as problem:
+        view = PlanView(
+            dataset=draft.dataset,
+            epsilon=draft.epsilon,
+            delta=None,
+            draft=draft.words(),
+            cost=None,
+            price=None,
+            statistics=[],
+            budget=_budget(study),
+            bar=None,
+            risk=None,
+            assumptions=[],
+            notes=[],
+            code="",
+            toml="",
+            error=ErrorBody(**error_of(problem)),
+        )
+        return {**view.model_dump(), **marks}
+
+
+def _planned(state: State, who: Caller, study: Study, draft: Draft, asked: Asked, *, proof: bool) -> Plan:
+    """The plan, from what is kept of earlier ones; thorough with `proof`, near the last one without."""
+    planning = planning_of(state)
+    words = {key: value for key, value in draft.words().items() if key not in ("title", "study")}
+    about = canonical(
+        {"statistics": [_unweighted(each) for each in words["statistics"]], "expected": words["expected"]}
+    )
+    kind = (who.name, draft.dataset, about)
+    latest = planning.latest.known(kind)
+    if not proof:
+        return planning.latest.keep(kind, plan_of(study, asked, latest, quick=True))
+    budget = study.budget
+    standing = (
+        budget.total,
+        budget.spent_upper,
+        budget.reserved,
+        budget.remaining,
+        budget.count,
+        repr(budget.withheld),
+    )
+    if study.analyst is not None:
+        whole = study.ledger.budget(study.name)
+        standing += (whole.total, whole.remaining, whole.count, repr(whole.withheld))
+    key = (who.name, who.role, id(study.dataset), canonical(words), standing)
+    plan = planning.proven.known(key)
+    if plan is None:
+        plan = planning.proven.keep(key, plan_of(study, asked, latest))
+        planning.latest.keep(kind, plan)
+    return plan
+
+
+def _unweighted(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key not in ("weight", "within", "confidence")}
+
+
+def _view(
+    state: State, who: Caller, study: Study, draft: Draft, asked: Asked, plan: Plan, proof: bool
+) -> dict[str, Any]:
+    outlook = Outlook(plan, proof)
+    cost, budget = outlook.cost, study.budget
+    whole = None if study.analyst is None else study.ledger.budget(study.name)
+    about = {"epsilon": study.epsilon, "delta": study.delta}
+    local = local_code(asked, study.dataset, study.name, about)
+    return {
+        "id": None,
+        "version": None,
+        "owner": None,
+        "dataset": draft.dataset,
+        "epsilon": plan.problem.epsilon,
+        "delta": plan.delta,
+        "draft": draft.words(),
+        "cost": {"lower": cost.lower, "upper": cost.upper, "proven": cost.proven},
+        "price": outlook.price,
+        "statistics": outlook.statistics(),
+        "budget": budget_view(budget, whole).model_dump(),
+        "bar": outlook.bar(budget),
+        "risk": outlook.risk,
+        "assumptions": list(plan.assumptions),
+        "notes": list(plan.notes),
+        "code": f"{client_code(asked, study.name, state.settings.origin)}\n\n\n# The same beside the data:\n{local}\n",
+        "toml": study_toml(asked, study.dataset, about, "your-file.csv", "study.db"),
+        "error": None,
+    }
+
+
+def _budget(study: Study) -> BudgetView:
+    whole = None if study.analyst is None else study.ledger.budget(study.name)
+    return budget_view(study.budget, whole)
