@@ -21,7 +21,7 @@ export function gainSentence({ k, epsilon }, totals, number) {
   const saved = 1 - optimal / basic;
   const start = `${many} at epsilon ${number(epsilon)} ${k === 1 ? "costs just that" : `add up to ${number(basic)}`}.`;
   if (!(saved > 0.005)) return `${start} No gain yet: the optimum is the same. Composition helps when answers are many and each is cheap.`;
-  return `${start} The truth is at most ${number(optimal)}: ${Math.floor(100 * saved)}% less for the very same answers.`;
+  return `${start} The optimum is ${number(optimal)}: ${Math.floor(100 * saved)}% less, for the very same answers.`;
 }
 
 /** Beside one theorem: what it gains on the plain sum; `null` where it says nothing. */
