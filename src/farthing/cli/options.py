@@ -11,7 +11,28 @@ _SPELLINGS = (
     (r"\bbin it first: bin\(.*\)", "name another column, or count with conditions: --where"),
 )
 _SESSIONS = ((r"\brequest_id\b", "--session"),)  # of commands that take a session up by its name
-_SPOKEN = {"ask": (*_SPELLINGS, *_SESSIONS), "monitor": (*_SPELLINGS, *_SESSIONS), "synth": _SPELLINGS}
+_SETTINGS = [
+    "allow_host",
+    "behind_proxy",
+    "data",
+    "host",
+    "key",
+    "oidc_client_id",
+    "oidc_issuer",
+    "oidc_secret_file",
+    "port",
+    "public_url",
+    "tls_certificate",
+    "tls_key",
+    "workers",
+]
+_SERVING = tuple((rf"^{name}=", f"--{name.replace('_', '-')}=") for name in _SETTINGS)
+_SPOKEN = {
+    "ask": (*_SPELLINGS, *_SESSIONS),
+    "monitor": (*_SPELLINGS, *_SESSIONS),
+    "serve": _SERVING,
+    "synth": _SPELLINGS,
+}
 
 
 def in_options(refusal: str, command: str | None) -> str:
@@ -21,6 +42,8 @@ def in_options(refusal: str, command: str | None) -> str:
     'cut it into some, --bins bmi=20, or leave it out: --columns A,B'
     >>> in_options("request_id=' x': must be printable", "monitor")
     "--session=' x': must be printable"
+    >>> in_options("public_url='x': must be an address", "serve")
+    "--public-url='x': must be an address"
     """
     for python, shell in _SPOKEN.get(command or "", ()):
         refusal = re.sub(python, shell, refusal)

@@ -63,13 +63,15 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
     "--workers", metavar="N", type=int, default=1, show_default=True, help="Processes that release."
 )
 @click.option("--metrics-open", is_flag=True, help="Anybody may read /metrics, which names nobody.")
-@click.option("--open/--no-open", "open_page", default=None, help="Open the page in a browser, or do not.")
+@click.option(
+    "--open/--no-open", "open_page", default=False, show_default=True, help="Open the page in a browser."
+)
 @click.option("--quiet", is_flag=True, help="No line per request.")
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as one line of JSON.")
 def serve_command(**told: Any) -> None:
     """Read the options, then serve until told to stop."""
     try:
-        from farthing.server.serving import log_to_stderr, serve
+        from farthing.server.serving import log_on_stderr, serve
         from farthing.server.settings import PORT, Settings
     except ImportError as problem:
         raise MissingExtra("servers", str(problem.name), "server") from None
@@ -90,16 +92,15 @@ def serve_command(**told: Any) -> None:
         workers=told["workers"],
         log_requests=not told["quiet"],
     )
-    log_to_stderr()
-    opens = told["open_page"] if told["open_page"] is not None else False
 
     def started(facts: Started) -> None:
         click.echo(_json(facts) if told["as_json"] else _words(facts))
         sys.stdout.flush()
-        if opens:
+        if told["open_page"]:
             _open(facts)
 
-    serve(settings, exact_port=told["port"] is not None, started=started)
+    with log_on_stderr():
+        serve(settings, exact_port=told["port"] is not None, started=started)
     if not told["as_json"]:
         click.echo("stopped")
 

@@ -8,8 +8,8 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import FrameType
 
@@ -124,15 +124,24 @@ def people(state: State) -> int:
         return connection.execute(counted).scalar_one()
 
 
-def log_to_stderr() -> None:
-    """Requests, failures and changes of people on the standard error stream, one line each."""
+@contextmanager
+def log_on_stderr() -> Iterator[None]:
+    """Requests, failures and changes of people on the standard error stream, one line each, while it serves."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
-    for name, level in (("farthing.server", logging.INFO), ("uvicorn", logging.WARNING)):
-        logger = logging.getLogger(name)
+    found = [logging.getLogger(name) for name in ("farthing.server", "uvicorn")]
+    before = [(logger.level, logger.propagate) for logger in found]
+    for logger, level in zip(found, (logging.INFO, logging.WARNING), strict=True):
         logger.setLevel(level)
         logger.addHandler(handler)
         logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger, (level, propagate) in zip(found, before, strict=True):
+            logger.removeHandler(handler)
+            logger.setLevel(level)
+            logger.propagate = propagate
 
 
 def _heard(number: int, frame: FrameType | None) -> None:

@@ -1,0 +1,114 @@
+"""Where a server may listen, which port it gets, and what it says when it may not."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from farthing.cli import main
+from farthing.errors import InvalidValue
+from farthing.server.binding import check_binding
+from farthing.server.serving import NEXT_PORTS, listening
+from farthing.server.settings import Settings
+
+
+def test_a_port_that_is_taken_is_refused_if_it_was_asked_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InvalidValue, match=f"port={port}: is in use; stop who has it, or choose another"):
+            listening("127.0.0.1", port, exact=True)
+
+
+def test_otherwise_the_next_that_is_free_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        door, found = listening("127.0.0.1", port, exact=False)
+        door.close()
+    assert port < found <= port + NEXT_PORTS
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="is no address of this machine"):
+        listening("192.0.2.1", 0, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("told", "users", "refused"),
+    [
+        ({}, 0, ""),
+        ({"host": "::1"}, 0, ""),
+        ({"host": "localhost"}, 0, ""),
+        ({"host": "0.0.0.0"}, 0, "nobody has an account"),
+        ({"host": "::"}, 0, "nobody has an account"),
+        ({"host": "0.0.0.0"}, 5, "passwords in clear"),
+        ({"host": "example.org", "public_url": "https://example.org"}, 5, "passwords in clear"),
+        ({"host": "0.0.0.0", "proxy": True}, 5, "needs to know what people type"),
+        ({"proxy": True, "public_url": "https://example.org"}, 0, "nobody has an account"),
+        ({"proxy": True, "public_url": "https://example.org"}, 1, ""),
+        ({"host": "0.0.0.0", "proxy": True, "public_url": "https://example.org"}, 1, ""),
+        ({"host": "0.0.0.0", "tls_certificate": Path("a"), "tls_key": Path("b")}, 1, ""),
+        ({"host": "0.0.0.0", "tls_certificate": Path("a"), "tls_key": Path("b")}, 0, "nobody has an account"),
+    ],
+)
+def test_others_are_let_in_only_with_accounts_and_without_clear_passwords(
+    told: dict[str, object], users: int, refused: str
+) -> None:
+    settings = Settings(ledger="study.db", **told)  # type: ignore[arg-type]
+    if not refused:
+        check_binding(settings, users)
+        return
+    with pytest.raises(InvalidValue, match=refused):
+        check_binding(settings, users)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--host", "0.0.0.0"], "--host='0.0.0.0': can be reached by others"),
+        (["--data", "nowhere"], "--data='nowhere': must be a folder"),
+        (
+            ["--public-url", "https://x.example/path"],
+            "--public-url='https://x.example/path': must be an http",
+        ),
+        (["--public-url", "https://user:canary@x.example/p"], "--public-url='...'"),
+        (["--port", "70000"], "--port=70000: must be from 0 to 65535"),
+        (["--workers", "-1"], "--workers=-1: must be from 0 to 64"),
+        (["--tls-key", "x.pem"], "needs a certificate and its key"),
+        (
+            ["--tls-key", "x.pem", "--tls-certificate", "y.pem"],
+            "--tls-certificate='y.pem': must be a certificate",
+        ),
+        (["--oidc-issuer", "https://id.example"], "--oidc-issuer='https://id.example': needs the other"),
+        (["--oidc-issuer", "https://id.example", "--oidc-client-id", "x"], "give --public-url, too"),
+        (["--behind-proxy"], "needs to know what people type"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_before_anything_is_made(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke(main, ["serve", *words])
+    assert run.exit_code == 2, run.output
+    assert said in " ".join(run.output.split())
+    assert "canary" not in run.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_proxy_is_not_let_in_before_there_is_a_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke(main, ["serve", "--behind-proxy", "--public-url", "https://x.example"])
+    assert run.exit_code == 2
+    assert "farthing users add NAME --role curator" in run.output
+
+
+def test_without_the_servers_packages_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "farthing.server.serving", None)
+    run = CliRunner().invoke(main, ["serve"])
+    assert run.exit_code == 2
+    assert "pip install 'farthing[server]'" in run.output
