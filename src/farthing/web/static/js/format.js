@@ -86,8 +86,11 @@ function scientific(value) {
   return signed(String(Number(digits))) + 'e' + signed(String(Number(power)));
 }
 
+const written = new Map(); // making a formatter takes longer than using it a hundred times
+
 function plain(value, decimals) {
-  return signed(value.toLocaleString('en-US', { maximumFractionDigits: decimals }));
+  if (!written.has(decimals)) written.set(decimals, new Intl.NumberFormat('en-US', { maximumFractionDigits: decimals }));
+  return signed(written.get(decimals).format(value));
 }
 
 const signed = (text) => text.replace('-', MINUS).replace(/^−0$/, '0');

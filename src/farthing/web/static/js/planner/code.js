@@ -2,10 +2,11 @@
 
 import { html, useState } from "../../vendor/preact.js";
 import { CopyButton } from "../components/button.js";
+import { memo } from "./memo.js";
 
 const FORMS = [["code", "Python"], ["toml", "study.toml"]];
 
-export function Code({ view }) {
+function PlainCode({ view }) {
   const [form, setForm] = useState("code");
   const text = view[form] ?? "";
   return html`
@@ -18,3 +19,5 @@ export function Code({ view }) {
     </div>
     <pre tabindex="0" aria-label=${`This plan as ${form === "code" ? "Python" : "study.toml"}`}><code>${text}</code></pre>`;
 }
+
+export const Code = memo(PlainCode);

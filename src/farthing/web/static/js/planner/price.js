@@ -4,6 +4,7 @@ import { html } from "../../vendor/preact.js";
 import { Bars } from "../charts/bars.js";
 import { Notice } from "../components/notice.js";
 import { epsilon, privacy } from "../format.js";
+import { memo } from "./memo.js";
 
 const MARKS = { sum: "theorem-basic", advanced: "theorem-advanced", kov: "theorem-kov", optimal: "theorem-optimal", own: "theorem-optimal" };
 
@@ -13,7 +14,7 @@ function markOf(theorem) {
   return MARKS[key] ?? "bar-plain";
 }
 
-export function Price({ price, cost, delta, proving }) {
+function PlainPrice({ price, cost, delta, proving }) {
   const rows = (price.rows ?? []).map((row) => ({
     label: row.theorem,
     value: Number.isFinite(row.epsilon) ? row.epsilon : null,
@@ -32,3 +33,5 @@ export function Price({ price, cost, delta, proving }) {
       table=${{ caption: "Epsilon of this plan under each theorem", head: ["Theorem", "Epsilon", "Remark"], rows: (price.rows ?? []).map((row) => [row.theorem, privacy(row.epsilon), row.remark ?? ""]) }} />
     <p class="small muted">${price.sentence}</p>`;
 }
+
+export const Price = memo(PlainPrice);

@@ -9,10 +9,12 @@ import { amount, epsilon, percent, plural, plusMinus } from "../format.js";
 import { importanceWords, placeOf, weightAt } from "./draft.js";
 import { ExpectedFields, expectsAnything } from "./expected.js";
 import { askedWords } from "./kinds.js";
+import { memo } from "./memo.js";
+import { More } from "./more.js";
 import { Refusal } from "./refusal.js";
 
 /** `row` is what was asked ({key, entry}), `planned` what the newest plan foretells of it (null until it is planned). */
-export function StatisticRow({ row, planned, schema, expected, rowsKnown, refusal, stale, actions }) {
+export const StatisticRow = memo(({ row, planned, schema, expected, refusal, stale, actions }) => {
   const { entry } = row;
   const locked = entry.within !== undefined;
   const name = planned?.name ?? askedWords(entry);
@@ -33,20 +35,21 @@ export function StatisticRow({ row, planned, schema, expected, rowsKnown, refusa
       </div>
       ${refusal ? html`<${Refusal} refusal=${refusal} own=${name} actions=${actions} ownKey=${row.key} />` : null}
       <div class="statistic-more">
-        ${expectsAnything(entry, planned, schema, rowsKnown) ? html`
-          <details class="more">
-            <summary>What do you expect?</summary>
-            <${ExpectedFields} ...${{ entry, planned, schema, expected, onExpect: actions.expect }} />
-          </details>` : null}
+        ${expectsAnything(entry, planned, schema) ? html`
+          <${More} summary="What do you expect?">
+            ${() => html`<${ExpectedFields} ...${{ entry, planned, schema, expected, onExpect: actions.expect }} />`}
+          <//>` : null}
         ${planned && planned.cells > 1 && planned.labels?.length ? html`
-          <details class="more">
-            <summary>${plural(planned.cells, "number")}, each with its error</summary>
-            <${Table} caption=${planned.cells > planned.labels.length ? `The first ${planned.labels.length} of ${planned.cells}` : `Errors of ${name}`}
-              columns=${[{ key: "label", title: "Cell", head: true }, { key: "error", title: "Error (95%)", right: true }]}
-              rows=${planned.labels.map((label, at) => ({ label, error: plusMinus(planned.errors?.[at]) }))} />
-          </details>` : null}
+          <${More} summary=${`${plural(planned.cells, "number")}, each with its error`}>${() => html`<${Cells} planned=${planned} />`}<//>` : null}
       </div>
     </li>`;
+});
+
+function Cells({ planned }) {
+  const caption = planned.cells > planned.labels.length ? `The first ${planned.labels.length} of ${planned.cells}` : `Errors of ${planned.name}`;
+  const rows = planned.labels.map((label, at) => ({ label, error: plusMinus(planned.errors?.[at]) }));
+  return html`<${Table} caption=${caption} rows=${rows}
+    columns=${[{ key: "label", title: "Cell", head: true }, { key: "error", title: "Error (95%)", right: true }]} />`;
 }
 
 function Error({ planned, entry, schema, expected }) {

@@ -9,6 +9,7 @@ import { Table } from "../components/table.js";
 import { epsilon, moment } from "../format.js";
 import { useLoaded } from "../loaded.js";
 import { link } from "../router.js";
+import { memo } from "../planner/memo.js";
 
 export const STATES = {
   queued: ["waiting", "warn"],
@@ -24,7 +25,7 @@ export function StateBadge({ state }) {
   return html`<span class="badge ${tone}">${words}</span>`;
 }
 
-export function Releases({ dataset, except = null, title = "Released before" }) {
+function PlainReleases({ dataset, except = null, title = "Released before" }) {
   const { data, error, reload } = useLoaded(`/releases${query({ dataset })}`);
   const rows = (data?.releases ?? []).filter((one) => one.request_id !== except);
   const columns = [
@@ -40,3 +41,5 @@ export function Releases({ dataset, except = null, title = "Released before" }) 
           : html`<p class="muted">${except ? "Nothing else" : "Nothing"} was released from ${dataset} yet.</p>`}
     <//>`;
 }
+
+export const Releases = memo(PlainReleases);
