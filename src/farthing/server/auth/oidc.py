@@ -113,4 +113,5 @@ def _added(state: State, subject: str, claims: dict[str, Any]) -> User:
 
 def _text(claims: dict[str, Any], name: str) -> str | None:
     value = claims.get(name)
-    return value if isinstance(value, str) and 0 < len(value) <= 255 else None
+    usable = isinstance(value, str) and 0 < len(value) <= 255 and value.isprintable()
+    return value if usable else None

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hmac
 import json
+import ssl
 import threading
 import time
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -18,6 +20,8 @@ import httpx
 import jwt
 
 from farthing.errors import FarthingError
+from farthing.server.auth.secret_words import mark_of
+from farthing.server.binding import is_loopback
 from farthing.server.settings import OidcSettings
 
 ALGORITHMS = {"RS256": "RSA", "ES256": "EC"}  # and the type of key that each takes
@@ -84,7 +88,9 @@ class Provider:
         except jwt.PyJWTError:
             raise SignInFailed("its identity cannot be read") from None
         algorithm = header.get("alg")
-        if algorithm not in ALGORITHMS:  # compared with ours: "none" and HS256 never reach a verifier
+        if (
+            not isinstance(algorithm, str) or algorithm not in ALGORITHMS
+        ):  # compared with ours: "none" and HS256 never reach a verifier
             raise SignInFailed("its identity is not signed with RS256 or ES256")
         try:
             claims: dict[str, Any] = jwt.decode(
@@ -96,13 +102,13 @@ class Provider:
                 leeway=LEEWAY,
                 options={"require": ["iss", "sub", "aud", "exp", "iat"]},
             )
-        except jwt.PyJWTError as problem:
+        except (jwt.PyJWTError, TypeError, ValueError, ArithmeticError) as problem:  # a time may be a list
             raise SignInFailed(f"its identity is not valid ({type(problem).__name__})") from None
         several = not isinstance(claims["aud"], str) and len(claims["aud"]) > 1
         if ("azp" in claims or several) and claims.get("azp") != self.settings.client_id:
             raise SignInFailed("its identity was made for another party")
         said = claims.get("nonce")
-        if not isinstance(said, str) or not hmac.compare_digest(said.encode(), nonce.encode()):
+        if not isinstance(said, str) or not hmac.compare_digest(mark_of(said), mark_of(nonce)):
             raise SignInFailed("the nonce is another")
         return claims
 
@@ -177,9 +183,15 @@ def _check_address(address: str) -> None:
     parts = urlsplit(address)
     if parts.scheme == "https" and parts.hostname:
         return
-    if parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1"):
+    if parts.scheme == "http" and is_loopback(parts.hostname or ""):
         return
     raise SignInFailed("an address of it is not https")
+
+
+@cache
+def _authorities() -> ssl.SSLContext:
+    """Who vouches for providers: read once, it takes long."""
+    return httpx.create_ssl_context()
 
 
 def _answer(
@@ -188,7 +200,14 @@ def _answer(
     """What the provider says, as JSON; redirects are not followed, and nothing of its text goes into a message."""
     try:
         with (
-            httpx.Client(timeout=_TIMEOUT, follow_redirects=False) as client,
+            httpx.Client(
+                timeout=_TIMEOUT,
+                follow_redirects=False,
+                verify=_authorities(),
+                trust_env=not is_loopback(
+                    urlsplit(address).hostname or ""
+                ),  # a proxy is for what is elsewhere
+            ) as client,
             client.stream(
                 method,
                 address,

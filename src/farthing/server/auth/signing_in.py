@@ -35,7 +35,9 @@ def proven_user(state: State, name: str, password: str, address: str) -> User:
         kept = users.password_hash(connection, name)
     if not state.passwords.fits(kept, password) or kept is None or user is None or user.disabled:
         # A name that nobody has is not logged: people type their password into the wrong field.
-        _log.warning("password refused: user %s, from %s", "(unknown)" if user is None else user.name, address)
+        _log.warning(
+            "password refused: user %s, from %s", "(unknown)" if user is None else user.name, address
+        )
         raise RequestRefused(
             "unauthenticated",
             "no such user with this password, or the user is disabled; try again, or ask a curator.",
