@@ -133,6 +133,12 @@ def own_epsilon(noises: Iterable[Noise], delta: float, *, quick: bool = False) -
         of: dict[str, list[float]] = {"laplace": [], "gaussian": [], "exponential": []}
         for noise in noises:
             of[noise.kind].append(noise.parameter)
+        if not of["exponential"] and len(of["laplace"]) + len(of["gaussian"]) == 1:
+            return (
+                _laplace_alone(of["laplace"][0], delta)
+                if of["laplace"]
+                else _gaussian_alone(of["gaussian"][0], delta)
+            )
         return _to_first_order(of["laplace"], of["gaussian"], of["exponential"], delta)
     events: list[Event] = []
     for noise in noises:
@@ -144,6 +150,31 @@ def own_epsilon(noises: Iterable[Noise], delta: float, *, quick: bool = False) -
             case "exponential":
                 events.append(BoundedRange(noise.parameter))
     return compose(events).epsilon_at(delta, proof=False).estimate
+
+
+def _laplace_alone(epsilon: float, delta: float) -> float:
+    """delta = 1 - exp((x - epsilon) / 2), solved for x."""
+    return max(0.0, epsilon + 2 * math.log1p(-delta)) if delta < 1 else 0.0
+
+
+def _gaussian_alone(multiplier: float, delta: float) -> float:
+    """delta = Phi(1/2m - x m) - e^x Phi(-1/2m - x m), solved for x by bisection, in doubles."""
+    if delta == 0:
+        return math.inf
+
+    def leak(x: float) -> float:
+        below = 0.5 * math.erfc((x * multiplier + 0.5 / multiplier) / math.sqrt(2))
+        above = 0.5 * math.erfc((x * multiplier - 0.5 / multiplier) / math.sqrt(2))
+        return above - (math.exp(min(x, 700.0)) * below if below > 0 else 0.0)
+
+    # The first-order epsilon, 1 / 2m^2 + sqrt(2 log(1/delta)) / m, is above it.
+    low, high = 0.0, 0.5 / multiplier**2 + math.sqrt(2 * math.log(1 / delta)) / multiplier
+    if leak(low) <= delta:
+        return 0.0
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if leak(middle) <= delta else (middle, high)
+    return high
 
 
 def _to_first_order(

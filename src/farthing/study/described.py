@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
@@ -60,7 +60,11 @@ class Asked:
         }
 
 
-def asked_of(entries: Sequence[Mapping[str, Any]]) -> Asked:
+Reader = Callable[[Mapping[str, Any], str], tuple[Statistic, dict[str, Any]]]
+"""What reads one entry: `statistic_of`, or something that remembers what it read."""
+
+
+def asked_of(entries: Sequence[Mapping[str, Any]], read: Reader | None = None) -> Asked:
     """The statistics that a list of entries describes; a fault is told with its place in the list.
 
     >>> asked = asked_of([{"kind": "count"}, {"kind": "mean", "column": "age", "weight": 2.0, "within": 1.5}])
@@ -71,8 +75,9 @@ def asked_of(entries: Sequence[Mapping[str, Any]]) -> Asked:
         ...
     farthing.errors.InvalidValue: statistics[0].colum='age': is not known; did you mean column.
     """
-    read = [statistic_of(entry, f"statistics[{place}]") for place, entry in enumerate(entries)]
-    return Asked(tuple(one for one, _ in read), tuple(control for _, control in read))
+    one = read or statistic_of
+    found = [one(entry, f"statistics[{place}]") for place, entry in enumerate(entries)]
+    return Asked(tuple(statistic for statistic, _ in found), tuple(control for _, control in found))
 
 
 def statistic_of(entry: Mapping[str, Any], where: str = "statistic") -> tuple[Statistic, dict[str, Any]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -15,13 +17,14 @@ from farthing.server.store.declarations import canonical
 from farthing.server.views.budget import BudgetView, View, budget_view
 from farthing.server.views.draft import Draft
 from farthing.study import Plan, Study
-from farthing.study.described import Asked, asked_of, dated, meant, plan_of
+from farthing.study.described import CONTROLS, Asked, asked_of, dated, meant, plan_of, statistic_of
 from farthing.study.outlook import Outlook
 from farthing.study.written import client_code, local_code, study_toml
 
 if TYPE_CHECKING:
     from farthing.server.callers import Caller
     from farthing.server.state import State
+    from farthing.study.described import Statistic
 
 
 class CostView(View):
@@ -148,7 +151,7 @@ class PlansView(View):
 def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> Asked:
     """What a draft asks of a study."""
     words = draft.words() if isinstance(draft, Draft) else draft
-    read = asked_of(words["statistics"])
+    read = asked_of(words["statistics"], _read)
     return replace(
         read,
         statistics=tuple(dated(statistic, study.dataset) for statistic in read.statistics),
@@ -157,6 +160,19 @@ def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> Asked:
         reserve=words.get("reserve"),
         fit=words.get("fit", False),
     )
+
+
+def _read(entry: Mapping[str, Any], where: str) -> tuple[Statistic, dict[str, Any]]:
+    """A statistic is read once, however often its weight changes."""
+    control = {key: entry[key] for key in CONTROLS if key in entry}
+    if "confidence" in control and "within" not in control:
+        return statistic_of(entry, where)  # which refuses it
+    return _statistic(canonical(_unweighted(entry)), where), control
+
+
+@lru_cache(maxsize=4096)
+def _statistic(entry: str, where: str) -> Statistic:
+    return statistic_of(json.loads(entry), where)[0]
 
 
 def plan_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> Plan:
@@ -236,7 +252,7 @@ def _planned(state: State, who: Caller, study: Study, draft: Draft, asked: Asked
 
 
 def _unweighted(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if key not in ("weight", "within", "confidence")}
+    return {key: value for key, value in entry.items() if key not in CONTROLS}
 
 
 def _view(
