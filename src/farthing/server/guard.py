@@ -64,4 +64,10 @@ def admitted(request: Request, state: State, rule: Rule) -> Caller:
 
 def guarded(tag: str, *, prefix: str = "/api/v1") -> APIRouter:
     """A router whose routes are all behind the guard."""
-    return APIRouter(prefix=prefix, tags=[tag], route_class=GuardedRoute, responses=COMMON)
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        route_class=GuardedRoute,
+        responses=COMMON,
+        generate_unique_id_function=lambda route: f"{tag}_{route.name}",  # what generated clients call it
+    )

@@ -10,7 +10,6 @@ from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
 from farthing.server.callers import the_state
-from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
 from farthing.server.state import State
 from farthing.server.store.tables import jobs
@@ -24,13 +23,15 @@ class Health(BaseModel):
     ok: bool
 
 
-@router.api_route("/healthz", methods=["GET", "HEAD"])
+@router.head("/healthz", include_in_schema=False)
+@router.get("/healthz")
 async def healthz() -> Health:
     """Whether the process answers at all; it asks nobody else."""
     return Health(ok=True)
 
 
-@router.api_route("/readyz", methods=["GET", "HEAD"], responses=refusals("ledger_unavailable"))
+@router.head("/readyz", include_in_schema=False)
+@router.get("/readyz")
 def readyz(state: Annotated[State, Depends(the_state)]) -> Health:
     """Whether requests can be served: the ledger and the store answer."""
     state.root.datasets()

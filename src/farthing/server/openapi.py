@@ -26,6 +26,7 @@ TAGS = {
     "accountant": "What charges cost together.",
     "health": "Whether the server is well.",
 }
+_ENVELOPE = {"$ref": "#/components/schemas/ErrorEnvelope"}
 WORDS = (
     "One set of routes for the page, the command line and scripts. Everything that is not a success has the shape "
     "{error: {code, message, fields}}. Sign in with a session cookie (changes need the header X-CSRF-Token) or with a "
@@ -55,8 +56,17 @@ def described(app: FastAPI) -> dict[str, Any]:
     for route in app.routes:
         if isinstance(route, APIRoute) and route.include_in_schema:
             for method in route.methods or ():
-                _protect(document["paths"][route.path_format][method.lower()], method, route.path)
+                operation = document["paths"][route.path_format][method.lower()]
+                _protect(operation, method, route.path)
+                _refuse_in_json(operation)
     return document
+
+
+def _refuse_in_json(operation: dict[str, Any]) -> None:
+    """A route that answers with a text or a file still refuses in JSON."""
+    for status, response in operation["responses"].items():
+        if int(status) >= 400:
+            response["content"] = {"application/json": {"schema": _ENVELOPE}}
 
 
 def _protect(operation: dict[str, Any], method: str, path: str) -> None:

@@ -40,7 +40,6 @@ _V = "/api/v1"
 PUBLIC: frozenset[tuple[str, str]] = frozenset(
     {
         ("GET", "/"),
-        ("GET", "/favicon.ico"),
         ("GET", "/static/{path:path}"),
         ("GET", "/login"),
         ("GET", "/oidc/start"),
