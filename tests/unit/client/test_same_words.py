@@ -1,0 +1,95 @@
+"""The same script, spoken to a local study and to a server: the same plans, releases and refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import farthing as ft
+from farthing.errors import BudgetExceeded, Infeasible, InvalidExpression, InvalidValue, RequestRefused
+from unit.client.conftest import Connect
+from unit.server.conftest import DATASET, HERE
+
+SCOPES = ("read", "plan", "spend", "manage")
+ASKED = (ft.count(by="sex"), ft.mean("age"), ft.histogram("income", bins=5))
+
+
+@pytest.fixture(scope="module", params=["local", "remote"])
+def study(request: pytest.FixtureRequest, connect: Connect) -> Any:
+    if request.param == "local":
+        return request.getfixturevalue("local")
+    return connect("ada", *SCOPES).study(DATASET)
+
+
+def test_a_plan_foretells_the_same_on_both_sides(local: ft.Study, connect: Connect) -> None:
+    here = local.plan(*ASKED, epsilon=0.5)
+    there = connect("ada", *SCOPES).study(DATASET).plan(*ASKED, epsilon=0.5)
+    assert [one.name for one in there.statistics] == [one.name for one in here.statistics]
+    for one, other in zip(here.statistics, there.statistics, strict=True):
+        assert other.error() == pytest.approx(one.error(), rel=0.02)
+        assert other.epsilon == pytest.approx(one.epsilon, rel=0.02)
+        assert (other.mechanism, other.cells) == (one.mechanism, one.cells)
+    assert there.cost.upper == pytest.approx(here.cost.upper, rel=1e-3) and there.cost.upper <= 0.5
+    assert str(there).splitlines()[0].split() == str(here).splitlines()[0].split()
+
+
+def test_controls_return_new_plans_and_spend_nothing(study: Any) -> None:
+    before = study.budget.spent_upper
+    plan = study.plan(*ASKED, epsilon=0.5)
+    closer = plan.weight("mean of age", 50.0)
+    assert closer["mean of age"].error() < plan["mean of age"].error()
+    within = 0.7 * plan["mean of age"].error()
+    required = plan.require("mean of age", within=within)
+    assert required["mean of age"].error() <= within * (1 + 1e-9)
+    held = plan.hold("mean of age").weight("histogram of income", 50.0)
+    assert held["mean of age"].error() <= plan["mean of age"].error() * (1 + 1e-6)
+    assert plan.reserve(epsilon=0.2).cost.upper <= 0.3
+    assert study.fit(ft.mean("age"), require={"mean of age": 20.0})["mean of age"].error() <= 20.0
+    assert study.budget.spent_upper == before
+
+
+def test_a_release_is_the_same_kind_of_thing_and_is_drawn_once(study: Any) -> None:
+    seen: list[float] = []
+    plan = study.plan(*ASKED, epsilon=0.1)
+    release = plan.release(progress=seen.append)
+    assert isinstance(release, ft.study.Release) and list(release) == [one.name for one in plan.statistics]
+    assert release["count by sex"].values.shape == (2,)
+    assert plan.release()["mean of age"].values == release["mean of age"].values
+    again = study.released(release.request_id)
+    assert (again["histogram of income"].values == release["histogram of income"].values).all()
+    assert release.request_id in study.releases()
+    assert release.cost <= 0.1
+
+
+def test_refusals_are_the_same_exceptions_with_the_same_fields(study: Any) -> None:
+    plan = study.plan(ft.mean("age"), epsilon=0.2)
+    with pytest.raises(Infeasible) as stopped:
+        plan.require("mean of age", within=1e-6)
+    assert stopped.value.blocking == ("mean of age",) and stopped.value.closest > 0
+    with pytest.raises(InvalidValue) as wrong:
+        plan.weight("mean of aeg", 2.0)
+    assert wrong.value.name == "name" and "mean of age" in str(wrong.value)
+    with pytest.raises(InvalidValue):
+        study.plan(ft.mean("height"))
+    with pytest.raises(InvalidValue):
+        study.plan()
+    with pytest.raises((InvalidExpression, InvalidValue)):
+        study.plan(ft.count(where="age < 'x'"))
+    with pytest.raises((BudgetExceeded, InvalidValue)):
+        study.plan(ft.count(), epsilon=50.0)
+
+
+def test_the_accountant_answers_from_afar(connect: Connect) -> None:
+    found = connect("eve", "read", "plan").compose([0.1], 1e-6, counts=[100])
+    here = ft.compose([0.1] * 100).epsilon_at(delta=1e-6)
+    assert found.optimal.lower <= here.upper and here.lower <= found.optimal.upper
+    assert any("basic" in str(one["name"]) for one in found.theorems)
+
+
+def test_a_token_is_shown_nowhere(connect: Connect) -> None:
+    client = ft.Client(HERE, "ft_secret-canary-word", transport=connect("ada")._connection._http._transport)
+    with pytest.raises(RequestRefused) as refused:
+        client.datasets()
+    shown = f"{client!r} {client._connection!r} {refused.value!s} {refused.value!r} {refused.value.fields}"
+    assert refused.value.code == "unauthenticated" and "canary" not in shown
