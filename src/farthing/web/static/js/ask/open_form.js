@@ -43,12 +43,14 @@ export function OpenForm({ dataset }) {
   }, [quote.busy, quote.error, quote.value]);
   const fresh = body !== null && !quote.busy && !quote.error && quote.value !== null;
 
+  const price = quote.value && !quote.value.rows_are_a_guess ? quote.value.epsilon : form.epsilon; // counting rows is paid from it, too
+
   const [open, busy, refusal] = useAction(async () => {
     const wanted = { ask: body };
     const request = requestFor(wanted);
     confirm(request.id);
     try {
-      const session = await post("/sessions", { ...body, request_id: request.id });
+      const session = await post("/sessions", { ...body, request_id: request.id, confirmed_epsilon: form.epsilon });
       forget(request.id); // it exists: whoever asks for the same again means another one
       go(link("ask", dataset.name, session.id));
     } catch (error) {
@@ -84,11 +86,11 @@ export function OpenForm({ dataset }) {
           <p class="hint">Nothing is spent before you confirm.</p>
         </div>
       </div>
-      <${ConfirmDialog} open=${asking} title="Open this session?" confirm=${`Spend ${epsilon(quote.value?.epsilon)}`} busy=${busy}
+      <${ConfirmDialog} open=${asking} title="Open this session?" confirm=${`Spend ${epsilon(price)}`} busy=${busy}
         onConfirm=${open} onClose=${() => setAsking(false)}>
         <p>${quote.value?.promise}</p>
-        <p><strong>${epsilon(quote.value?.epsilon)}</strong> of ${privacy(left)} left for ${dataset.name} will be spent, at once and for good.
-          About ${privacy(Math.max(0, left - (quote.value?.epsilon ?? 0)))} will be left. This cannot be undone.</p>
+        <p><strong>${epsilon(price)}</strong> of ${privacy(left)} left for ${dataset.name} will be spent, at once and for good.
+          About ${privacy(Math.max(0, left - price))} will be left. This cannot be undone.</p>
         ${quote.value?.caution ? html`<${Notice} tone="warn" title="Caution"><p>${quote.value.caution}</p><//>` : null}
       <//>
     <//>`;

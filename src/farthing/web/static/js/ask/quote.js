@@ -29,6 +29,7 @@ function Told({ quote, budget }) {
       <dt>Updates</dt><dd>${count(quote.updates)}: so many answers may be surprises. All others are free.</dd>
       <dt>Questions</dt><dd>${count(quote.queries)}</dd>
     </dl>
+    ${(quote.notes ?? []).map((note) => html`<p class="hint" key=${note}>${note}</p>`)}
     ${quote.caution ? html`<${Notice} tone="warn" title="Caution"><p>${quote.caution}</p><//>` : null}`;
 }
 

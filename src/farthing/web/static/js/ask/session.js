@@ -54,10 +54,9 @@ export function SessionScreen({ dataset, id }) {
 
 /** The same question asked again is the same answer, and stands in the history once. */
 function withAnswer(history, found) {
-  const last = history[history.length - 1];
-  const { question, value, error, paid, sentence } = found;
-  if (history.some((one) => one.question === question && one.value === value && one.error === error)) return history;
-  return [...history, { number: (last?.number || 0) + 1, question, value, error, paid, sentence }];
+  const { number, question, value, error, paid, sentence } = found;
+  if (history.some((one) => one.number === number)) return history;
+  return [...history, { number, question, value, error, paid, sentence }];
 }
 
 function Left({ session }) {
@@ -114,7 +113,7 @@ function NotOpened({ session, dataset }) {
 
 /** All updates are used up: what was answered can be asked again, nothing else. */
 function Ended({ session, error, dataset, again }) {
-  const known = [...new Set(session.history.map((one) => one.question))];
+  const known = [...new Set([...(error?.fields.answered ?? []), ...session.history.map((one) => one.question)])];
   return html`
     <${Notice} tone="warn" live title="The updates of this session are used up">
       <p>${error ? error.message.split("\n")[0] : "New questions are refused from here on. Nothing more was or will be charged for this session."}</p>

@@ -1,6 +1,7 @@
 // The screen "Ask": sessions in which many questions are answered for one price.
 
 import { html } from "../../vendor/preact.js";
+import { query } from "../api.js";
 import { OpenForm } from "../ask/open_form.js";
 import { SessionScreen } from "../ask/session.js";
 import { LinkButton } from "../components/button.js";
@@ -35,8 +36,8 @@ function Choose() {
 
 function Sessions({ name, me }) {
   const dataset = useLoaded(`/datasets/${encodeURIComponent(name)}`);
-  const sessions = useLoaded("/sessions");
-  const own = (sessions.data?.sessions ?? []).filter((one) => one.dataset === name);
+  const sessions = useLoaded(`/sessions${query({ dataset: name })}`);
+  const own = sessions.data?.sessions ?? [];
   return html`
     <${Page} title=${`Ask about ${name}`} lead=${LEAD}>
       <${ErrorBox} error=${dataset.error} onRetry=${dataset.reload} />

@@ -1,0 +1,102 @@
+"""The ask screen in a real browser: a session from its price to its last answer."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from system.server.browser import PHONE, NewPage, Site, fits, go, screenshot, settled
+
+MANY = 60  # questions after which a session of one update has long ended
+
+
+def _ask(page: Page, question: str) -> None:
+    """Ask, and wait until something was said."""
+    page.locator("#ask-question").fill(question)
+    with page.expect_response(re.compile(r"/ask$")):
+        page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator(".ask-form [aria-busy=true]")).to_have_count(0)
+
+
+def _left(page: Page, what: str) -> int:
+    return int(page.locator(f"[data-stat='{what}']").inner_text().replace(",", ""))
+
+
+@pytest.mark.slow
+def test_an_analyst_asks_until_refused(new_page: NewPage, site: Site) -> None:
+    page = new_page("bob")
+    go(page, site, "#/ask/people")
+    page.get_by_label(re.compile("About how many rows")).fill("400")
+    # As exact as can be: the session then ends early.
+    page.locator("input[name=alpha]").focus()
+    page.keyboard.press("End")
+    page.get_by_role("button", name=re.compile("^Make it within")).click()
+    expect(page.get_by_role("button", name="Open the session")).to_be_enabled()
+    screenshot(page, "ask-open")
+    page.get_by_role("button", name="Open the session").click()
+    page.get_by_role("button", name=re.compile("^Spend")).dblclick()  # a second press opens no second session
+    page.locator("#ask-question").wait_for()
+    updates = _left(page, "updates left")
+    assert updates >= 1
+
+    _ask(page, "age >= 50 and height > 180")
+    pointed = page.locator(".ask-caret").inner_text()
+    assert pointed.splitlines() == ["age >= 50 and height > 180", " " * 14 + "^"]
+    assert _left(page, "updates left") == updates
+
+    ended = page.get_by_text("The updates of this session are used up")
+    for number in range(MANY):
+        _ask(page, f"age < {20 + number} and sex = '{'FM'[number % 2]}'")
+        if ended.is_visible() and page.locator(".ask-answer").count() == 0:
+            break
+    expect(ended).to_be_visible()
+    screenshot(page, "ask-ended")
+    assert _left(page, "updates left") == 0
+
+    again = page.locator(".notice .ask-chip").first
+    question = again.inner_text()
+    again.click()
+    _ask(page, question)
+    first = page.get_by_role("row", name=re.compile(re.escape(question)))
+    expect(page.locator(".ask-number")).to_contain_text(first.locator("td").nth(1).inner_text())
+
+    go(page, site, "#/ask/people")
+    assert page.get_by_role("link", name=re.compile("^Ask in session")).count() == 1
+
+
+@pytest.mark.slow
+def test_conditions_are_built_by_pressing_columns_and_values(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada", width=PHONE, dark=True)
+    go(page, site, "#/ask/people")
+    assert fits(page)
+    page.get_by_label(re.compile("About how many rows")).fill("400")
+    expect(page.get_by_role("button", name="Open the session")).to_be_enabled()
+    page.get_by_role("button", name="Open the session").click()
+    page.get_by_role("button", name=re.compile("^Spend")).click()
+    field = page.locator("#ask-question")
+    field.wait_for()
+    columns = page.get_by_role("group", name="Columns that may be asked about")
+    columns.get_by_role("button", name=re.compile("^region")).click()
+    page.get_by_role("button", name="north", exact=True).click()
+    assert field.input_value() == "region = 'north'"
+    page.get_by_label("Join with").select_option("or")
+    page.get_by_role("button", name="south", exact=True).click()
+    columns.get_by_role("button", name=re.compile("^age")).click()
+    page.get_by_label("Join with").select_option("and")
+    page.get_by_label("Value").fill("30")
+    page.get_by_role("button", name="Add it").click()
+    assert field.input_value() == "(region = 'north' or region = 'south') and age >= 30"
+    page.keyboard.press("Enter")
+    page.locator(".ask-answer").wait_for()
+    assert fits(page)
+    settled(page)
+    screenshot(page, "ask")
+
+
+def test_an_auditor_is_told_that_asking_is_not_for_them(new_page: NewPage, site: Site) -> None:
+    page = new_page("eve")
+    go(page, site, "#/ask/people")
+    expect(page.get_by_text("Your role asks no questions")).to_be_visible()
+    assert page.get_by_role("button", name="Open the session").count() == 0
