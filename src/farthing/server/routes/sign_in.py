@@ -7,7 +7,7 @@ ways lead to our own page: no address is taken from the request.
 from __future__ import annotations
 
 import logging
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
 from fastapi.responses import RedirectResponse
@@ -26,7 +26,9 @@ from farthing.server.state import State
 router = guarded("people", prefix="")
 
 _log = logging.getLogger("farthing.server.people")
-_WAY_ON = {303: {"description": "to the page, signed in or with what went wrong"}}
+_WAY_ON: dict[int | str, dict[str, Any]] = {
+    303: {"description": "to the page, signed in or with what went wrong"}
+}
 
 Here = Annotated[State, Depends(the_state)]
 Word = Annotated[str, Query(max_length=4096)]
