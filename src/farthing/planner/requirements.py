@@ -24,6 +24,7 @@ from farthing.release.noise import Noise
 _TOLERANCE = 1e-3
 _AIM = 3e-4  # below the requirement by so much, relatively, is where the search aims
 _ROUNDS = 40
+_FAR = 1e100  # an error beyond this is no limit, and its square must stay a number
 
 
 @dataclass
@@ -105,7 +106,7 @@ class Requirements:
             # Any start will do; the reference is a scale that errors of this output are measured by.
             output = next(o for o in self.problem.design.outputs if o.name == name)
             scale = float(np.mean(1 / np.asarray(output.reference, dtype=float) ** 2))
-            limits[row] = (self.problem.requirements[name].within / 2) ** 2 * scale
+            limits[row] = (min(self.problem.requirements[name].within, _FAR) / 2) ** 2 * scale
         first = replace(self.search, limits=limits).cheapest()
         start = {name: float(limits[row]) for name, row in self._rows.items()}
         return self._closed(

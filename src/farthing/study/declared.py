@@ -132,8 +132,8 @@ def unit_sentence(made: Dataset) -> str:
     kept = made.stability().rows_per_unit
     rows = "one row" if kept == 1 else f"{kept:,} rows"
     return (
-        f"Protects everybody with a {named}: of their rows {rows} at most are used, chosen at random, and nobody can "
-        f"tell from a release whether all of them were {change}."
+        f"Protects everybody named by {named}: at most {rows} of each are used, chosen at random, and nobody can tell "
+        f"from a release whether all of somebody's rows were {change}."
     )
 
 

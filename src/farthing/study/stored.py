@@ -126,6 +126,8 @@ def label_texts(labels: Sequence[Any]) -> list[str]:
 
     >>> label_texts([(0, 18), (18, 65)]), label_texts([("F", (0.0, 1.5))]), label_texts([(1, 1), (1, 2)])
     (['0 to 18', '18 to 65'], ['F, 0 to 1.5'], ['1, 1', '1, 2'])
+    >>> label_texts([(date(2024, 12, 31), 5)])
+    ['2024-12-31, 5']
     """
     bins = _are_bins(labels)
     return [_interval(label) if bins else _label_text(label) for label in labels]
@@ -157,7 +159,10 @@ def _interval(label: Any) -> str:
 
 
 def _is_interval(label: Any) -> bool:
-    return isinstance(label, tuple) and len(label) == 2 and all(map(_is_edge, label)) and label[0] < label[1]
+    if not (isinstance(label, tuple) and len(label) == 2 and all(map(_is_edge, label))):
+        return False
+    alike = isinstance(label[0], date) == isinstance(label[1], date)  # a day and a number are two columns
+    return alike and bool(label[0] < label[1])
 
 
 def plain(value: Any) -> Any:
