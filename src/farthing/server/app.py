@@ -38,6 +38,7 @@ from farthing.server.routes import (
 )
 from farthing.server.settings import Settings
 from farthing.server.state import State
+from farthing.server.warming import warm_up
 
 _ROUTERS = (
     accounts,
@@ -94,18 +95,13 @@ def create_app(settings: Settings) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state: State = app.state.farthing
     state.workers.start()
-    threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
+    threading.Thread(target=warm_up, args=(state,), name="warm-up", daemon=True).start()
     try:
         yield
     finally:
         state.stopping.set()
         await run_in_threadpool(state.workers.stop)
         state.close()
-
-
-def _warm_up() -> None:
-    """Import what the first plan would wait for, while the page is being loaded."""
-    import farthing.study  # noqa: F401
 
 
 def _calls(routes: list[BaseRoute]) -> Iterator[tuple[str, str]]:

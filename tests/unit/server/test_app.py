@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
+from farthing.server import warming
+from unit.server.conftest import Served
+
 
 def test_health_needs_nobody(stranger: TestClient) -> None:
     assert stranger.get("/healthz").json() == {"ok": True}
@@ -34,3 +37,16 @@ def test_an_unknown_address_has_the_envelope(stranger: TestClient, path: str) ->
 def test_a_wrong_method_has_the_envelope(stranger: TestClient) -> None:
     answer = stranger.post("/healthz")
     assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
+
+
+def test_what_is_made_ready_at_the_start_spends_nothing(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = list(served.state.root.entries())
+    plans: list[bool] = []
+    monkeypatch.setattr(warming, "priced", lambda *_, proof: plans.append(proof))
+    warming.warm_up(served.state)
+    assert plans == [False, True]
+    monkeypatch.setattr(warming, "priced", lambda *_, proof: 1 // 0)
+    warming.warm_up(served.state)  # whoever wants a plan is told, the start is not held up
+    assert list(served.state.root.entries()) == entries
