@@ -18,9 +18,10 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from farthing.errors import LedgerError
+from farthing.errors import FarthingError, LedgerError
 from farthing.server.settings import Settings
 from farthing.server.state import State
 from farthing.server.store import jobs as rows
@@ -30,6 +31,7 @@ from farthing.server.work.runner import KINDS, Kind, perform, take_over
 SLOTS = 4  # jobs at a time: a long query of one dataset does not hold up the others
 LOOK = 0.25  # seconds between two looks for work; a server that gets some wakes its own workers at once
 BEAT = 1.0  # seconds between two signs of life
+MOST_WARM = 8  # tables that are opened before anybody asks
 PATIENCE = 15.0  # seconds without a sign of life until a worker counts as dead
 
 _log = logging.getLogger("farthing.server.work")
@@ -144,10 +146,15 @@ class Worker:
         self._seen = seen
 
 
-def warm_up() -> None:
-    """Import what the first job would have to wait for."""
-    import farthing.study.report
-    import farthing.study.study_file  # noqa: F401
+def warm_up(state: State) -> None:
+    """Open what the first job would have to wait for, beside the work: tables that are declared, and their engines."""
+    import farthing.study.report  # noqa: F401
+    from farthing.server.store.declarations import all_declarations, dataset_of
+
+    with suppress(Exception):  # whatever stands in the way is said when a job needs it
+        for declaration in all_declarations(state.store)[:MOST_WARM]:
+            with suppress(FarthingError):
+                dataset_of(state, declaration)
 
 
 def main() -> None:
@@ -168,7 +175,7 @@ def main() -> None:
         signal.SIGINT, signal.SIG_IGN
     )  # whoever pressed Ctrl-C meant the server, which tells its workers
     threading.Thread(target=_listen, args=(worker,), name="farthing-listen", daemon=True).start()
-    warm_up()
+    threading.Thread(target=warm_up, args=(state,), name="farthing-warm-up", daemon=True).start()
     worker.run()
     state.close()
 
