@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from system.server.browser import NewPage, Site, launch, serving, watched
 
@@ -13,6 +13,7 @@ from system.server.browser import NewPage, Site, launch, serving, watched
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Chromium, which reaches nothing but this machine."""
+    expect.set_options(timeout=20_000)  # machines are noisy; what is there is seen at once all the same
     with sync_playwright() as playwright:
         found = launch(playwright)
         yield found

@@ -1,30 +1,50 @@
-"""The frame of the page in a real browser: signing in, finding one's way, light and dark, keyboard, phone."""
+"""The frame of the page in a real browser: signing in, finding one's way, colours, people and their tokens."""
 
 from __future__ import annotations
 
-from system.server.browser import PASSWORD, PHONE, NewPage, Site, fits, go
+import json
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from system.server.accessibility import faults_of_all_looks
+from system.server.browser import PASSWORD, NewPage, Site, go, screenshot, settled
+
+FIRST = {"level": 1}
 
 
-def test_a_stranger_signs_in_with_a_password_and_sees_the_datasets(new_page: NewPage, site: Site) -> None:
+def test_a_stranger_signs_in_with_a_password_and_out_again(new_page: NewPage, site: Site) -> None:
     page = new_page()
-    page.goto(site.url + "/")
-    page.get_by_label("Name").fill("ada")
-    page.get_by_label("Password").fill(PASSWORD)
+    page.goto(site.url + "/#/ledger")
     page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("heading", level=1, name="Datasets").wait_for()
+    expect(page.get_by_text("2 things are missing")).to_be_visible()
+    assert page.evaluate("document.activeElement.getAttribute('aria-labelledby')") == "error-summary-title"
+    page.get_by_label("Name").fill("ada")
+    page.get_by_label("Password").fill("not the password")
+    page.get_by_label("Password").press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("do not go together")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_label("Password").press("Enter")
+    page.get_by_role("heading", name="Ledger", **FIRST).wait_for()  # where they wanted to go
     page.locator("summary", has_text="ada").click()
     page.get_by_role("button", name="Sign out").click()
-    page.get_by_role("heading", level=1, name="Sign in").wait_for()
+    page.get_by_role("heading", name="Sign in", **FIRST).wait_for()
+    page.reload()
+    page.get_by_role("heading", name="Sign in", **FIRST).wait_for()
 
 
-def test_the_frame_fits_a_phone(new_page: NewPage, site: Site) -> None:
-    page = new_page("ada", width=PHONE)
-    assert fits(page)
-    go(page, site, "#/wizard")
-    assert fits(page)
+def test_a_link_that_no_longer_works_says_what_to_do(new_page: NewPage, site: Site) -> None:
+    page = new_page()
+    page.goto(site.url + "/login?token=used-before")
+    expect(page.get_by_role("status").first).to_contain_text("older than ten minutes")
+    settled(page)
+    assert faults_of_all_looks(page) == {}
+    screenshot(page, "sign-in")
 
 
-def test_the_choice_of_colours_is_remembered(new_page: NewPage, site: Site) -> None:
+def test_the_choice_of_colours_is_remembered(new_page: NewPage) -> None:
     page = new_page("ada")
     paper = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(paper)
@@ -33,3 +53,164 @@ def test_the_choice_of_colours_is_remembered(new_page: NewPage, site: Site) -> N
     page.reload()
     page.get_by_role("button", name="Use light colours").wait_for()
     assert page.evaluate(paper) == dark != light
+
+
+def test_the_keyboard_finds_its_way_and_each_screen_is_announced(new_page: NewPage) -> None:
+    page = new_page("ada")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="People").press("Enter")
+    expect(page.get_by_role("heading", name="People", **FIRST)).to_be_focused()
+    expect(page).to_have_title("People · farthing")
+    current = page.get_by_role("navigation", name="Main").locator("[aria-current=page]")
+    expect(current).to_have_text("People")
+    page.locator("summary", has_text="ada").press("Enter")
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Sign out")).to_be_hidden()
+
+
+def test_an_address_that_does_not_exist_leads_back(new_page: NewPage, site: Site) -> None:
+    page = new_page("bob")
+    go(page, site, "#/nowhere/at/all", "There is nothing here")
+    page.get_by_role("link", name="Go to the datasets").click()
+    page.get_by_role("heading", name="Datasets", **FIRST).wait_for()
+
+
+def test_a_token_is_shown_once_and_revoked(new_page: NewPage, site: Site) -> None:
+    page = new_page("bob")
+    go(page, site, "#/people", "Your account")
+    page.get_by_text("Make a token", exact=True).click()
+    expect(page.get_by_role("checkbox", name="Manage")).to_have_count(0)  # not an analyst's to give
+    page.get_by_role("button", name="Make the token").click()
+    expect(page.get_by_role("group", name="One thing is missing")).to_be_focused()
+    page.get_by_label("What is it for?").fill("monthly report")
+    page.get_by_role("checkbox", name="Spend Release").check()
+    expect(page.get_by_text("can spend your budget")).to_be_visible()
+    page.get_by_role("button", name="Make the token").click()
+    word = page.get_by_label("The token", exact=True).inner_text().strip()
+    answer = page.context.request.get("/api/v1/me", headers={"Authorization": f"Bearer {word}"})
+    assert (answer.status, answer.json()["scopes"]) == (200, ["read", "spend"])
+    page.keyboard.press("Escape")
+    expect(page.get_by_text(word)).to_have_count(0)
+    page.get_by_role("button", name="Revoke monthly report").click()
+    page.get_by_role("button", name="Revoke it").click()
+    expect(page.get_by_text("You have no token that works.")).to_be_visible()
+
+
+def test_a_curator_adds_somebody_and_locks_them_out(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    go(page, site, "#/people", "People")
+    page.get_by_text("Add somebody").click()
+    page.get_by_label("Name", exact=True).fill("grace.hopper")
+    page.get_by_role("button", name="Suggest a password").click()
+    password = page.get_by_label("First password").input_value()
+    page.get_by_role("button", name="Add", exact=True).click()
+    row = page.get_by_role("row", name=re.compile("grace.hopper"))
+    row.get_by_label("Role of grace.hopper").select_option("auditor")
+    expect(page.get_by_text("grace.hopper is now auditor.")).to_be_visible()
+    other = new_page()
+    other.goto(site.url)
+    other.get_by_label("Name").fill("grace.hopper")
+    other.get_by_label("Password").fill(password)
+    other.get_by_role("button", name="Sign in").click()
+    other.get_by_role("heading", name="Datasets", **FIRST).wait_for()
+    row.get_by_role("button", name="Lock out").click()
+    expect(row).to_contain_text("locked out")
+    other.get_by_role("link", name="People", exact=True).click()
+    other.get_by_role("heading", name="Sign in", **FIRST).wait_for()
+
+
+def test_a_wrong_old_password_is_told_and_signs_nobody_out(new_page: NewPage, site: Site) -> None:
+    page = new_page("eve")
+    go(page, site, "#/people", "Your account")
+    page.get_by_label("Password now").fill("not my password")
+    page.get_by_label("New password").fill("four other words here")
+    page.get_by_role("button", name="Change it").click()
+    expect(page.get_by_role("alert")).to_contain_text("not the password you have now")
+    page.get_by_label("Password now").fill(PASSWORD)
+    page.get_by_role("button", name="Change it").click()
+    expect(page.get_by_text("The password is changed.")).to_be_visible()
+    expect(page.get_by_label("New password")).to_have_value("")
+
+
+@pytest.mark.parametrize(("user", "title"), [("ada", "People"), ("bob", "Your account")])
+def test_people_can_be_read_by_everybody(new_page: NewPage, site: Site, user: str, title: str) -> None:
+    page = new_page(user)
+    go(page, site, "#/people", title)
+    page.evaluate("for (const one of document.querySelectorAll('details.more')) one.open = true")
+    assert faults_of_all_looks(page) == {}
+    if user == "ada":
+        screenshot(page, "people")
+
+
+def test_numbers_are_written_in_one_way_and_never_as_nan(new_page: NewPage) -> None:
+    page = new_page()
+    page.goto("/")
+    cases: list[tuple[str, list[Any], str]] = [
+        ("privacy", [1.0], "1"),
+        ("privacy", [0.12345], "0.123"),
+        ("privacy", [1e-6], "1e−6"),
+        ("privacy", [12345.6], "12,300"),
+        ("privacy", [None], "—"),
+        ("amount", [1234.567], "1,235"),
+        ("amount", [12.3456, 0.92], "12.35"),
+        ("amount", [-0.0], "0"),
+        ("plusMinus", [0.9213], "±0.92"),
+        ("plusMinus", [None], "—"),
+        ("percent", [4.312], "4.3%"),
+        ("percentAtMost", [73.1058], "73.2%"),
+        ("percentAtMost", [50], "50%"),
+        ("count", [1e6], "1,000,000"),
+    ]
+    shown = page.evaluate(
+        """async (cases) => {
+            const format = await import('/static/js/format.js');
+            const names = ['privacy', 'amount', 'plusMinus', 'percent', 'percentAtMost', 'count'];
+            const strange = [NaN, Infinity, -Infinity, undefined, 'x', {}]
+                .flatMap((value) => names.map((name) => format[name](value)));
+            return [cases.map(([name, given]) => format[name](...given)), strange];
+        }""",
+        [[name, given] for name, given, _ in cases],
+    )
+    assert shown[0] == [words for *_, words in cases]
+    assert set(shown[1]) == {"—", "no limit"}
+
+
+def answering(page: Page, path: str, status: int, body: object) -> None:
+    """Let the server seem to answer this; the rest stays real."""
+
+    def answer(route: Route) -> None:
+        route.fulfill(status=status, content_type="application/json", body=json.dumps(body))
+
+    page.route(f"**/api/v1{path}", answer)
+
+
+def test_a_failure_is_told_and_can_be_tried_again(new_page: NewPage) -> None:
+    page = new_page("ada")
+    refusal = {"error": {"code": "engine_error", "message": "the disk is out of reach.", "fields": {}}}
+    answering(page, "/datasets", 424, refusal)
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("the disk is out of reach.")
+    page.unroute_all()
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("link", name="people", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("user", "says", "leads"),
+    [
+        ("ada", "Nothing is protected yet", True),
+        ("bob", "grant a budget to bob", False),
+        ("eve", "As soon as", False),
+    ],
+)
+def test_an_empty_home_says_what_to_do_next(new_page: NewPage, user: str, says: str, leads: bool) -> None:
+    page = new_page(user)
+    answering(page, "/datasets", 200, {"datasets": []})
+    page.reload()
+    expect(page.locator("main")).to_contain_text(says)
+    expect(page.get_by_role("link", name="Declare the first dataset")).to_have_count(int(leads))
+    assert faults_of_all_looks(page) == {}

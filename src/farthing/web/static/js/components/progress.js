@@ -15,7 +15,7 @@ export function Steps({ steps, current, onStep }) {
   return html`<nav aria-label="Steps"><ol class="steps">
     ${steps.map((title, at) => html`<li key=${title} class=${at < current ? 'done' : ''}>
       ${at < current && onStep
-        ? html`<button type="button" onClick=${() => onStep(at)}>${title}<span class="unseen">, done; go back to it</span></button>`
+        ? html`<button type="button" onClick=${() => onStep(at)} aria-label=${`${title}: done; go back to it`}>${title}</button>`
         : html`<span aria-current=${at === current ? 'step' : null}>${title}</span>`}
     </li>`)}
   </ol></nav>`;

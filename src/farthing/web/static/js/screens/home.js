@@ -1,6 +1,6 @@
 // Home: the datasets, what is left of their budgets, and what to do next.
 import { html } from '../../vendor/preact.js';
-import { moment } from '../format.js';
+import { moment, plural } from '../format.js';
 import { useLoaded } from '../loaded.js';
 import { link } from '../router.js';
 import { may } from '../session.js';
@@ -25,7 +25,7 @@ export default function Home({ me }) {
     <${ErrorBox} error=${error} onRetry=${reload} />
     ${!data && !error && html`<${Loading} label="Loading the datasets" lines=${6} />`}
     ${data && (data.datasets.length ? html`<${Datasets} datasets=${data.datasets} me=${me} />` : html`<${Nothing} me=${me} />`)}
-    ${data && data.datasets.length > 0 && may(me, 'plan') && html`<${Drafts} />`}
+    ${data && data.datasets.length > 0 && me.role !== 'auditor' && html`<${Drafts} />`}
   <//>`;
 }
 
@@ -37,17 +37,17 @@ function DatasetCard({ dataset, me }) {
   const { name, unit, budget } = dataset;
   const head = html`<a href=${link('dataset', name)}>${name}</a>`;
   return html`<${Card} title=${head} class="dataset-card" actions=${budget?.exhausted && html`<span class="badge warn">budget spent</span>`}>
-    ${unit && html`<p class="muted small">${unit}</p>`}
+    ${unit && html`<p class="muted small">${unit === 'one row' ? 'Protects every row by itself.' : `Protects ${unit} together.`}</p>`}
     ${budget
       ? html`<${BudgetBar} bar=${barOf(budget)} label=${budget.analyst ? 'Your budget' : 'Budget'} /><p class="small">${budget.sentence}</p>`
       : html`<p class="small">You have no budget here yet. Ask a curator for one.</p>`}
     ${budget?.exhausted && html`<p class="small"><strong>What now?</strong> What was released stays readable in the ledger.
       ${me.role === 'curator' ? ' More can be spent once you raise the budget under About.' : ' A curator can grant more.'}</p>`}
     <div class="row">
-      ${may(me, 'plan') && !budget?.exhausted && html`<${LinkButton} kind="primary" href=${link('plan', name)}>Plan<//>`}
+      ${me.role !== 'auditor' && !budget?.exhausted && html`<${LinkButton} kind="primary" href=${link('plan', name)}>Plan<//>`}
       ${may(me, 'spend') && !budget?.exhausted && html`<${LinkButton} href=${link('ask', name)}>Ask<//>`}
       <${LinkButton} href=${link('dataset', name)}>About<//>
-      ${(budget?.exhausted || !may(me, 'plan')) && html`<${LinkButton} href=${link('ledger', name)}>Ledger<//>`}
+      ${(budget?.exhausted || me.role === 'auditor') && html`<${LinkButton} href=${link('ledger', name)}>Ledger<//>`}
     </div>
   <//>`;
 }
@@ -73,7 +73,7 @@ function Drafts() {
   if (!plans.length) return null;
   return html`<${Card} title="Go on with a draft">
     <ul class="drafts">${plans.map((one) => html`<li key=${one.id}>
-      <a href=${link('plan', one.dataset, one.id)}>${one.title || `Plan for ${one.dataset}`}</a>
+      <a href=${link('plan', one.dataset, one.id)}>${one.title || `Plan for ${one.dataset}`}</a> <span class="muted small">${one.title && `${one.dataset}, `}${plural(one.statistics ?? 0, 'statistic')}</span>
       ${one.changed && html` <span class="muted small">changed ${moment(one.changed)}</span>`}
     </li>`)}</ul>
   <//>`;

@@ -72,7 +72,7 @@ export default function Wizard({ me }) {
         <h2 ref=${heading} tabindex="-1">${question}</h2>
         <div class="stack">
           <${ErrorSummary} problems=${problems} attempt=${attempt} />
-          <${Step} draft=${draft} change=${setDraft} told=${told} refusal=${refusal} onChecked=${setChecked} />
+          <${Step} draft=${draft} change=${setDraft} told=${told} refusal=${refusal} onChecked=${setChecked} to=${to} />
         </div>
         <div class="row spread wizard-actions">
           ${draft.step > 0 ? html`<${Button} onClick=${() => to(draft.step - 1)}>Back<//>` : html`<${LinkButton} href="#/">Cancel<//>`}

@@ -2,20 +2,23 @@
 import { html } from '../../vendor/preact.js';
 import { TextArea, TextField, SelectField } from '../components/field.js';
 import { Notice } from '../components/notice.js';
-import { KINDS, categoriesOf, columnId, declarable, sentenceOf } from './draft.js';
+import { problemWith, sentenceAbout, useCheck } from './checked.js';
+import { KINDS, bodyOf, columnId, declarable } from './draft.js';
 
 export function ColumnsStep({ draft, change, told }) {
   const set = (name, part) => change((old) => ({ ...old, columns: { ...old.columns, [name]: { ...old.columns[name], ...part } } }));
+  const { data: checked } = useCheck(bodyOf(draft), 350);
   return html`
     <${Notice} title="Do not look the numbers up in the file">
       <p>The largest income in a file belongs to one person. If the range came from the rows, the range would give that person away,
         before any noise is added. So say what <em>could</em> be there, from common knowledge.</p>
     <//>
-    ${declarable(draft).map((name) => html`<${Column} key=${name} name=${name} column=${draft.columns[name]} set=${(part) => set(name, part)} told=${told} />`)}`;
+    ${declarable(draft).map((name) => html`<${Column} key=${name} name=${name} column=${draft.columns[name]} set=${(part) => set(name, part)} told=${told} checked=${checked} />`)}`;
 }
 
-function Column({ name, column, set, told }) {
+function Column({ name, column, set, told, checked }) {
   const id = columnId(name);
+  const [sentence, problem] = [sentenceAbout(checked, name), problemWith(checked, name)];
   return html`<fieldset class="card wizard-column">
     <legend class="unseen">Column ${name}</legend>
     <h3 aria-hidden="true"><code>${name}</code></h3>
@@ -25,13 +28,14 @@ function Column({ name, column, set, told }) {
       ${column.kind === 'dates' && html`<${Days} ...${{ id, name, column, set, told }} />`}
       ${column.kind === 'categories' && html`<${TextArea} id=${id + '-categories'} label=${html`<span class="unseen">${name}: </span>What may it say?`} rows="3" value=${column.categories} onValue=${(categories) => set({ categories })} error=${told(id + '-categories')}
         hint="One a line, or with commas between, written as in the file. Example: north, south, east, west. What is not in the list is not counted, and a list that nobody took from the rows gives nobody away." />`}
-      ${complete(column) && html`<p class="small muted" aria-live="polite">${sentenceOf(name, column)}</p>`}
+      <div aria-live="polite">
+        ${column.kind === 'none' && html`<p class="small muted">Left out: nothing can be asked about ${name}.</p>`}
+        ${column.kind !== 'none' && sentence && html`<p class="small muted">${sentence}</p>`}
+        ${column.kind !== 'none' && problem && html`<p class="field-error">${name} ${problem}.</p>`}
+      </div>
     </div>
   </fieldset>`;
 }
-
-const complete = ({ kind, lower, upper, categories }) =>
-  kind === 'flags' || kind === 'none' || (kind === 'categories' ? categoriesOf(categories).length > 0 : kind !== '' && lower.trim() !== '' && upper.trim() !== '');
 
 function Range({ id, name, column, set, told }) {
   const example = column.kind === 'integers' ? 'Example: 0 to 110 for an age.' : 'Example: 0 to 250,000 for a yearly income, typed as 250000.';

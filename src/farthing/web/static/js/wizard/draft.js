@@ -1,5 +1,5 @@
 // What the wizard has been told so far, what is still missing, and the body that the server is sent.
-import { listed, parsed } from '../format.js';
+import { parsed } from '../format.js';
 
 const KEPT = 'farthing-wizard';
 
@@ -65,6 +65,7 @@ export function missing(draft, step) {
 const CHECKS = [
   (draft) => [
     !draft.source && { id: 'wizard-source', text: 'Choose a file.' },
+    draft.source && !draft.sourceColumns.length && { id: 'wizard-source', text: 'The columns of this file cannot be told; choose another, or mend its first line.' },
     !/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/.test(draft.name) && {
       id: 'wizard-name', text: 'Give it a name: letters, digits, spaces, dots and dashes, at most 64, starting with a letter or digit.',
     },
@@ -113,16 +114,16 @@ function missingOf(name, column) {
 
 const whole = (value, least, most) => Number.isInteger(value) && value >= least && value <= most;
 
-/** The body of POST /datasets. */
+/** The body of POST /datasets; columns that are not filled in yet are left out. */
 export function bodyOf(draft) {
   const columns = {};
-  for (const name of declarable(draft)) {
+  for (const name of declarable(draft).filter((one) => !missingOf(one, draft.columns[one]))) {
     const said = saidOf(draft.columns[name], draft.sourceColumns.find((one) => one.name === name).holds);
     if (said) columns[name] = said;
   }
   const byColumn = draft.who === 'column';
   return {
-    name: draft.name, source: draft.source, unit: byColumn ? draft.unit : null, max_rows: byColumn ? draft.maxRows : 1,
+    name: draft.name, source: draft.source, unit: byColumn ? draft.unit : null, max_rows: byColumn ? draft.maxRows : null,
     neighbours: draft.neighbours, rows: draft.neighbours === 'replace' ? draft.rows : null,
     columns, epsilon: draft.epsilon, delta: draft.delta,
   };
@@ -130,7 +131,7 @@ export function bodyOf(draft) {
 
 function saidOf({ kind, lower, upper, categories }, holds) {
   if (kind === 'integers') return { range: [parsed(lower), parsed(upper)] };
-  if (kind === 'reals') return { range: [real(parsed(lower)), real(parsed(upper))] };
+  if (kind === 'reals') return { range: [parsed(lower), parsed(upper)], real: true };
   if (kind === 'dates') return { range: [lower, upper] };
   if (kind === 'categories') return { categories: coded(categoriesOf(categories), holds) };
   return kind === 'flags' ? { flags: true } : null;
@@ -140,18 +141,4 @@ function saidOf({ kind, lower, upper, categories }, holds) {
 function coded(words, holds) {
   const numbers = HELD[holds] === 'integers' && words.every((one) => /^-?(0|[1-9]\d{0,14})$/.test(one));
   return numbers ? words.map(Number) : words;
-}
-
-/** 0 and 110 for real numbers must reach the server as 0.0 and 110.0: that is how it tells them from whole ones. */
-function real(value) {
-  return Number.isInteger(value) && JSON.rawJSON ? JSON.rawJSON(value.toFixed(1)) : value;
-}
-
-/** In one sentence: what a column was declared to hold. */
-export function sentenceOf(name, { kind, lower, upper, categories }) {
-  if (kind === 'integers') return `${name} holds whole numbers from ${lower} to ${upper}; what lies outside is moved to the nearest end.`;
-  if (kind === 'reals') return `${name} holds numbers from ${lower} to ${upper}; what lies outside is moved to the nearest end.`;
-  if (kind === 'dates') return `${name} holds days from ${lower} to ${upper}.`;
-  if (kind === 'categories') return `${name} says ${listed(categoriesOf(categories).slice(0, 8))}${categoriesOf(categories).length > 8 ? ' or one of some more' : ''}; anything else is not counted there.`;
-  return kind === 'flags' ? `${name} says yes or no.` : `${name} is left out: nothing can be asked about it.`;
 }

@@ -1,7 +1,8 @@
 // Step 1: which file.
 import { html } from '../../vendor/preact.js';
+import { get, query } from '../api.js';
 import { plural } from '../format.js';
-import { useLoaded } from '../loaded.js';
+import { useAction, useLoaded } from '../loaded.js';
 import { Button } from '../components/button.js';
 import { Empty } from '../components/empty.js';
 import { ErrorBox } from '../components/error.js';
@@ -11,6 +12,11 @@ import { withSource } from './draft.js';
 
 export function FileStep({ draft, change, told }) {
   const { data, error, loading, reload } = useLoaded('/sources');
+  const [look, , unseen] = useAction(async (file) => {
+    const found = (await get('/sources' + query({ only: file.name }))).files.find((one) => one.name === file.name);
+    if (!found || found.problem) throw new Error(found?.problem ?? 'The table is no longer there.');
+    change((old) => (old.source === file.name ? withSource(old, found) : old));
+  });
   if (error) return html`<${ErrorBox} error=${error} onRetry=${reload} />`;
   if (!data) return html`<${Loading} label="Looking for files" />`;
   if (!data.files.length) {
@@ -18,12 +24,20 @@ export function FileStep({ draft, change, told }) {
       Put a CSV or Parquet file into ${data.folder_shown ? html`<code>${data.folder_shown}</code>` : 'the folder that the server was started with'}, then look again. The first line of a CSV file must name its columns.
     <//>`;
   }
-  const choose = (name) => change((old) => withSource(old, data.files.find((file) => file.name === name)));
-  const options = data.files.map((file) => [
-    file.name, html`<strong>${file.name}</strong>`,
-    `${plural(file.columns.length, 'column')}: ${file.columns.slice(0, 8).map((one) => one.name).join(', ')}${file.columns.length > 8 ? ', …' : ''}`,
-  ]);
+  const choose = (name) => {
+    const file = data.files.find((one) => one.name === name);
+    change((old) => withSource(old, file));
+    if (file.columns.length === 0) look(file); // a table of an engine tells its columns when it is asked
+  };
+  const options = data.files.map((file) => [file.name, html`<strong>${file.name}</strong>`, about(file)]);
   return html`
+    <${ErrorBox} error=${unseen} />
     <${ChoiceField} id="wizard-source" label="Which file?" hint="Only the names of the columns have been read, and no row." value=${draft.source} onValue=${choose} options=${options} error=${told('wizard-source')} />
     <${TextField} id="wizard-name" label="What shall it be called?" hint="Everybody with a budget sees this name. Example: household survey 2024" value=${draft.name} onValue=${(name) => change((old) => ({ ...old, name }))} error=${told('wizard-name')} maxlength="64" autocomplete="off" />`;
+}
+
+function about(file) {
+  if (file.problem) return file.problem;
+  if (!file.columns.length) return `a table of ${file.engine}`;
+  return `${plural(file.columns.length, 'column')}: ${file.columns.slice(0, 8).map((one) => one.name).join(', ')}${file.columns.length > 8 ? ', …' : ''}`;
 }

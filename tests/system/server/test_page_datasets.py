@@ -1,0 +1,198 @@
+"""From a file to a protected dataset in a real browser: the wizard, home, and the page about a dataset."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from system.server.accessibility import faults_of_all_looks
+from system.server.browser import DATASET, NewPage, Site, go, screenshot, settled
+
+
+def press_next(page: Page) -> None:
+    page.get_by_role("button", name="Next").press("Enter")
+
+
+def told_about_columns(page: Page) -> None:
+    page.get_by_label("age: What does it hold?").select_option("integers")
+    page.get_by_label("age: Lowest").fill("0")
+    page.get_by_label("age: Highest").fill("110")
+    page.get_by_label("place: What does it hold?").select_option("categories")
+    page.get_by_label("place: What may it say?").fill("ward, clinic")
+    page.get_by_label("insured: What does it hold?").select_option("flags")
+
+
+def test_the_wizard_leads_from_a_file_to_a_plan(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    page.get_by_role("link", name="Declare a dataset").press("Enter")
+    page.get_by_label("visits.csv").check()
+    expect(page.get_by_label("What shall it be called?")).to_have_value("visits")
+    page.get_by_label("What shall it be called?").fill("visits 2024")
+    settled(page)
+    assert faults_of_all_looks(page) == {}
+    screenshot(page, "wizard-file")
+    press_next(page)
+    step = page.get_by_role("navigation", name="Steps").locator("[aria-current=step]")
+    expect(step).to_have_text("Person")
+    expect(page.get_by_role("heading", name="Whom does it protect?")).to_be_focused()
+    page.get_by_label("A column names the person").check()
+    page.get_by_label("Which column names the person?").select_option("person")
+    page.get_by_label("At most how many rows of one person count?").fill("3")
+    expect(page.get_by_text("of which at most 3 count")).to_be_visible()
+    assert faults_of_all_looks(page) == {}
+    screenshot(page, "wizard-person")
+    press_next(page)
+    told_about_columns(page)
+    expect(page.get_by_text("age outside 0 to 110 is moved to the nearest end")).to_be_visible()
+    assert faults_of_all_looks(page) == {}
+    screenshot(page, "wizard-columns")
+    press_next(page)
+    page.get_by_role("slider").press("ArrowRight")
+    expect(page.get_by_text(re.compile("can be at most 7[3-5].* sure"))).to_be_visible()
+    page.get_by_label("Epsilon").fill("2")
+    expect(page.get_by_text("can be at most 88.1% sure")).to_be_visible()
+    assert faults_of_all_looks(page) == {}
+    screenshot(page, "wizard-budget")
+    press_next(page)
+    expect(page.get_by_text("The server has no objection")).to_be_visible()
+    assert faults_of_all_looks(page) == {}
+    screenshot(page, "wizard-check")
+    page.get_by_role("button", name="Declare this dataset").press("Enter")
+    page.get_by_role("heading", level=1, name="visits 2024 is declared").wait_for()
+    assert site.state.ledger(site.caller("ada")).budget("visits 2024").total.epsilon == 2.0
+    page.get_by_role("link", name="Plan a release").press("Enter")
+    page.wait_for_url("**/#/plan/visits%202024")
+
+
+def test_the_wizard_says_what_is_missing_and_a_reload_loses_nothing(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    go(page, site, "#/wizard", "Declare a dataset")
+    press_next(page)
+    summary = page.get_by_role("group", name="2 things are missing")
+    expect(summary).to_be_focused()
+    page.get_by_role("link", name="Give it a name").click()
+    expect(page.get_by_label("What shall it be called?")).to_be_focused()
+    page.get_by_label("visits.csv").check()
+    press_next(page)
+    press_next(page)
+    page.get_by_label("person: What does it hold?").select_option("none")
+    told_about_columns(page)
+    page.get_by_label("age: Highest").fill("a lot")
+    press_next(page)
+    expect(page.get_by_label("age: Highest")).to_have_attribute("aria-invalid", "true")
+    page.reload()
+    expect(page.get_by_label("age: Highest")).to_have_value("a lot")
+    page.get_by_label("age: Highest").fill("-1")
+    press_next(page)
+    expect(page.get_by_role("link", name="age: the highest value is not above the lowest.")).to_be_visible()
+    page.get_by_role("button", name="File: done; go back to it").click()
+    expect(page.get_by_role("heading", name="Which file is it?")).to_be_focused()
+
+
+def test_what_the_server_objects_to_is_told_with_the_way_back(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    go(page, site, "#/wizard", "Declare a dataset")
+    page.get_by_label("people.csv").check()
+    page.get_by_label("What shall it be called?").fill(DATASET)  # there is one of that name
+    press_next(page)
+    press_next(page)
+    for column in ("sex", "region", "income"):
+        page.get_by_label(f"{column}: What does it hold?").select_option("none")
+    page.get_by_label("age: What does it hold?").select_option("integers")
+    page.get_by_label("age: Lowest").fill("0")
+    page.get_by_label("age: Highest").fill("1" + 30 * "0")
+    expect(page.locator(".wizard-column .field-error")).to_contain_text("age")
+    press_next(page)
+    press_next(page)
+    expect(page.get_by_text("This does not fit yet")).to_be_visible()
+    expect(page.get_by_role("button", name="Declare this dataset")).to_be_disabled()
+    page.get_by_role("button", name="Mend the columns").click()
+    page.get_by_label("age: Highest").fill("120")
+    press_next(page)
+    press_next(page)
+    page.get_by_role("button", name="Declare this dataset").click()
+    expect(page.get_by_role("alert")).to_contain_text(DATASET)
+
+
+def test_only_a_curator_can_declare_a_dataset(new_page: NewPage, site: Site) -> None:
+    page = new_page("bob")
+    expect(page.get_by_role("link", name="Declare a dataset")).to_have_count(0)
+    go(page, site, "#/wizard", "Declare a dataset")
+    expect(page.locator("main")).to_contain_text("Only a curator can declare a dataset")
+
+
+def test_home_shows_each_budget_and_what_can_be_done(new_page: NewPage) -> None:
+    for user, bar, ways in (
+        ("ada", "Budget: 0 spent, 3 free, of 3 in all", {"Plan", "Ask", "About"}),
+        ("bob", "Your budget: 0 spent, 1 free, of 1 in all", {"Plan", "Ask", "About"}),
+        ("eve", "Budget: 0 spent, 3 free, of 3 in all", {"About", "Ledger"}),
+    ):
+        page = new_page(user)
+        card = page.locator(".dataset-card", has=page.get_by_role("link", name=DATASET, exact=True))
+        expect(card.get_by_role("img", name=bar)).to_be_visible()
+        assert set(card.locator(".row a").all_inner_texts()) == ways
+        assert faults_of_all_looks(page) == {}
+        if user == "ada":
+            screenshot(page, "home")
+
+
+def test_a_curator_divides_a_budget(new_page: NewPage, site: Site) -> None:
+    site.add("carol", "analyst")
+    page = new_page("ada")
+    go(page, site, f"#/dataset/{DATASET}", f"About {DATASET}")
+    page.get_by_text("Grant a share").click()
+    page.get_by_role("button", name="Grant it").click()
+    expect(page.get_by_role("group", name="2 things are missing")).to_be_focused()
+    page.get_by_label("Analyst", exact=True).select_option("carol")
+    page.locator("#grant-epsilon").fill("0.5")
+    page.get_by_role("button", name="Grant it").click()
+    expect(page.get_by_role("row", name="carol 0.5 0 0.5")).to_be_visible()
+    page.get_by_text("Set something aside").click()
+    page.get_by_label("For what?").fill("next wave")
+    page.locator("#reserve-epsilon").fill("0.25")
+    page.get_by_role("button", name="Set it aside").click()
+    expect(
+        page.get_by_role("img", name="Budget: 0 spent, 0.25 set aside, 2.75 free, of 3 in all")
+    ).to_be_visible()
+    page.evaluate("for (const one of document.querySelectorAll('details.more')) one.open = true")
+    assert faults_of_all_looks(page) == {}
+    screenshot(page, "dataset")
+    page.get_by_label("For what?").fill("next wave")
+    page.locator("#reserve-epsilon").fill("0")
+    page.get_by_role("button", name="Set it aside").click()
+    expect(page.get_by_text("Nothing is set aside. A part")).to_be_visible()
+    assert site.state.ledger(site.caller("ada")).budget(DATASET, "carol").total.epsilon == 0.5
+
+
+def test_others_see_a_dataset_without_what_is_not_theirs(new_page: NewPage, site: Site) -> None:
+    page = new_page("bob")
+    go(page, site, f"#/dataset/{DATASET}", f"About {DATASET}")
+    expect(page.get_by_role("row", name="age whole numbers 0 to 110")).to_be_visible()
+    for hidden in ("people.csv", "Shares of analysts", "Change the budget", "Set aside for later"):
+        expect(page.get_by_text(hidden)).to_have_count(0)
+    page = new_page("eve")
+    go(page, site, f"#/dataset/{DATASET}", f"About {DATASET}")
+    expect(page.get_by_role("heading", name="Shares of analysts")).to_be_visible()
+    expect(page.get_by_text("Grant a share")).to_have_count(0)
+
+
+def test_a_dataset_that_does_not_exist_leads_back(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    go(page, site, "#/dataset/nothing", "About nothing")
+    expect(page.get_by_role("alert")).to_contain_text("does not exist")
+    page.get_by_role("link", name="Back to the datasets").click()
+    page.get_by_role("heading", level=1, name="Datasets").wait_for()
+
+
+def test_a_spent_budget_says_what_can_still_be_done(new_page: NewPage, site: Site) -> None:
+    site.add("dora", "analyst")
+    ada = site.state.ledger(site.caller("ada"))
+    ada.grant(DATASET, "dora", 0.0, 0.0)
+    page = new_page("dora")
+    card = page.locator(".dataset-card")
+    expect(card).to_contain_text("A curator can grant more.")
+    assert set(card.locator(".row a").all_inner_texts()) == {"About", "Ledger"}
+    go(page, site, f"#/dataset/{DATASET}", f"About {DATASET}")
+    expect(page.get_by_text("Nothing is left to spend")).to_be_visible()
+    assert faults_of_all_looks(page) == {}
