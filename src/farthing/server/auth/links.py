@@ -11,7 +11,7 @@ import logging
 from fastapi import Request
 
 from farthing.errors import RequestRefused
-from farthing.server.auth.people import add_user, usable_name
+from farthing.server.auth.people import RESERVED, add_user, usable_name
 from farthing.server.auth.secret_words import fresh_word, mark_of
 from farthing.server.auth.signing_in import address_of
 from farthing.server.binding import is_loopback
@@ -68,7 +68,8 @@ def login_name() -> str:
         found = getpass.getuser()
     except (OSError, KeyError, ImportError):  # a container without a name for its user
         found = ""
-    return usable_name(found) or "curator"
+    name = usable_name(found)
+    return name if name and name not in RESERVED else "curator"
 
 
 def _refused() -> RequestRefused:

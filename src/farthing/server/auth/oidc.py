@@ -13,7 +13,7 @@ import logging
 from typing import Any
 
 from farthing.errors import RequestRefused
-from farthing.server.auth.people import add_user, usable_name
+from farthing.server.auth.people import RESERVED, add_user, usable_name
 from farthing.server.auth.provider import Provider, SignInFailed
 from farthing.server.auth.secret_words import fresh_word, mark_of
 from farthing.server.settings import Settings
@@ -91,11 +91,18 @@ def _user_of(state: State, provider: Provider, claims: dict[str, Any]) -> User:
 
 
 def _added(state: State, subject: str, claims: dict[str, Any]) -> User:
-    """A new analyst, who has no grant yet; a name that is taken is never given to a second person."""
+    """A new analyst, who has no grant yet.
+
+    People choose what a provider calls them: a name that is taken, or has a grant waiting for somebody, is not given.
+    """
     wanted = _text(claims, "preferred_username") or (_text(claims, "email") or "").partition("@")[0]
     name = usable_name(wanted)[:60] or "analyst"
+    ledger = state.root
+    granted = {analyst for dataset in ledger.datasets() for analyst in ledger.analysts(dataset)}
     for number in range(1, 100):
         candidate = name if number == 1 else f"{name}-{number}"
+        if candidate in granted | RESERVED:
+            continue
         try:
             return add_user(
                 state.store,

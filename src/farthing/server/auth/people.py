@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.server.auth.passwords import Passwords, checked_password
 from farthing.server.permissions import ROLES
+from farthing.server.state import ACTOR
 from farthing.server.store import Store, now
 from farthing.server.store import logins as login_rows
 from farthing.server.store import tokens as token_rows
@@ -24,6 +25,7 @@ from farthing.server.store.users import REMOVED, User
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 SUBJECT = r"^[!-~]([ -~]{0,253}[!-~])?$"  # printable ASCII without blanks at the ends
+RESERVED = frozenset({ACTOR})
 _log = logging.getLogger("farthing.server.people")
 
 
@@ -91,10 +93,8 @@ def change_user(
     with _unique(name, given_subject), store.begin() as connection:
         user_rows.lock_curators(connection)
         before = _known(connection, name)
-        if by == name and ((role or before.role) != before.role or disabled):
-            raise RequestRefused(
-                "not_allowed", "nobody changes their own role or disables themselves; ask another curator."
-            )
+        if by == name:
+            _check_own(before, role, disabled, kept)
         if role is not None and role != before.role:
             user_rows.change(connection, name, role=role)
             said.append(f"role {before.role} became {role}")
@@ -154,10 +154,25 @@ def _check(name: str, role: str | None, subject: str | None) -> None:
     if not re.fullmatch(NAME.rstrip("$"), name):
         rule = "must be 1 to 64 small letters, digits, dots, dashes or underscores, and begin with a letter or digit"
         raise InvalidValue("name", name, rule, f"write it like {_suggestion(name)!r}")
+    if name in RESERVED:
+        raise InvalidValue("name", name, "is what the server calls itself in the ledger", "take another name")
     if role is not None and role not in ROLES:
         raise InvalidValue("role", role, "must be curator, analyst or auditor")
     if subject is not None and not re.fullmatch(SUBJECT.rstrip("$"), subject):
         raise InvalidValue("oidc_subject", subject, "must be 1 to 255 printable characters")
+
+
+def _check_own(user: User, role: str | None, disabled: bool | None, kept: str | None) -> None:
+    """What nobody does to themselves: it needs a second person, or the old password."""
+    if (role or user.role) != user.role or disabled:
+        raise RequestRefused(
+            "not_allowed", "nobody changes their own role or disables themselves; ask another curator."
+        )
+    if kept is not None:
+        raise RequestRefused(
+            "not_allowed",
+            "your own password changes with the old one: POST /api/v1/password, on the page under People.",
+        )
 
 
 def _suggestion(name: str) -> str:

@@ -93,6 +93,8 @@ def test_a_curator_adds_changes_and_removes_people(ada: TestClient, app: FastAPI
         ("PATCH", "/users/bob", {"name": "rob"}, 422),
         ("PATCH", "/users/ada", {"role": "analyst"}, 403),
         ("PATCH", "/users/ada", {"disabled": True}, 403),
+        ("PATCH", "/users/ada", {"password": OTHER}, 403),  # the old one is asked for elsewhere
+        ("POST", "/users", {"name": "server", "role": "analyst"}, 422),
         ("DELETE", "/users/ada", None, 403),
         ("DELETE", "/users/B%00b", None, 422),
         ("DELETE", "/tokens/0123456789abcdef", None, 404),

@@ -145,7 +145,14 @@ def test_whoever_came_by_a_link_may_set_a_first_password(app: FastAPI, browser: 
 
 @pytest.mark.parametrize(
     ("login", "name"),
-    [("ada", "ada"), ("CORP\\Ada", "corp.ada"), ("_www", "www"), ("\u4f60", "curator"), ("", "curator")],
+    [
+        ("ada", "ada"),
+        ("CORP\\Ada", "corp.ada"),
+        ("_www", "www"),
+        ("\u4f60", "curator"),
+        ("", "curator"),
+        ("server", "curator"),
+    ],
 )
 def test_any_login_name_becomes_a_user_name(login: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(getpass, "getuser", lambda: login)

@@ -508,6 +508,19 @@ def test_with_create_strangers_become_analysts_and_nothing_more(
         assert client.get(f"{API}/me").json()["role"] == "analyst"
 
 
+def test_a_stranger_cannot_take_the_name_for_which_a_grant_is_waiting(
+    app: FastAPI, browser: Any, provider: LittleProvider
+) -> None:
+    state = app.state.farthing
+    state.root.register("census", 1.0)
+    state.root.grant("census", "carol", 0.5)
+    setting(app, create=True)
+    for wanted, name in (("carol", "carol-2"), ("server", "server-2")):
+        provider.claims |= {"sub": wanted, "email": f"{wanted}@evil.org", "preferred_username": wanted}
+        client = browser(app)
+        assert finished(client, begun(client, provider)) == name
+
+
 def test_no_word_of_a_sign_in_is_logged(
     app: FastAPI, browser: Any, provider: LittleProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
