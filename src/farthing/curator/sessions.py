@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from farthing.adaptive.journal import checked_record, checked_round
-from farthing.curator.curator import Curator
+from farthing.curator.curator import Curator, stored_answer
 from farthing.curator.questions import Progress, digest_of
 from farthing.curator.recording import record
 from farthing.data import Dataset
@@ -286,3 +286,25 @@ def stored_session(curator: Curator, request_id: str) -> Record | None:
         )
     facts: Record = found["session"]
     return facts
+
+
+def rounds_begun(curator: Curator, request_id: str, most: int) -> int:
+    """How many rounds of a session were begun, by whomever; they are begun in order, so few questions find out.
+
+    >>> import tempfile
+    >>> from farthing.ledger import open_ledger
+    >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+    ...     rounds_begun(Curator(ledger), "never opened", 10)
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: request_id='never opened': must be that of a release in the ledger.
+    """
+    letters = stored_answer(curator.ledger, request_id).finished.get("letters")
+    if letters is None:
+        raise InvalidValue("request_id", request_id, "must be that of a session that was opened")
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        begun = curator.ledger.stored(f"{request_id} round {middle} {letters}") is not None
+        low, high = (middle, high) if begun else (low, middle - 1)
+    return low

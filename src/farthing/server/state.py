@@ -12,6 +12,7 @@ from farthing.server.settings import Settings
 from farthing.server.store import Store
 
 if TYPE_CHECKING:
+    from farthing.server.asking import Asking
     from farthing.server.auth.passwords import Passwords
     from farthing.server.auth.provider import Provider
     from farthing.server.callers import Caller
@@ -28,6 +29,7 @@ class State:
         self.settings = settings
         self.stopping = threading.Event()  # set when the server is told to stop: streams of events end then
         self.reckoner = Reckoner()
+        self._making = threading.Lock()
         self.root: Ledger = open_ledger(settings.ledger, actor=ACTOR, role="curator", key=settings.ledger_key)
         try:
             self.store = Store.beside(settings.ledger)
@@ -55,6 +57,14 @@ class State:
         from farthing.server.work.processes import Workers
 
         return Workers(self)
+
+    @cached_property
+    def asking(self) -> Asking:
+        """The sessions that are open here."""
+        from farthing.server.asking import Asking
+
+        with self._making:  # two of them would each begin a round, and waste one
+            return self.__dict__.get("asking") or self.__dict__.setdefault("asking", Asking())
 
     def ledger(self, who: Caller) -> Ledger:
         """The ledger as this caller may use it: entries carry their name, and their role decides."""

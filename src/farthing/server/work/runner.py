@@ -24,12 +24,13 @@ from farthing.server.state import State
 from farthing.server.store import jobs as rows
 from farthing.server.store.jobs import FAILED, FORFEITED, REFUSED, RELEASED, Job
 from farthing.server.store.users import find
+from farthing.server.work.opening import run_session
 from farthing.server.work.releasing import run_release
 
 Progress = Callable[[float], None]
 Kind = Callable[[Job, State, Progress], None]
 
-KINDS: dict[str, Kind] = {"release": run_release}
+KINDS: dict[str, Kind] = {"release": run_release, "session": run_session}
 """What each kind of job does. It charges under `job.id`, and calls `progress` right before that: a job that another
 worker has taken over is stopped there."""
 
