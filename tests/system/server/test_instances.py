@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from farthing.ledger import Ledger
 from farthing.server.store import Store
 from farthing.server.store import jobs as rows
+from farthing.server.work.worker import Worker
 from system.ledger.conftest import postgres_server
 from system.ledger.places import Place, postgres_place, sqlite_place
 from system.server.instances import (
@@ -27,6 +30,7 @@ from system.server.instances import (
     wait_for,
     with_token,
 )
+from unit.server.conftest import DATASET, served_in
 
 __all__ = ["postgres_server"]  # a fixture
 
@@ -235,3 +239,36 @@ def test_a_server_that_is_told_to_stop_finishes_first(small_town: Town) -> None:
     stored = small_town.ledger.stored("ada:finish")
     assert stored is not None and stored.state == "released"
     assert small_town.ledger.budget("stopped").count == 1
+
+
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_the_check_notices_a_server_that_takes_a_retry_for_a_new_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgetful: bool
+) -> None:
+    from farthing.server.routes import releases
+
+    honest = releases._submitted
+
+    def each_time_anew(state: Any, who: Any, body: Any) -> Any:
+        another = f"{body.request_id}-{secrets.token_hex(4)}"
+        return honest(state, who, body.model_copy(update={"request_id": another}))
+
+    if forgetful:
+        monkeypatch.setattr(releases, "_submitted", each_time_anew)
+    served = served_in(tmp_path)
+    worker = Worker(served.state, look=0.02)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        people = {name: with_token(served.state.store, name, "analyst") for name in ("carl", "dora", "eli")}
+        for name in people:
+            served.state.root.grant(DATASET, name, 1.0)
+        history = History()
+        race([served.stranger(), served.stranger()], people, request(DATASET, ""), history)
+        problems = " and ".join(history.problems(served.state.root, DATASET))
+    finally:
+        worker.drain()
+        thread.join(30)
+        served.state.close()
+    assert ("answers" in problems, "nobody asked for it" in problems) == (forgetful, forgetful)
+    assert forgetful or problems == ""
