@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from system.server.browser import Site
+from system.server.browser import (
+    DATASET,
+    DECLARATION,
+    PHONE,
+    NewPage,
+    Site,
+    fits,
+    go,
+    screenshot,
+    settled,
+)
 
-PARTS = ("spent", "waiting", "plan", "withheld", "free")
-COUNT, MEAN, HISTOGRAM = "How many rows", "The average age", "A histogram of income"
+NO_NUMBER = re.compile(r"NaN|undefined|Infinity|\bnull\b|±\s*nan", re.IGNORECASE)
+COUNT = {"kind": "count"}
+MEAN = {"kind": "mean", "column": "income"}
+AGES = {"kind": "histogram", "column": "age", "bins": 11}
+EXPECTED = {"rows": 400, "income": [40_000, 12_000]}
 
 # A question that takes as long as its draft says; answers are painted into a list.
 REPLANNER = """async (steps) => {
@@ -90,3 +104,261 @@ def test_a_refusal_of_an_older_draft_is_not_shown(bare: Page) -> None:
     found = replanned(bare, {"name": "a", "refused": True, "time": 50}, {"name": "b"})
     assert found["painted"] == ["b", "b proven"]
     assert replanned(bare, {"name": "c", "refused": True})["painted"] == ["refused c"]
+
+
+# What the bar says after every change of it, with the time of the change.
+WATCH_THE_BAR = """() => {
+  window.seen = [];
+  const look = () => {
+    const parts = [...document.querySelectorAll("#plan-bar .bar .bar-part")];
+    window.seen.push(Object.fromEntries(parts.map((part) => [part.classList[1], Number(part.dataset.value)])));
+  };
+  new MutationObserver(look).observe(document.querySelector("#plan-bar"), {
+    attributes: true, childList: true, subtree: true,
+  });
+}"""
+
+
+def row_of(page: Page, name: str) -> Locator:
+    """The row of one statistic."""
+    return page.locator(f'.statistic[data-name="{name}"]')
+
+
+def opened(page: Page, site: Site, user: str, *entries: dict[str, Any], dataset: str = DATASET) -> None:
+    """Open the planner with these statistics, as a tab that was reloaded, and wait for the proof."""
+    draft = {"dataset": dataset, "statistics": entries, "expected": EXPECTED}
+    keep = "([name, kept]) => sessionStorage.setItem(name, JSON.stringify(kept))"
+    page.evaluate(keep, [f"farthing.draft.{user}.{dataset}", {"draft": draft, "saved": None}])
+    go(page, site, f"#/plan/{dataset}", f"Plan for {dataset}")
+    proven(page)
+
+
+def proven(page: Page) -> None:
+    """Wait until the plan on the screen has its proof."""
+    expect(page.locator("#plan-proof")).to_have_text("proven")
+
+
+def error_of(row: Locator) -> float:
+    """The error that a row shows."""
+    return float(re.sub("[±,]", "", row.locator(".error-number").inner_text()))
+
+
+def made(row: Locator, within: float) -> None:
+    """Ask for an error in a row."""
+    row.get_by_label("Make it ±").fill(f"{within:g}")
+    row.get_by_role("button", name="Make it so").click()
+
+
+def charges_of(site: Site, dataset: str) -> int:
+    """How often the ledger was charged."""
+    return site.state.root.budget(dataset).count
+
+
+def test_a_stranger_asks_in_plain_words_and_sees_errors_first(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    go(page, site, f"#/plan/{DATASET}", f"Plan for {DATASET}")
+    page.get_by_role("button", name="+ How many of each sex").click()
+    page.get_by_role("button", name="Add a statistic").click()
+    page.get_by_label("What do you want to know?").select_option("The average of a column")
+    page.get_by_label("Which column?").select_option("income")
+    page.get_by_text("Only some of the rows").click()
+    condition = page.get_by_role("group", name="A condition")
+    condition.get_by_label("Column").select_option("sex")
+    condition.get_by_role("button", name="Use this").click()
+    condition.get_by_label("Column").select_option("age")
+    condition.get_by_label("Value").fill("18")
+    condition.get_by_role("button", name="And this").click()
+    page.get_by_role("button", name="Add to the plan").click()
+    row = row_of(page, "mean of income where sex = 'F' and age >= 18")
+    expect(row.locator(".error-number")).to_be_visible()
+    page.get_by_role("button", name="Add a statistic").click()
+    page.get_by_label("What do you want to know?").select_option("The average of a column")
+    page.get_by_role("button", name="Add to the plan").click()
+    row = row_of(page, "mean of age")
+    row.get_by_text("What do you expect?").click()
+    row.get_by_label("Average").fill("41")
+    expect(row.get_by_text("you expect 41; the answer would lie between 4")).to_be_visible()
+    proven(page)
+    expect(page.get_by_text("No gain yet")).to_be_visible()
+    expect(page.locator("#plan-bar-words")).to_contain_text(
+        "Of a budget of ε 3: 0 spent, 3 this plan, 0 reserved, 0 free."
+    )
+    assert not NO_NUMBER.search(page.locator("main").inner_text())
+    screenshot(page, "planner")
+
+
+def test_a_condition_that_cannot_be_read_is_refused_and_the_plan_stays(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    opened(page, site, "ada", COUNT)
+    page.get_by_role("button", name="Add a statistic").click()
+    page.get_by_text("Only some of the rows").click()
+    page.get_by_label("The condition").fill("sex = 'female'")
+    page.get_by_role("button", name="Add to the plan").click()
+    expect(page.get_by_role("alert")).to_contain_text("This statistic was not added")
+    expect(page.get_by_role("alert")).to_contain_text("'female' is not among the categories")
+    expect(page.locator(".statistic")).to_have_count(1)
+    proven(page)
+
+
+@pytest.mark.slow
+def test_a_slider_moved_fifty_times_never_shows_more_than_the_budget(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    opened(page, site, "ada", COUNT, MEAN, AGES, {"kind": "median", "column": "age"})
+    total = site.state.root.budget(DATASET).total.epsilon
+    page.evaluate(WATCH_THE_BAR)
+    slider = row_of(page, "mean of income").get_by_label("Importance")
+    before = error_of(row_of(page, "mean of income"))
+    for step in range(50):
+        slider.press(("ArrowRight", "ArrowRight", "ArrowLeft", "PageUp", "End", "Home", "PageDown")[step % 7])
+    slider.press("End")
+    expect(page.locator("#plan-proof")).to_have_text("proven")
+    page.get_by_label("This plan may use").press("ArrowLeft")
+    proven(page)
+    seen = page.evaluate("window.seen")
+    assert len(seen) > 10
+    for parts in seen:
+        assert all(size >= 0 for size in parts.values())
+        assert sum(parts.values()) <= total * (1 + 1e-12)
+    assert error_of(row_of(page, "mean of income")) < before
+    assert page.evaluate("performance.getEntriesByName('replan').length") > 5
+
+
+def test_make_it_solves_for_the_error_and_the_others_share_the_rest(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    opened(page, site, "ada", COUNT, MEAN)
+    row, other = row_of(page, "mean of income"), row_of(page, "count")
+    wish, before = 0.8 * error_of(row), error_of(other)
+    made(row, wish)
+    expect(row.get_by_role("button", name="Unlock")).to_have_text(re.compile("Locked at ±"))
+    proven(page)
+    assert error_of(row) == pytest.approx(wish, rel=0.02)
+    assert error_of(other) >= before
+
+
+def test_a_wish_beyond_the_budget_offers_the_closest_that_fits(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    opened(page, site, "ada", COUNT, MEAN)
+    row = row_of(page, "mean of income")
+    made(row, 0.001)
+    expect(row.get_by_text("That cannot be, as things stand")).to_be_visible()
+    proven(page)  # the plan itself goes on without the wish
+    row.get_by_role("button", name=re.compile("Closest possible: ±")).click()
+    expect(row.get_by_role("button", name="Unlock")).to_be_visible()
+    expect(row.get_by_text("That cannot be")).to_have_count(0)
+    proven(page)
+
+
+def test_a_lock_that_stands_in_the_way_is_named_and_can_be_opened(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    opened(page, site, "ada", {**COUNT, "weight": 1000.0}, MEAN)
+    count, mean = row_of(page, "count"), row_of(page, "mean of income")
+    count.get_by_role("button", name="Lock count at its present error").click()
+    expect(count.get_by_label("Importance")).to_be_disabled()
+    proven(page)
+    wish = 0.4 * error_of(mean)
+    made(mean, wish)
+    expect(mean.get_by_text(re.compile("does not go together with the lock on count"))).to_be_visible()
+    screenshot(page, "planner-lock")
+    mean.get_by_role("button", name="Unlock count").click()
+    proven(page)
+    expect(count.get_by_label("Importance")).to_be_enabled()
+    assert error_of(mean) == pytest.approx(wish, rel=0.02)
+
+
+def test_a_double_click_and_reloads_spend_once(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    site.declare({**DECLARATION, "name": "once"})
+    opened(page, site, "ada", COUNT, AGES, dataset="once")
+    page.get_by_role("button", name="Release …").click()
+    expect(page.get_by_role("dialog")).to_contain_text("This cannot be undone.")
+    screenshot(page, "release-confirm", looks=("light",))
+    page.get_by_role("button", name="Release and spend").dblclick()
+    page.reload()
+    page.reload()
+    expect(page.locator(".answer")).to_have_count(2)
+    page.reload()
+    expect(page.locator(".answer")).to_have_count(2)
+    assert charges_of(site, "once") == 1
+    assert not NO_NUMBER.search(page.locator("main").inner_text())
+    screenshot(page, "release")
+    with page.expect_download() as found:
+        page.get_by_role("link", name="Table (CSV)").click()
+    assert found.value.path().read_text().startswith("statistic")
+    go(page, site, "#/plan/once", "Plan for once")
+    expect(page.get_by_text("The budget is spent")).to_be_visible()
+    expect(page.get_by_role("link", name=re.compile("20"))).to_have_count(1)
+    screenshot(page, "planner-exhausted")
+
+
+def test_a_release_is_followed_without_events_and_the_same_plan_is_not_paid_twice(
+    new_page: NewPage, site: Site
+) -> None:
+    page = new_page("bob")
+    page.route("**/events", lambda route: route.fulfill(status=404, body=""))
+    opened(page, site, "bob", COUNT)
+    page.get_by_label("This plan may use").press("Home")
+    proven(page)
+    page.get_by_role("button", name="Release …").click()
+    expect(page.get_by_role("dialog")).to_contain_text("your share of people (bob)")
+    page.get_by_role("button", name="Release and spend").click()
+    expect(page.locator(".answer")).to_have_count(1)
+    page.go_back()
+    proven(page)
+    page.get_by_role("button", name="Release …").click()
+    expect(page.get_by_role("dialog")).to_contain_text("You have released exactly this already")
+    page.get_by_role("button", name="Show what was released").click()
+    expect(page.locator(".answer")).to_have_count(1)
+    assert charges_of(site, DATASET) == 1
+
+
+def test_a_budget_that_shrank_meanwhile_refuses_and_nothing_is_spent(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    site.declare({**DECLARATION, "name": "shrunk"})
+    opened(page, site, "ada", COUNT, dataset="shrunk")
+    page.get_by_role("button", name="Release …").click()
+    site.state.ledger(site.caller("ada")).set_budget("shrunk", 0.5, 1e-7)
+    page.get_by_role("button", name="Release and spend").click()
+    expect(page.get_by_text("This was refused, and nothing was spent")).to_be_visible()
+    assert charges_of(site, "shrunk") == 0
+    screenshot(page, "release-refused", looks=("light",))
+    page.get_by_role("link", name="Back to the plan").click()
+    expect(page.locator("#plan-bar-words")).to_contain_text("Of a budget of ε 0.5")
+
+
+def test_drafts_are_saved_under_a_name_and_never_overwrite_each_other(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    opened(page, site, "ada", COUNT, MEAN)
+    page.get_by_label("Name of this draft").fill("for the yearbook")
+    page.get_by_role("button", name="Save draft").click()
+    expect(page.get_by_role("row", name=re.compile("for the yearbook open"))).to_be_visible()
+    other = new_page("ada")
+    go(other, site, f"#/plan/{DATASET}/{page.url.rsplit('/', 1)[1]}", f"Plan for {DATASET}")
+    other.get_by_label("Name of this draft").fill("for the board")
+    other.get_by_role("button", name="Save", exact=True).click()
+    expect(other.get_by_role("row", name=re.compile("for the board open"))).to_be_visible()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("dialog")).to_contain_text("This draft was changed elsewhere")
+    page.get_by_role("button", name="Show me the other one").click()
+    expect(page.get_by_label("Name of this draft")).to_have_value("for the board")
+
+
+def test_an_auditor_plans_and_cannot_release(new_page: NewPage, site: Site) -> None:
+    page = new_page("eve")
+    opened(page, site, "eve", COUNT)
+    expect(page.get_by_text("cannot release")).to_be_visible()
+    expect(page.get_by_role("button", name="Release …")).to_have_count(0)
+
+
+def test_the_planner_and_a_release_fit_a_phone(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada", width=PHONE)
+    site.declare({**DECLARATION, "name": "small"})
+    opened(page, site, "ada", COUNT, MEAN, AGES, dataset="small")
+    assert fits(page)
+    page.get_by_role("button", name="Add a statistic").click()
+    assert fits(page)
+    page.get_by_role("button", name="Release …").click()
+    assert fits(page)
+    page.get_by_role("button", name="Release and spend").click()
+    expect(page.locator(".answer")).to_have_count(3)
+    settled(page)
+    assert fits(page)

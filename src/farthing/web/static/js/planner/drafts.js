@@ -13,7 +13,6 @@ import { moment, plural } from "../format.js";
 import { useAction, useLoaded } from "../loaded.js";
 import { link } from "../router.js";
 import { forServer, fromServer } from "./draft.js";
-import { askedWords } from "./kinds.js";
 
 const CHANGED = "farthing:drafts"; // the list is loaded again
 
@@ -23,8 +22,8 @@ export function SaveDraft({ draft, saved, onSaved, onTitle, onLoad }) {
   const keep = async (fresh) => {
     const body = forServer(draft);
     const view = saved && !fresh
-      ? await put(`/plans/${encodeURIComponent(saved.id)}`, { ...body, version: saved.version })
-      : await post("/plans", body);
+      ? await put(`/plans/${encodeURIComponent(saved.id)}?proof=false`, { ...body, version: saved.version })
+      : await post("/plans?proof=false", body);
     onSaved({ id: view.id, version: view.version });
     // The address names the draft from now on; the screen stays as it is.
     history.replaceState(null, "", link("plan", draft.dataset, view.id));
@@ -34,7 +33,7 @@ export function SaveDraft({ draft, saved, onSaved, onTitle, onLoad }) {
   };
   const [save, busy, error] = useAction(keep);
   const [load, loading, loadError] = useAction(async () => {
-    const view = await get(`/plans/${encodeURIComponent(saved.id)}`);
+    const view = await get(`/plans/${encodeURIComponent(saved.id)}?proof=false`);
     onSaved({ id: view.id, version: view.version });
     onLoad(fromServer(view.draft));
     setConflict(false);
@@ -54,16 +53,11 @@ export function SaveDraft({ draft, saved, onSaved, onTitle, onLoad }) {
     <//>`;
 }
 
-/** What a draft is called: its name, or what it asks. */
-function nameOf(draft) {
-  if (draft.title) return draft.title;
-  const [first, ...rest] = draft.statistics ?? [];
-  if (!first) return "an empty draft";
-  return rest.length ? `${askedWords(first)} and ${rest.length} more` : askedWords(first);
-}
+/** What a draft is called: its name, or how much it asks. */
+const nameOf = (line) => line.title || `a draft of ${plural(line.statistics, "statistic")}`;
 
 /** The drafts of a dataset; children is what saves the present one. */
-export function Drafts({ dataset, current = null, children }) {
+export function Drafts({ dataset, me, current = null, children }) {
   const { data, error, reload } = useLoaded(`/plans${query({ dataset })}`);
   const [doomed, setDoomed] = useState(null);
   useEffect(() => {
@@ -76,20 +70,20 @@ export function Drafts({ dataset, current = null, children }) {
     reload();
   });
   if (error) return html`<${Card} title="Drafts"><${ErrorBox} error=${error} onRetry=${reload} /><//>`;
-  const rows = (data?.plans ?? []).filter((one) => one.dataset === dataset);
+  const rows = data?.plans ?? [];
   if (!rows.length && !children) return null;
   const columns = [
-    { key: "name", title: "Draft", head: true, cell: (one) => (String(one.id) === String(current?.id)
-      ? html`${nameOf(one.draft ?? one)} <span class="badge accent">open</span>`
-      : html`<a href=${link("plan", dataset, one.id)}>${nameOf(one.draft ?? one)}</a>`) },
-    { key: "size", title: "Asks", cell: (one) => plural((one.draft ?? one).statistics?.length ?? 0, "statistic") },
-    { key: "changed", title: "Changed", cell: (one) => moment(one.changed) },
-    { key: "discard", title: "", cell: (one) => html`<${Button} kind="quiet" small onClick=${() => setDoomed(one)} aria-label=${`Delete ${nameOf(one.draft ?? one)}`}>Delete<//>` },
+    { key: "name", title: "Draft", head: true, cell: (line) => (line.id === current?.id
+      ? html`${nameOf(line)} <span class="badge accent">open</span>`
+      : html`<a href=${link("plan", dataset, line.id)}>${nameOf(line)}</a>`) },
+    { key: "changed", title: "Changed", cell: (line) => `${moment(line.changed)}${line.owner === me.name ? "" : ` by ${line.owner}`}` },
+    { key: "discard", title: html`<span class="unseen">Delete</span>`, cell: (line) => (line.owner === me.name
+      ? html`<${Button} kind="quiet" small onClick=${() => setDoomed(line)} aria-label=${`Delete ${nameOf(line)}`}>Delete<//>` : null) },
   ];
   return html`
-    <${Card} title="Drafts" class="drafts">
+    <${Card} title="Drafts" class="plan-drafts">
       ${children}
-      ${rows.length ? html`<${Table} caption=${`Drafts for ${dataset}`} hideCaption columns=${columns} rows=${rows} rowKey=${(one) => one.id} />` : null}
+      ${rows.length ? html`<${Table} caption=${`Drafts for ${dataset}`} hideCaption columns=${columns} rows=${rows} rowKey=${(line) => line.id} />` : null}
       <${ConfirmDialog} open=${doomed !== null} title="Delete this draft?" confirm="Delete" kind="danger" busy=${busy} onConfirm=${() => discard()} onClose=${() => setDoomed(null)}>
         <p>A draft is only a plan: nothing was spent on it, and nothing that was released is lost.</p>
         <${ErrorBox} error=${problem} />

@@ -1,7 +1,7 @@
 // What the steward knows from elsewhere. It makes the foretold errors true; it costs nothing and is no secret of the rows.
 
 import { html } from "../../vendor/preact.js";
-import { Field, NumberField } from "../components/field.js";
+import { NumberField } from "../components/field.js";
 
 const SHOWN_CATEGORIES = 12;
 const COUNTS = ["count"];
@@ -70,11 +70,13 @@ function Shares({ column, shares, onExpect }) {
     </fieldset>`;
 }
 
-/** The number of rows, where it is not public. */
+/** The number of rows, where it is not public: the errors of averages and all percentages follow from it. */
 export function ExpectedRows({ rows, expected, onExpect }) {
-  if (Number.isFinite(rows)) {
-    return html`<${Field} label="Rows">${(control) => html`<output ...${control} class="number">${rows.toLocaleString("en")}, which is public</output>`}<//>`;
-  }
-  return html`<${NumberField} label="About how many rows are there?" hint="A guess will do: percentages and divisions of the budget follow from it."
-    value=${expected.rows ?? null} placeholder="10,000 unless you say" onValue=${(number, text) => settled(number, text, (value) => value >= 1, (value) => onExpect("rows", value === null ? null : Math.round(value)))} />`;
+  if (Number.isFinite(rows)) return null;
+  return html`
+    <div class="expected-rows">
+      <${NumberField} label="About how many rows are there?" value=${expected.rows ?? null} placeholder="10000"
+        hint=${expected.rows ? null : "10,000 are assumed until you say. A guess will do; the errors below follow from it."}
+        onValue=${(number, text) => settled(number, text, (value) => value >= 1, (value) => onExpect("rows", value === null ? null : Math.round(value)))} />
+    </div>`;
 }

@@ -12,15 +12,18 @@ import { confirm, requestFor } from "./request.js";
 
 /** The draft as it is released: with the plan's own epsilon, so that a budget that changed meanwhile refuses it. */
 export function releasable(draft, view) {
-  const { title: _title, ...asked } = forServer(draft);
+  const { title: _title, study: _study, ...asked } = forServer(draft);
   return { ...asked, epsilon: view.epsilon };
 }
+
+/** What was agreed to: planned anew, a plan may come out a hair dearer, and never above its share. */
+const limitOf = ({ cost, epsilon: most }) => (cost.proven ? Math.min(most, cost.upper * 1.01) : most);
 
 export function ConfirmRelease({ view, draft, budget, me, onClose }) {
   const [asked] = useState(() => releasable(draft, view));
   const [request, setRequest] = useState(() => requestFor(asked));
   const release = () => {
-    confirm(request.id);
+    confirm(request.id, limitOf(view));
     go(link("release", request.id));
   };
   const left = barWith(view.bar, 0).free;

@@ -31,16 +31,19 @@ export function requestFor(draft, { again = false } = {}) {
   return { id, sent: false };
 }
 
-/** The person has confirmed: from now on this id stands for this release, whatever happens to the page. */
-export function confirm(id) {
+/**
+ * The person has confirmed: from now on this id stands for this release, whatever happens to the page.
+ * `limit` is the epsilon that was confirmed; what costs more by the time it runs is refused.
+ */
+export function confirm(id, limit) {
   const all = read();
-  if (all[id]) write({ ...all, [id]: { ...all[id], sent: true } });
+  if (all[id]) write({ ...all, [id]: { ...all[id], limit: all[id].limit ?? limit, sent: true } });
 }
 
-/** The draft that was confirmed under this id in this tab and has not reached the server, as far as we know; or null. */
+/** What was confirmed under this id in this tab and has not reached the server, as far as we know; or null. */
 export function unsent(id) {
   const one = read()[id];
-  return one?.sent && !one.arrived ? JSON.parse(one.asked) : null;
+  return one?.sent && !one.arrived ? { draft: JSON.parse(one.asked), request_id: id, confirmed_epsilon: one.limit } : null;
 }
 
 /** The server has it. From now on it is only looked at: what was refused is not tried again by a reload. */

@@ -10,14 +10,23 @@ const path = (id) => `/releases/${encodeURIComponent(id)}`;
 
 export const hasEnded = (release) => ENDED.includes(release.state);
 
+/** Whether an error is the server's last word on a request, and not a fault on the way. */
+const isVerdict = ({ status }) => status >= 400 && status < 500 && ![401, 403, 429].includes(status);
+
 /** What the server knows of it; what was confirmed here and has not arrived is sent, under the same id. */
 async function begun(id, signal) {
-  const draft = unsent(id);
-  if (!draft) return get(path(id), { signal });
-  // The same request id twice is one release, so a reload at any moment is harmless.
-  const release = await post("/releases", { draft, request_id: id, wait: 0 }, { signal });
-  arrived(id);
-  return release;
+  const body = unsent(id);
+  if (!body) return get(path(id), { signal });
+  try {
+    // The same request id twice is one release, so a reload at any moment is harmless.
+    const release = await post("/releases", { ...body, wait: 0 }, { signal });
+    arrived(id);
+    return release;
+  } catch (error) {
+    if (!isVerdict(error)) throw error;
+    arrived(id);
+    return get(path(id), { signal }).catch(() => { throw error; });
+  }
 }
 
 /** {release, error, retry} of one request id. */

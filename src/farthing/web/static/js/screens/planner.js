@@ -31,7 +31,7 @@ const LEAD = "Choose statistics and see how exact each would be. Nothing is spen
 
 export default function Screen({ params, me }) {
   const dataset = useLoaded(`/datasets/${encodeURIComponent(params.dataset)}`);
-  const saved = useLoaded(params.id ? `/plans/${encodeURIComponent(params.id)}` : null);
+  const saved = useLoaded(params.id ? `/plans/${encodeURIComponent(params.id)}?proof=false` : null);
   const title = `Plan for ${params.dataset}`;
   const error = dataset.error ?? saved.error;
   if (error) {
@@ -48,9 +48,11 @@ export default function Screen({ params, me }) {
 function beginning(about, saved, me) {
   const kept = keptDraft(me.name, about.name);
   if (saved && (kept?.saved?.id !== saved.id || kept.saved.version !== saved.version)) {
-    return { draft: fromServer(saved.draft), saved: { id: saved.id, version: saved.version } };
+    // Somebody else's draft is a beginning: what is saved from here is one's own.
+    const own = saved.owner === me.name ? { id: saved.id, version: saved.version } : null;
+    return { draft: fromServer(saved.draft), saved: own };
   }
-  if (kept && (saved || !kept.saved)) return { draft: fromServer(kept.draft), saved: kept.saved ?? null };
+  if (kept) return { draft: fromServer(kept.draft), saved: kept.saved ?? null };
   return { draft: emptyDraft(about.name), saved: null };
 }
 
@@ -61,6 +63,11 @@ function Planner({ about, saved: loaded, me, title }) {
   const { draft, answer, refusal, status, change } = planning;
   useEffect(() => keepDraft(me.name, about.name, forServer(draft), saved), [draft, saved]);
 
+  const fresh = () => {
+    history.replaceState(null, "", link("plan", about.name));
+    setSaved(null);
+    planning.replace(emptyDraft(about.name));
+  };
   const actions = useActions(planning);
   const view = answer?.view ?? null;
   const budget = view?.budget ?? about.budget;
@@ -71,7 +78,7 @@ function Planner({ about, saved: loaded, me, title }) {
       <${Card} title="Budget"><${Budget} dataset=${about.name} budget=${budget} /><//>
       <${Exhausted} dataset=${about.name} budget=${budget} me=${me} />
       <${Releases} dataset=${about.name} />
-      <${Drafts} dataset=${about.name} />
+      <${Drafts} dataset=${about.name} me=${me} />
     <//>`;
   }
   return html`
@@ -88,14 +95,15 @@ function Planner({ about, saved: loaded, me, title }) {
           <${Statistics} ...${{ about, draft, answer, refusal, stale, actions }} />
         </div>
         <div class="planner-side stack">
-          <${Knowledge} about=${about} draft=${draft} view=${view} actions=${actions} />
+          <${Knowledge} about=${about} view=${view} />
           ${view ? html`
             <${Card} title="Price"><${Price} price=${view.price} cost=${view.cost} delta=${view.delta} proving=${status !== "idle"} /><//>
             <${Card} title="Risk"><${Risk} risk=${view.risk} /><//>
             <${Card} title="As code"><${Code} view=${view} /><//>` : null}
-          <${Drafts} dataset=${about.name} current=${saved}>
+          <${Drafts} dataset=${about.name} me=${me} current=${saved}>
             ${may(me, "plan") && draft.rows.length ? html`<${SaveDraft} draft=${draft} saved=${saved} onSaved=${setSaved} onLoad=${planning.replace}
-              onTitle=${(name) => change((one) => ({ ...one, title: name }), { kind: "title" })} />` : null}
+              onTitle=${(name) => change((one) => ({ ...one, title: name }), { kind: "title" })} />
+              <${Button} kind="quiet" small onClick=${fresh}>Start a new plan<//>` : null}
           <//>
           <${Releases} dataset=${about.name} />
         </div>
@@ -162,6 +170,7 @@ function Statistics({ about, draft, answer, refusal, stale, actions }) {
       ${draft.rows.length ? null : html`<${Empty} level=${3} title="What would you like to know?" action=${html`<${Suggestions} schema=${about.schema} onAdd=${add} />`}>
         Start with one of these, or put your own question together below. You will see its error at once.<//>`}
       ${open ? html`<${StatisticForm} schema=${about.schema} onAdd=${add} onCancel=${draft.rows.length ? () => setAdding(false) : null} />` : null}
+      ${draft.rows.length ? html`<${ExpectedRows} rows=${about.rows} expected=${draft.expected} onExpect=${actions.expect} />` : null}
       <ul class="statistics">
         ${draft.rows.map((row) => html`
           <${StatisticRow} key=${row.key} row=${row} planned=${answer?.view.statistics[answer.keys.indexOf(row.key)] ?? null}
@@ -177,12 +186,11 @@ function Problem({ refusal, actions, again }) {
   return html`<${ErrorBox} error=${refusal.error} title=${about} onRetry=${refusal.cause.undo ? null : again} />`;
 }
 
-function Knowledge({ about, draft, view, actions }) {
+function Knowledge({ about, view }) {
   const assumed = view?.assumptions ?? [];
   const notes = view?.notes ?? [];
   return html`
     <${Card} title="What is taken for granted">
-      <${ExpectedRows} rows=${about.rows} expected=${draft.expected} onExpect=${actions.expect} />
       ${assumed.length ? html`<ul class="small assumptions">${assumed.map((line) => html`<li key=${line}>${line.replace(/; say expected.*$/, "")}</li>`)}</ul>` : null}
       ${notes.length ? html`<ul class="small notes">${notes.map((line) => html`<li key=${line}>${line}</li>`)}</ul>` : null}
       <p class="small muted">${about.unit_sentence} <a href=${link("dataset", about.name)}>More about this dataset</a></p>
