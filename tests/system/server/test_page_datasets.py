@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from system.server.accessibility import faults_of_all_looks
-from system.server.browser import DATASET, NewPage, Site, go, screenshot, settled
+from system.server.browser import DATASET, NewPage, Site, go, screenshot, serving, settled
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server that nobody asks for a release: it needs no worker."""
+    with serving(tmp_path_factory.mktemp("site"), workers=0) as made:
+        yield made
 
 
 def press_next(page: Page) -> None:
@@ -175,10 +184,6 @@ def test_others_see_a_dataset_without_what_is_not_theirs(new_page: NewPage, site
     go(page, site, f"#/dataset/{DATASET}", f"About {DATASET}")
     expect(page.get_by_role("heading", name="Shares of analysts")).to_be_visible()
     expect(page.get_by_text("Grant a share")).to_have_count(0)
-
-
-def test_a_dataset_that_does_not_exist_leads_back(new_page: NewPage, site: Site) -> None:
-    page = new_page("ada")
     go(page, site, "#/dataset/nothing", "About nothing")
     expect(page.get_by_role("alert")).to_contain_text("does not exist")
     page.get_by_role("link", name="Back to the datasets").click()

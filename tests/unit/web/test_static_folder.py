@@ -59,6 +59,19 @@ def test_every_file_that_is_asked_for_exists() -> None:
     assert [str(path) for path in [*loaded, *imported] if not path.is_file()] == []
 
 
+def test_what_the_page_starts_with_is_asked_for_at_once() -> None:
+    """Otherwise a browser finds out file by file what it needs next."""
+    folder = static_folder()
+    needed, waiting = set(), [folder / "js" / "main.js"]
+    while waiting:
+        file = waiting.pop()
+        found = {(file.parent / name).resolve() for name in _IMPORT.findall(TEXTS[file])} - needed
+        needed |= found
+        waiting += [path for path in found if "vendor" not in path.parts]
+    asked = re.findall(r'rel="modulepreload" href="static/([^"]+)"', TEXTS[folder / "index.html"])
+    assert sorted(asked) == sorted(path.relative_to(folder).as_posix() for path in needed)
+
+
 def test_every_route_of_the_page_has_its_screen() -> None:
     router = TEXTS[static_folder() / "js" / "router.js"]
     screens = set(re.findall(r"^  \S+: \['(\w+)', \[", router, re.MULTILINE))
