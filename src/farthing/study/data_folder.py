@@ -19,6 +19,7 @@ from typing import Any
 
 from farthing.data import postgres_table, spark_table
 from farthing.data.declaration import columns_of
+from farthing.data.running import rows_of
 from farthing.data.sources import CSV, PARQUET, Source, opened
 from farthing.errors import EngineError, FarthingError, InvalidValue
 
@@ -90,6 +91,23 @@ class DataFolder:
         except InvalidValue as problem:
             raise InvalidValue("source", name, problem.rule, problem.way_out) from None
         return self._kept(key, source)
+
+    def answering(self, name: str) -> Source:
+        """The table of that name on an engine that answers now; a connection that was lost is opened again."""
+        source = self.opened(name)
+        if name not in self._engines():
+            return source
+        for again in (True, False):
+            try:
+                rows_of(source.engine, "SELECT 1")
+                return source
+            except EngineError:
+                with self._turn:
+                    for key in [key for key, kept in self._open.items() if kept is source]:
+                        del self._open[key]
+            if again:
+                source = self.opened(name)
+        raise EngineError(source.engine.name, "its server does not answer", "try again when it does")
 
     def _kept(self, key: tuple[Any, ...], source: Source) -> Source:
         with self._turn:
