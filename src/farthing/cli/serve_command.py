@@ -26,7 +26,8 @@ it).
 \b
   farthing serve
   farthing serve --ledger study.db --data tables --port 9000
-  farthing serve --host 0.0.0.0 --tls-certificate server.pem --tls-key server.key
+  farthing serve --host 0.0.0.0 --public-url https://farthing.example.org:8642 \\
+      --tls-certificate server.pem --tls-key server.key
   farthing serve --ledger postgresql://farthing@db/farthing --behind-proxy --public-url https://farthing.example.org
 
 Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from farthing.errors import InvalidValue
 from farthing.server.settings import Settings
 
+EVERYWHERE = ("", "0.0.0.0", "::")  # every address of this machine
 _LOOPBACK_NAMES = frozenset({"localhost", "ip6-localhost"})
 
 
@@ -55,11 +56,11 @@ def check_binding(settings: Settings, users: int) -> None:
             "can be reached by others, who would send passwords in clear",
             "give --tls-certificate and --tls-key, or --behind-proxy and --public-url if a proxy has them",
         )
-    if settings.proxy and settings.public_url is None:
+    if settings.public_url is None and (settings.proxy or settings.host in EVERYWHERE):
         raise InvalidValue(
-            "behind_proxy",
-            "yes",
-            "needs to know what people type",
+            "behind_proxy" if settings.proxy else "host",
+            "yes" if settings.proxy else settings.host,
+            "needs to know what people type, and refuses every other name",
             "give --public-url https://farthing.example.org",
         )
 
@@ -82,7 +83,7 @@ class Names:
             self._exact.add(parts.netloc.lower())
             if parts.port is None:
                 self._exact.add(f"{parts.hostname}:{443 if parts.scheme == 'https' else 80}")
-        if settings.host not in ("", "0.0.0.0", "::"):
+        if settings.host not in EVERYWHERE:
             shown = f"[{settings.host}]" if ":" in settings.host else settings.host
             self._exact |= {shown.lower(), f"{shown}:{settings.port}".lower()}
 

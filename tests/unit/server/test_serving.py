@@ -15,6 +15,8 @@ from farthing.server.binding import check_binding
 from farthing.server.serving import NEXT_PORTS, listening
 from farthing.server.settings import Settings
 
+TLS = {"tls_certificate": Path("a"), "tls_key": Path("b")}
+
 
 def test_a_port_that_is_taken_is_refused_if_it_was_asked_for() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -50,8 +52,10 @@ def test_an_address_of_another_machine_is_refused() -> None:
         ({"proxy": True, "public_url": "https://example.org"}, 0, "nobody has an account"),
         ({"proxy": True, "public_url": "https://example.org"}, 1, ""),
         ({"host": "0.0.0.0", "proxy": True, "public_url": "https://example.org"}, 1, ""),
-        ({"host": "0.0.0.0", "tls_certificate": Path("a"), "tls_key": Path("b")}, 1, ""),
-        ({"host": "0.0.0.0", "tls_certificate": Path("a"), "tls_key": Path("b")}, 0, "nobody has an account"),
+        ({"host": "192.0.2.7", **TLS}, 1, ""),
+        ({"host": "0.0.0.0", **TLS}, 1, "needs to know what people type"),
+        ({"host": "0.0.0.0", "public_url": "https://example.org", **TLS}, 1, ""),
+        ({"host": "0.0.0.0", **TLS}, 0, "nobody has an account"),
     ],
 )
 def test_others_are_let_in_only_with_accounts_and_without_clear_passwords(
