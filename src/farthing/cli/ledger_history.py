@@ -22,43 +22,15 @@ def picture_of(ledger: Ledger, dataset: str) -> Any:
 
 def moments_of(ledger: Ledger, dataset: str) -> list[Moment]:
     """The entries that a dataset's budget tells about; of very many charges every second, fourth ... and the last."""
+    from farthing.ledger.history import Thinning
     from farthing.ledger.replay import Replay
 
-    replay, kept = Replay(), Thinning()
+    replay, kept = Replay(), Thinning(MOST)
     for entry in ledger.entries():
         replay.follow(entry)
         if entry.dataset == dataset and entry.kind not in ("grant", "released", "forfeited"):
             kept.add(entry, replay.holding(dataset))
     return [_moment(entry, holding) for entry, holding in kept.all()]
-
-
-class Thinning:
-    """Keeps policy and at most about `MOST` of the rest, evenly; the last one always."""
-
-    def __init__(self) -> None:
-        self._policy: list[tuple[Entry, Holding]] = []
-        self._rest: list[tuple[Entry, Holding]] = []
-        self._stride, self._seen = 1, 0
-        self._last: tuple[Entry, Holding] | None = None
-
-    def add(self, entry: Entry, holding: Holding) -> None:
-        """Take the next entry."""
-        self._last = (entry, holding)
-        if entry.kind not in ("charge", "refused"):
-            self._policy.append(self._last)
-            return
-        if self._seen % self._stride == 0:
-            self._rest.append(self._last)
-        self._seen += 1
-        if len(self._rest) >= 2 * MOST:
-            self._rest, self._stride = self._rest[::2], 2 * self._stride
-
-    def all(self) -> list[tuple[Entry, Holding]]:
-        """What was kept, in order."""
-        kept = {entry.sequence: (entry, holding) for entry, holding in [*self._policy, *self._rest]}
-        if self._last is not None:
-            kept[self._last[0].sequence] = self._last
-        return [kept[sequence] for sequence in sorted(kept)]
 
 
 def _moment(entry: Entry, holding: Holding) -> Moment:

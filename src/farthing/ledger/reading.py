@@ -93,6 +93,10 @@ class OpenLedger:
         found = self.stored(request_id)
         return None if found is None else found.receipt
 
+    def last(self) -> int:
+        """The number of the last entry."""
+        return self._asked(Question()).last[0]
+
     def datasets(self) -> list[str]:
         """The names of all datasets."""
         self._asked(Question())  # the head must be genuine

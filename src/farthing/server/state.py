@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from farthing.server.asking import Asking
     from farthing.server.auth.passwords import Passwords
     from farthing.server.auth.provider import Provider
+    from farthing.server.bookkeeping import Books
     from farthing.server.callers import Caller
     from farthing.server.work.processes import Workers
     from farthing.study import Study
@@ -65,6 +66,14 @@ class State:
 
         with self._making:  # two of them would each begin a round, and waste one
             return self.__dict__.get("asking") or self.__dict__.setdefault("asking", Asking())
+
+    @cached_property
+    def books(self) -> Books:
+        """What is kept at hand of the ledger."""
+        from farthing.server.bookkeeping import Books
+
+        with self._making:
+            return self.__dict__.get("books") or self.__dict__.setdefault("books", Books(self))
 
     def ledger(self, who: Caller) -> Ledger:
         """The ledger as this caller may use it: entries carry their name, and their role decides."""
