@@ -90,7 +90,7 @@ def checked_declaration(name: str, words: Mapping[str, Any], source: Source) -> 
         except FarthingError as problem:
             problems.append((f"columns.{column}", _said(problem)))
     unit = ""
-    if not problems:
+    if words["columns"] and not problems:
         try:
             unit = unit_sentence(declared_dataset(name, words, source))
         except FarthingError as problem:

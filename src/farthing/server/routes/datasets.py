@@ -101,6 +101,11 @@ def check(told: CheckedDeclaration, state: TheState) -> dict[str, Any]:
         "unit_sentence": unit,
         "budget_sentence": budget.replace("after this release", "after everything that is ever released"),
         "problems": [{"where": where, "message": message} for where, message in problems],
+        "notes": [
+            f"The same table is registered as {each.name!r} already: the two budgets add up for the people in it."
+            for each in all_declarations(state.store)
+            if each.words["source"] == told.source and each.name != told.name
+        ],
     }
 
 

@@ -118,6 +118,7 @@ class CheckView(View):
     unit_sentence: str
     budget_sentence: str
     problems: list[Problem]
+    notes: list[str]
 
 
 class DatasetLine(View):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from farthing.errors import FarthingError
+from farthing.errors import FarthingError, InvalidValue
 from farthing.server.envelope import ErrorBody, error_of
 from farthing.server.planning import planning_of
 from farthing.server.store.declarations import canonical
@@ -165,6 +165,9 @@ def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> Asked:
 def _read(entry: Mapping[str, Any], where: str) -> tuple[Statistic, dict[str, Any]]:
     """A statistic is read once, however often its weight changes."""
     control = {key: entry[key] for key in CONTROLS if key in entry}
+    if entry.get("strategy") == "optimised":
+        rule = "is not planned by a server: it may think for minutes"
+        raise InvalidValue(f"{where}.strategy", "optimised", rule, "leave it out, or plan beside the data")
     if "confidence" in control and "within" not in control:
         return statistic_of(entry, where)  # which refuses it
     return _statistic(canonical(_unweighted(entry)), where), control

@@ -1,0 +1,213 @@
+"""Datasets over HTTP: declared once, never read, with budgets that only a curator moves."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from farthing.server.store.declarations import declaration_of
+from farthing.server.store.tables import declarations
+
+NEW: dict[str, Any] = {
+    "name": "survey",
+    "source": "people.csv",
+    "columns": {"age": {"range": [0, 110]}, "income": {"range": [0, 90_000], "real": True}},
+    "epsilon": 1.0,
+    "delta": 1e-6,
+}
+
+
+def code_of(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+def test_sources_are_names_of_files_and_columns_without_a_row(curator: TestClient, served: Any) -> None:
+    (served.settings.data / "bare.csv").write_text("47,F,31337\n48,M,31338\n")
+    found = curator.get("/api/v1/sources")
+    assert found.json()["folder_shown"] == "data"
+    files = {each["name"]: each for each in found.json()["files"]}
+    assert [each["name"] for each in files["people.csv"]["columns"]] == ["age", "sex", "income"]
+    assert files["bare.csv"]["columns"] == [] and files["bare.csv"]["problem"]
+    assert "31337" not in found.text and str(served.settings.data) not in found.text
+    only = curator.get("/api/v1/sources", params={"only": "people.csv"}).json()["files"]
+    assert [each["name"] for each in only] == ["people.csv"]
+    assert code_of(curator.get("/api/v1/sources", params={"only": "../study.db"})) == (422, "invalid_value")
+
+
+def test_a_check_says_a_sentence_for_every_column_and_writes_nothing(
+    curator: TestClient, served: Any
+) -> None:
+    told = {**NEW, "name": "checked", "columns": {**NEW["columns"], "sex": {"range": [3, 1]}}}
+    found = curator.post("/api/v1/datasets/check", json=told).json()
+    assert not found["ok"]
+    assert {each["name"] for each in found["columns"]} == {"age", "income"}
+    assert [each["where"] for each in found["problems"]] == ["columns.sex"]
+    right = curator.post("/api/v1/datasets/check", json={**NEW, "name": "checked"}).json()
+    assert right["ok"] and right["unit_sentence"].startswith("Protects every row")
+    assert "73.2% sure" in right["budget_sentence"]
+    partial = curator.post("/api/v1/datasets/check", json={"source": "people.csv"}).json()
+    assert not partial["ok"] and partial["problems"] == []
+    assert declaration_of(served.state.store, "checked") is None
+    assert "checked" not in served.state.root.datasets()
+
+
+def test_a_check_tells_of_another_budget_for_the_same_table(curator: TestClient) -> None:
+    found = curator.post("/api/v1/datasets/check", json={**NEW, "name": "twin"}).json()
+    assert any("people" in note and "add up" in note for note in found["notes"])
+
+
+def test_the_same_declaration_again_is_the_same_dataset_and_another_is_refused(
+    curator: TestClient, served: Any
+) -> None:
+    assert curator.post("/api/v1/datasets", json=NEW).status_code == 201
+    entries = len(list(served.state.root.entries("survey")))
+    again = curator.post("/api/v1/datasets", json=NEW)
+    assert again.status_code == 201 and again.json()["name"] == "survey"
+    assert len(list(served.state.root.entries("survey"))) == entries
+    other = {**NEW, "columns": {"age": {"range": [0, 120]}}}
+    assert code_of(curator.post("/api/v1/datasets", json=other)) == (409, "conflict")
+    assert code_of(curator.post("/api/v1/datasets", json={**NEW, "epsilon": 2.0})) == (409, "conflict")
+
+
+def test_a_registration_that_stopped_half_way_is_finished_by_the_same_again(
+    curator: TestClient, served: Any
+) -> None:
+    told = {**NEW, "name": "half"}
+    assert curator.post("/api/v1/datasets", json=told).status_code == 201
+    with served.state.store.begin() as connection:  # as if it had stopped after the ledger
+        row = connection.execute(declarations.select().where(declarations.c.name == "half")).one()
+        connection.execute(declarations.delete().where(declarations.c.name == "half"))
+    assert curator.post("/api/v1/datasets", json=told).status_code == 201
+    assert declaration_of(served.state.store, "half") is not None
+    with served.state.store.begin() as connection:  # as if it had stopped before the ledger
+        connection.execute(
+            declarations.insert().values(
+                name="quarter",
+                body=json.dumps({**json.loads(row.body), "name": "quarter"}),
+                created_by="ada",
+                created=1,
+            )
+        )
+    assert code_of(curator.get("/api/v1/datasets/quarter")) == (404, "not_found")
+    assert "quarter" not in curator.get("/api/v1/datasets").text
+    assert curator.post("/api/v1/datasets", json={**NEW, "name": "quarter"}).status_code == 201
+    assert curator.get("/api/v1/datasets/quarter/budget").json()["total"]["epsilon"] == 1.0
+
+
+def test_a_budget_that_the_ledger_has_already_is_not_taken_over(curator: TestClient, served: Any) -> None:
+    served.state.ledger(served.caller("ada")).register("elsewhere", 5.0, 1e-6, unit="person, add-remove")
+    refused = curator.post("/api/v1/datasets", json={**NEW, "name": "elsewhere"})
+    assert code_of(refused) == (409, "conflict")
+    assert declaration_of(served.state.store, "elsewhere") is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": "../data/people.csv"},
+        {"source": "/etc/passwd"},
+        {"source": "study.db"},
+        {"name": "../x"},
+        {"name": ""},
+        {"epsilon": 0},
+        {"epsilon": True},
+        {"epsilon": "1"},
+        {"delta": 1},
+        {"columns": {}},
+        {"columns": {"age": {}}},
+        {"columns": {"age": {"range": [0, 110], "flags": True}}},
+        {"columns": {"age": {"range": [0, 1e308]}}},
+        {"columns": {"nope": {"flags": True}}},
+        {"unit": "nope", "max_rows": 1},
+        {"unit": "age"},
+        {"extra": 1},
+    ],
+)
+def test_what_is_wrong_is_refused_and_nothing_is_written(
+    curator: TestClient, served: Any, change: dict[str, Any]
+) -> None:
+    refused = curator.post("/api/v1/datasets", json={**NEW, "name": "wrong", **change})
+    assert refused.status_code == 422, refused.text
+    assert str(served.settings.data.parent) not in refused.text
+    assert declaration_of(served.state.store, "wrong") is None
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
+def test_numbers_that_are_none_never_reach_the_store(curator: TestClient, number: str) -> None:
+    body = json.dumps({**NEW, "name": "wrong"}).replace("1.0", number)
+    refused = curator.post("/api/v1/datasets", content=body, headers={"Content-Type": "application/json"})
+    assert refused.status_code == 422
+
+
+def test_a_dataset_tells_what_is_public_and_the_source_only_to_a_curator(
+    curator: TestClient, analyst: TestClient, auditor: TestClient
+) -> None:
+    seen = curator.get("/api/v1/datasets/people").json()
+    assert seen["source"] == "people.csv" and [each["name"] for each in seen["schema"]] == [
+        "age",
+        "sex",
+        "income",
+    ]
+    assert seen["grants"][0]["analyst"] == "bob" and "neighbours differ in at most 1 row" in seen["stability"]
+    assert auditor.get("/api/v1/datasets/people").json()["source"] is None
+    assert auditor.get("/api/v1/datasets/people").json()["grants"]
+    own = analyst.get("/api/v1/datasets/people")
+    assert own.json()["source"] is None and own.json()["grants"] is None and "people.csv" not in own.text
+    assert own.json()["budget"]["analyst"] == "bob" and own.json()["budget"]["total"]["epsilon"] == 1.0
+
+
+def test_an_analyst_sees_no_dataset_without_a_grant(
+    curator: TestClient, analyst: TestClient, served: Any
+) -> None:
+    curator.post("/api/v1/datasets", json={**NEW, "name": "closed"})
+    assert "closed" in curator.get("/api/v1/datasets").text
+    assert "closed" not in analyst.get("/api/v1/datasets").text
+    for path in ("/api/v1/datasets/closed", "/api/v1/datasets/closed/budget", "/api/v1/datasets/nothing"):
+        assert code_of(analyst.get(path)) == (404, "not_found")
+    assert analyst.get("/api/v1/datasets/people/budget").json()["analyst"] == "bob"
+
+
+def test_budgets_grants_and_reserves_are_entries_of_the_ledger(curator: TestClient, served: Any) -> None:
+    told = {**NEW, "name": "moved"}
+    curator.post("/api/v1/datasets", json=told)
+    raised = curator.put("/api/v1/datasets/moved/budget", json={"epsilon": 2.0, "delta": 1e-6})
+    assert raised.json()["total"]["epsilon"] == 2.0
+    kept = curator.put("/api/v1/datasets/moved/reserves/census day", json={"epsilon": 0.5}).json()
+    assert (
+        kept["withheld"] == {"census day": {"epsilon": 0.5, "delta": 0.0}}
+        and kept["remaining"]["epsilon"] == 1.5
+    )
+    given = curator.put("/api/v1/datasets/moved/grants/bob", json={"epsilon": 5.0, "delta": 1e-7}).json()
+    assert given["total"]["epsilon"] == 5.0
+    assert (
+        given["remaining"]["epsilon"] == 1.5
+    )  # what is really left: the dataset's own budget rules above it
+    kinds = [entry.kind for entry in served.state.root.entries("moved")]
+    assert kinds == ["dataset", "budget", "reserve", "grant"]
+    assert {entry.actor for entry in served.state.root.entries("moved")} == {"ada"}
+    curator.put("/api/v1/datasets/moved/grants/bob", json={"epsilon": 5.0, "delta": 1e-7})
+    assert len(list(served.state.root.entries("moved"))) == 4  # the same again changes nothing
+    too_much = curator.put("/api/v1/datasets/moved/reserves/all", json={"epsilon": 3.0})
+    assert code_of(too_much) == (422, "invalid_value")
+    assert code_of(curator.put("/api/v1/datasets/moved/grants/nobody", json={"epsilon": 1.0})) == (
+        404,
+        "not_found",
+    )
+    # A declaration that was made stands, whatever the budget is by now.
+    assert curator.post("/api/v1/datasets", json=told).status_code == 201
+
+
+def test_a_table_that_is_gone_is_told_without_its_name(
+    curator: TestClient, analyst: TestClient, served: Any
+) -> None:
+    file = served.settings.data / "brief.csv"
+    file.write_text("age,sex\n1,F\n")
+    told = {**NEW, "name": "brief", "source": "brief.csv", "columns": {"age": {"range": [0, 9]}}}
+    assert curator.post("/api/v1/datasets", json=told).status_code == 201
+    curator.put("/api/v1/datasets/brief/grants/bob", json={"epsilon": 0.1})
+    file.unlink()
+    gone = analyst.get("/api/v1/datasets/brief")
+    assert code_of(gone) == (424, "engine_error") and "brief.csv" not in gone.text

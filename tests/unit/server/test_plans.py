@@ -1,0 +1,291 @@
+"""Plans over HTTP: numbers before anything is spent, a bar that never overflows, drafts that nobody else sees."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from farthing.server.planning import Kept
+from farthing.server.views.plan import PlanView, plan_of_draft
+from farthing.study.outlook import MOST_CELLS
+
+PRICE = "/api/v1/plans/price"
+DRAFT: dict[str, Any] = {
+    "dataset": "people",
+    "statistics": [
+        {"kind": "count", "by": "sex", "weight": 2},
+        {"kind": "mean", "column": "income"},
+        {"kind": "histogram", "column": "age", "bins": 11},
+    ],
+    "expected": {"rows": 5000, "income": [40_000, 12_000]},
+}
+
+
+def code_of(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+def refuse_constants(name: str) -> Any:
+    raise AssertionError(f"{name} in an answer")
+
+
+def checked(answer: Any, status: int = 200) -> dict[str, Any]:
+    """The view, after it was compared with what the schema promises."""
+    assert answer.status_code == status, answer.text
+    view: dict[str, Any] = json.loads(answer.text, parse_constant=refuse_constants)
+    PlanView.model_validate(view)
+    bar = view["bar"]
+    if bar is not None:
+        parts = [bar[name] for name in ("spent", "waiting", "withheld", "plan", "free")]
+        assert min(parts) >= 0 and sum(parts) == pytest.approx(bar["total"], rel=1e-15)
+    return view
+
+
+def test_a_price_is_an_error_in_the_datas_units_first(curator: TestClient, served: Any) -> None:
+    view = checked(curator.post(PRICE, json=DRAFT))
+    count, mean, histogram = view["statistics"]
+    assert (count["unit_of_error"], mean["unit_of_error"]) == ("rows", "income")
+    assert mean["error_percent"] == pytest.approx(100 * mean["error"] / 40_000)
+    assert mean["reference"] == 40_000 and mean["whisker"][0] == pytest.approx(40_000 - mean["error"])
+    assert count["reference"] is None and count["labels"] == ["F", "M"] and len(count["errors"]) == 2
+    assert histogram["cells"] == 11 and count["weight"] == 2 and "95 times in 100" in mean["sentence"]
+    assert view["cost"]["proven"] and view["cost"]["lower"] <= view["cost"]["upper"] <= 3.0
+    assert view["bar"]["plan"] == view["cost"]["upper"] and view["budget"]["charges"] == 0
+    assert view["price"]["rows"][0]["theorem"] == "plain sum"
+    assert view["risk"]["table"][2]["prior"] == 0.5 and "at most 95.3% sure" in view["risk"]["odds_sentence"]
+    assert any("spread" in text for text in view["assumptions"])
+    assert (
+        served.state.root.budget("people").count == 0 and served.state.root.budget("people").spent_upper == 0
+    )
+
+
+def test_code_and_file_ask_for_the_same_and_name_no_source(curator: TestClient) -> None:
+    view = checked(curator.post(PRICE, json={**DRAFT, "epsilon": 0.5, "reserve": 0.1}))
+    assert "ft.Client('http://127.0.0.1:8642'" in view["code"] and "plan.reserve(epsilon=0.1)" in view["code"]
+    compile(view["code"], "code", "exec")
+    read = tomllib.loads(view["toml"])
+    assert read["study"]["plan_epsilon"] == 0.5 and read["study"]["plan_reserve"] == 0.1
+    assert read["statistics"][0] == {"kind": "count", "by": "sex", "weight": 2.0}
+    assert "people.csv" not in view["code"] + view["toml"]
+
+
+def test_an_estimate_is_close_and_says_that_it_is_none_proven(curator: TestClient) -> None:
+    proven = checked(curator.post(PRICE, json=DRAFT))
+    quick = checked(curator.post(PRICE, params={"proof": False}, json=DRAFT))
+    assert quick["cost"]["proven"] is False
+    assert quick["cost"]["upper"] == pytest.approx(proven["cost"]["upper"], rel=1e-4)
+    for one, other in zip(quick["statistics"], proven["statistics"], strict=True):
+        assert one["error"] == pytest.approx(other["error"], rel=0.05, abs=1)
+        assert one["epsilon"] == pytest.approx(other["epsilon"], rel=0.05)
+    assert quick["price"]["basic"] == pytest.approx(proven["price"]["basic"], rel=0.02)
+
+
+def test_a_slider_never_plans_more_than_is_free(curator: TestClient) -> None:
+    for step in range(12):
+        moved = json.loads(json.dumps(DRAFT))
+        moved["statistics"][step % 3]["weight"] = 2.0 ** (step - 6)
+        view = checked(curator.post(PRICE, params={"proof": False}, json=moved))
+        assert view["bar"]["plan"] <= 3.0
+    assert checked(curator.post(PRICE, json=moved))["cost"]["upper"] <= 3.0
+
+
+def test_many_sliders_at_once_do_not_mix(curator: TestClient) -> None:
+    def asked(weight: float) -> float:
+        draft = json.loads(json.dumps(DRAFT))
+        draft["statistics"][0]["weight"] = weight
+        view = checked(curator.post(PRICE, params={"proof": False}, json=draft))
+        assert view["statistics"][0]["weight"] == weight
+        return float(view["statistics"][0]["epsilon"])
+
+    weights = [0.01, 0.1, 1.0, 10.0, 100.0]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(asked, weights))
+    assert found == sorted(found)
+
+
+def test_what_is_kept_has_a_bound_and_is_shared_by_threads() -> None:
+    kept: Kept[int] = Kept(10)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda n: kept.found(n % 20, lambda: n % 20), range(2000)))
+    assert found == [n % 20 for n in range(2000)]
+    assert len(kept._values) == 10
+
+
+def test_an_analyst_plans_with_the_grant_and_an_auditor_with_nothing_saved(
+    analyst: TestClient, auditor: TestClient
+) -> None:
+    own = checked(analyst.post(PRICE, json=DRAFT))
+    assert own["epsilon"] == 1.0 and own["delta"] == 1e-7 and own["budget"]["analyst"] == "bob"
+    assert own["bar"]["total"] == 1.0
+    checked(auditor.post(PRICE, params={"proof": False}, json=DRAFT))
+    assert code_of(auditor.post("/api/v1/plans", json=DRAFT)) == (403, "not_allowed")
+    assert auditor.get("/api/v1/plans").json() == {"plans": []}
+
+
+def test_what_was_spent_and_set_aside_shows_in_the_bar(curator: TestClient, served: Any) -> None:
+    told = {
+        "name": "spent", "source": "people.csv", "columns": {"age": {"range": [0, 110]}}, "epsilon": 1.0, "delta": 1e-6,
+    }  # fmt: skip
+    curator.post("/api/v1/datasets", json=told)
+    curator.put("/api/v1/datasets/spent/reserves/later", json={"epsilon": 0.25})
+    draft = {"dataset": "spent", "statistics": [{"kind": "mean", "column": "age"}], "epsilon": 0.3}
+    assert checked(curator.post(PRICE, json=draft))["bar"]["withheld"] == 0.25
+    ledger = served.state.ledger(served.caller("ada"))
+    charge = ledger.charge("spent", 0.2, request_id="ada:one")
+    bar = checked(curator.post(PRICE, json=draft))["bar"]
+    assert (bar["spent"], bar["waiting"]) == (0.0, 0.2)
+    ledger.release(charge, "{}")
+    bar = checked(curator.post(PRICE, json=draft))["bar"]
+    assert (bar["spent"], bar["waiting"]) == (0.2, 0.0) and bar["plan"] == pytest.approx(0.3, rel=1e-5)
+    refused = curator.post(PRICE, json={**draft, "epsilon": 0.6})
+    assert code_of(refused) == (409, "budget_exceeded")
+    assert refused.json()["error"]["fields"]["remaining"]["epsilon"] == pytest.approx(0.55)
+    saved = checked(curator.post("/api/v1/plans", json={**draft, "epsilon": 0.6}), 201)
+    assert (
+        saved["error"]["code"] == "budget_exceeded"
+        and saved["cost"] is None
+        and saved["draft"]["epsilon"] == 0.6
+    )
+    assert checked(curator.get(f"/api/v1/plans/{saved['id']}"))["error"]["code"] == "budget_exceeded"
+
+
+def test_a_lock_in_the_way_is_named_with_the_closest_that_fits(curator: TestClient) -> None:
+    draft = json.loads(json.dumps(DRAFT))
+    draft["statistics"][1]["within"] = 5.0
+    refused = curator.post(PRICE, json=draft)
+    assert code_of(refused) == (409, "infeasible")
+    fields = refused.json()["error"]["fields"]
+    assert fields["blocking"] == ["mean of income"] and fields["closest"] > 5.0
+    assert curator.post(PRICE, params={"proof": False}, json=draft).json()["error"]["code"] == "infeasible"
+    draft["statistics"][1]["within"] = 1.01 * fields["closest"]
+    met = checked(curator.post(PRICE, json=draft))["statistics"][1]
+    assert met["within"] == draft["statistics"][1]["within"] and met["error"] <= met["within"]
+
+
+def test_fit_takes_no_more_than_the_errors_need(curator: TestClient) -> None:
+    draft = {"dataset": "people", "statistics": [{"kind": "count", "within": 50}], "fit": True}
+    assert checked(curator.post(PRICE, json=draft))["epsilon"] < 0.1
+    assert code_of(curator.post(PRICE, json={**DRAFT, "fit": True})) == (422, "invalid_value")
+
+
+def test_only_the_first_cells_are_shown(curator: TestClient) -> None:
+    draft = {"dataset": "people", "statistics": [{"kind": "histogram", "column": "income", "bins": 400}]}
+    (one,) = checked(curator.post(PRICE, params={"proof": False}, json=draft))["statistics"]
+    assert one["cells"] == 400 and len(one["labels"]) == len(one["errors"]) == MOST_CELLS
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"statistics": []}, "invalid_request"),
+        ({"statistics": [{"kind": "count"}] * 201}, "invalid_request"),
+        ({"statistics": [{"kind": "count"}] * 2}, "invalid_value"),
+        ({"statistics": [{"kind": "guess"}]}, "invalid_request"),
+        ({"statistics": [{"kind": "mean"}]}, "invalid_value"),
+        ({"statistics": [{"kind": "mean", "column": "nope"}]}, "invalid_value"),
+        ({"statistics": [{"kind": "count", "where": "age <"}]}, "invalid_expression"),
+        ({"statistics": [{"kind": "count", "weight": True}]}, "invalid_request"),
+        ({"statistics": [{"kind": "count", "weight": 1e308}]}, "invalid_request"),
+        ({"statistics": [{"kind": "count", "within": 0}]}, "invalid_request"),
+        ({"statistics": [{"kind": "count", "confidence": 0.9}]}, "invalid_value"),
+        ({"statistics": [{"kind": "histogram", "column": "age", "bins": 10**9}]}, "invalid_request"),
+        ({"statistics": [{"kind": "ranges", "column": "age", "strategy": "optimised"}]}, "invalid_value"),
+        ({"epsilon": 0}, "invalid_request"),
+        ({"epsilon": 1e308}, "invalid_request"),
+        ({"reserve": 5}, "invalid_value"),
+        ({"expected": {"rows": "many"}}, "invalid_request"),
+        ({"expected": {"rows": -1}}, "invalid_value"),
+        ({"more": 1}, "invalid_request"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_its_reason(
+    curator: TestClient, change: dict[str, Any], code: str
+) -> None:
+    for path in (PRICE, "/api/v1/plans"):
+        assert code_of(curator.post(path, json={**DRAFT, **change})) == (422, code)
+
+
+def test_a_wrong_expression_says_where(curator: TestClient) -> None:
+    draft = {"dataset": "people", "statistics": [{"kind": "count", "where": "age < 'x'"}]}
+    fields = curator.post(PRICE, json=draft).json()["error"]["fields"]
+    assert fields["text"] == "age < 'x'" and 4 <= fields["position"] <= 6
+
+
+def test_a_draft_is_kept_changed_and_forgotten_by_its_owner(analyst: TestClient) -> None:
+    made = checked(analyst.post("/api/v1/plans", json={**DRAFT, "title": "first"}), 201)
+    path = f"/api/v1/plans/{made['id']}"
+    assert made["version"] == 1 and made["owner"] == "bob"
+    assert checked(analyst.get(path))["draft"]["title"] == "first"
+    changed = checked(analyst.put(path, json={**DRAFT, "epsilon": 0.5, "version": 1}))
+    assert changed["version"] == 2 and changed["epsilon"] == 0.5 and "version" not in changed["draft"]
+    stale = analyst.put(path, json={**DRAFT, "version": 1})
+    assert code_of(stale) == (409, "conflict") and stale.json()["error"]["fields"]["version"] == 2
+    assert [each["id"] for each in analyst.get("/api/v1/plans").json()["plans"]] == [made["id"]]
+    assert analyst.delete(path).status_code == 204
+    assert code_of(analyst.get(path)) == (404, "not_found")
+    assert code_of(analyst.delete(path)) == (404, "not_found")
+
+
+def test_of_two_who_change_one_version_one_is_told(analyst: TestClient) -> None:
+    made = analyst.post("/api/v1/plans", params={"proof": False}, json=DRAFT).json()
+
+    def put(epsilon: float) -> int:
+        told = {**DRAFT, "epsilon": epsilon, "version": 1}
+        return analyst.put(f"/api/v1/plans/{made['id']}", params={"proof": False}, json=told).status_code
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(put, (0.1, 0.2, 0.3, 0.4))) == [200, 409, 409, 409]
+    analyst.delete(f"/api/v1/plans/{made['id']}")
+
+
+def test_nobody_else_sees_a_draft_or_a_study_but_a_curator_reads_them(
+    served: Any, curator: TestClient, analyst: TestClient, auditor: TestClient
+) -> None:
+    served.add("cy", "analyst")
+    served.state.ledger(served.caller("ada")).grant("people", "cy", 0.5)
+    other = served.signed_in("cy")
+    folder = analyst.post("/api/v1/studies", json={"dataset": "people", "title": "mine"}).json()
+    made = analyst.post("/api/v1/plans", json={**DRAFT, "study": folder["id"]}).json()
+    for path in (f"/api/v1/plans/{made['id']}", f"/api/v1/studies/{folder['id']}"):
+        for somebody in (other, auditor):
+            assert code_of(somebody.get(path)) == (404, "not_found")
+        assert code_of(other.delete(path)) == (404, "not_found")
+        assert curator.get(path).status_code == 200
+        assert code_of(curator.delete(path)) == (404, "not_found")  # reading is not owning
+    changed = {**DRAFT, "version": 1}
+    assert code_of(other.put(f"/api/v1/plans/{made['id']}", json=changed)) == (404, "not_found")
+    assert code_of(curator.put(f"/api/v1/plans/{made['id']}", json=changed)) == (404, "not_found")
+    assert other.get("/api/v1/plans").json()["plans"] == other.get("/api/v1/studies").json()["studies"] == []
+    assert made["id"] in curator.get("/api/v1/plans").text
+    assert code_of(other.post("/api/v1/plans", json={**DRAFT, "study": folder["id"]})) == (404, "not_found")
+
+
+def test_a_study_is_a_folder_and_its_drafts_outlive_it(analyst: TestClient) -> None:
+    folder = analyst.post("/api/v1/studies", json={"dataset": "people", "title": "folder"}).json()
+    made = analyst.post("/api/v1/plans", json={**DRAFT, "study": folder["id"]}).json()
+    path = f"/api/v1/studies/{folder['id']}"
+    assert analyst.get(path).json()["plans"] == [made["id"]]
+    assert made["id"] in analyst.get("/api/v1/plans", params={"study": folder["id"]}).text
+    assert analyst.delete(path).status_code == 204
+    assert "study" not in analyst.get(f"/api/v1/plans/{made['id']}").json()["draft"]
+    assert code_of(analyst.get(path)) == (404, "not_found")
+    assert code_of(analyst.post("/api/v1/studies", json={"dataset": "nope", "title": "x"})) == (
+        404,
+        "not_found",
+    )
+    assert code_of(analyst.post("/api/v1/studies", json={"dataset": "people", "title": " "})) == (
+        422,
+        "invalid_request",
+    )
+
+
+def test_a_worker_plans_the_same_from_the_draft_as_it_is_kept(curator: TestClient, served: Any) -> None:
+    view = checked(curator.post(PRICE, json=DRAFT))
+    plan = plan_of_draft(served.state.study(served.caller("ada"), "people"), view["draft"])
+    assert plan.cost.upper == view["cost"]["upper"]
+    assert [one.error() for one in plan.statistics] == [one["error"] for one in view["statistics"]]
