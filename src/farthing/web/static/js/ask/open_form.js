@@ -104,8 +104,8 @@ function easier(alpha, { error, value }) {
 }
 
 function exactness(alpha, rows) {
-  const share = `within ${percent(100 * alpha)} of the rows`;
-  return rows ? `${share}: ±${count(alpha * rows)}` : share;
+  const share = `within ${percent(100 * alpha)}`;
+  return rows ? `${share}: ±${count(alpha * rows)} rows` : `${share} of the rows`;
 }
 
 function problemOf(columns, form, cells) {

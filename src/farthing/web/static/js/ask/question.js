@@ -23,7 +23,7 @@ export function QuestionCard({ session, text, setText, answered, ended }) {
     } catch (refusal) {
       setAnswer(null);
       if (refusal.code === "session_ended") ended(refusal);
-      else throw refusal;
+      throw refusal;
     }
   });
   const write = (next) => {
@@ -50,7 +50,7 @@ export function QuestionCard({ session, text, setText, answered, ended }) {
         <div class="row"><${Button} kind="primary" type="submit" busy=${busy} disabled=${!text.trim()}>Ask<//></div>
       </form>
       <div class="ask-said" aria-live="polite">
-        ${unreadable ? html`<${Fault} error=${error} asked=${text.trim()} field=${field} />` : html`<${ErrorBox} error=${error} />`}
+        ${error ? html`<${Refusal} error=${error} asked=${text.trim()} field=${field} />` : null}
         ${answer && !error ? html`<${Answer} answer=${answer} />` : null}
       </div>
       <${Builder} columns=${session.columns} empty=${!text.trim()} use=${write} add=${(word, one) => write(joinedBy(word, text, one))} />
@@ -71,6 +71,18 @@ function Answer({ answer }) {
 export function Paid({ paid, error }) {
   if (error === null || error === undefined) return html`<span class="badge warn">an estimate, nothing promised</span>`;
   return paid ? html`<span class="badge accent">used one update</span>` : html`<span class="badge good">free</span>`;
+}
+
+function Refusal({ error, asked, field }) {
+  if (error.code === "invalid_expression") return html`<${Fault} error=${error} asked=${asked} field=${field} />`;
+  if (error.code === "session_ended") return html`<${NoUpdateLeft} estimate=${error.fields.estimate} />`;
+  return html`<${ErrorBox} error=${error} />`;
+}
+
+/** The session has ended: at most a guess is left, and it is told to be one. */
+function NoUpdateLeft({ estimate }) {
+  const guess = typeof estimate === "number" ? `From what was paid for one would guess ${count(estimate)} rows; nothing is promised about that.` : "";
+  return html`<${Notice} tone="warn" title="Refused: no update is left for a new question"><p>${guess} Nothing was spent.</p><//>`;
 }
 
 /** A condition that cannot be read: what, where, and what to write instead. Nothing was used up. */

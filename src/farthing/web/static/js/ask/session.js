@@ -116,7 +116,7 @@ function Ended({ session, error, dataset, again }) {
   const known = [...new Set([...(error?.fields.answered ?? []), ...session.history.map((one) => one.question)])];
   return html`
     <${Notice} tone="warn" live title="The updates of this session are used up">
-      <p>${error ? error.message.split("\n")[0] : "New questions are refused from here on. Nothing more was or will be charged for this session."}</p>
+      <p>New questions are refused from here on. Nothing more was or will be charged for this session.</p>
       ${known.length ? html`
         <p>These ${plural(known.length, "question")} can still be asked; the answers stay as they are:</p>
         <div class="ask-chips">

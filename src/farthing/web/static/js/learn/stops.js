@@ -24,7 +24,7 @@ export function Stops({ name, label, hint, stops, value, change, text, ends }) {
     <div class="slider">
       <div class="slider-head">
         <label for=${id}>${label}</label>
-        <output class="number strong" for=${id}>${text(value)}</output>
+        <output class="strong" for=${id}>${text(value)}</output>
       </div>
       <input
         id=${id} type="range" name=${name} min="0" max=${stops.length - 1} step="1" value=${nearest(stops, value)}

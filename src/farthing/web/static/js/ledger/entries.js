@@ -27,7 +27,7 @@ export function EntriesCard({ dataset, round }) {
   const current = useRef(0);
   const [load, busy, error] = useAction(async (since, before) => {
     const mine = current.current;
-    const found = await get(`/ledger/entries${query({ dataset, since, limit: PAGE })}`);
+    const found = await get(`/ledger/entries${query({ dataset, since, limit: PAGE, newest: true })}`);
     if (mine !== current.current) return;
     setEntries([...before, ...found.entries]);
     setNext(found.next);
@@ -49,9 +49,9 @@ export function EntriesCard({ dataset, round }) {
           <${TextField} label="Find" value=${words} onValue=${setWords} type="search" placeholder="a word, a name, a number" />
           <${SelectField} label="Kind" value=${kind} onValue=${setKind} options=${[["", "all kinds"], ...kinds.map((one) => [one, KINDS[one] ?? one])]} />
         </div>
-        <p class="hint" role="status">${plural(shown.length, "entry", "entries")} shown${next ? " of those loaded" : ""}.</p>
+        <p class="hint" role="status">${plural(shown.length, "entry", "entries")} shown, the newest first${next ? "; there are older ones" : ""}.</p>
         <${Table} caption="Entries of the ledger" hideCaption columns=${COLUMNS} rows=${shown} rowKey=${(row) => row.sequence} />
-        ${next !== null && next !== undefined ? html`<p class="ledger-more"><${Button} busy=${busy} onClick=${() => load(next, entries)}>Show more<//></p>` : null}` : null}
+        ${next !== null && next !== undefined ? html`<p class="ledger-more"><${Button} busy=${busy} onClick=${() => load(next, entries)}>Show older ones<//></p>` : null}` : null}
     <//>`;
 }
 

@@ -55,12 +55,15 @@ function said({ verified }) {
   return verified.ok ? ` It was last found intact on ${moment(verified.at)}.` : ` It was found damaged on ${moment(verified.at)}.`;
 }
 
-/** The receipt in a text: itself, or the field `receipt` of a saved release; null if it is neither. */
+/**
+ * The text of a receipt: the whole text, or the field `receipt` of a saved release; null if it is neither.
+ * It is sent as it was written: its numbers are sealed to the last digit, and JavaScript would round them.
+ */
 export function readReceipt(text) {
   try {
     const found = JSON.parse(text);
     if (found === null || typeof found !== "object" || Array.isArray(found)) return null;
-    return found.receipt && typeof found.receipt === "object" ? found.receipt : found;
+    return typeof found.receipt === "string" ? found.receipt : text;
   } catch {
     return null;
   }
