@@ -21,8 +21,10 @@ from farthing.errors import InvalidValue
 from farthing.server.app import create_app
 from farthing.server.auth.links import allows_links, login_link, login_name
 from farthing.server.binding import check_binding
+from farthing.server.permissions import ROLES
 from farthing.server.settings import Settings
 from farthing.server.state import State
+from farthing.server.store import Store
 from farthing.server.store.tables import users
 
 NEXT_PORTS = 20  # how many ports after the usual one are tried
@@ -46,18 +48,20 @@ def serve(settings: Settings, *, exact_port: bool, started: Callable[[Started], 
     """
     check_binding(settings, users=1)  # what can be said before anything is made
     _check_tls(settings)
+    if not allows_links(settings):  # others can come: before a ledger is made, not after
+        check_binding(settings, people(settings))
     door, port = listening(settings.host, settings.port, exact=exact_port)
     settings = replace(settings, port=port)
     with door:
         app = create_app(settings)
         state: State = app.state.farthing
         try:
-            check_binding(settings, people(state))
-            # Raised again by uvicorn once it has stopped in good order, which is all that was wanted.
+            server = Server(app, settings, started)
+            # Also before uvicorn listens to signals; and after, when it raises those that it heard once more.
             for each in (signal.SIGTERM, signal.SIGINT):
                 with suppress(ValueError):  # not the main thread, where there are no signals
-                    signal.signal(each, _heard)
-            Server(app, settings, started).run(sockets=[door])
+                    signal.signal(each, server.handle_exit)
+            server.run(sockets=[door])
         finally:
             state.close()
 
@@ -117,11 +121,19 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def people(state: State) -> int:
+def people(settings: Settings) -> int:
     """How many people can sign in."""
-    with state.store.reading() as connection:
-        counted = sa.select(sa.func.count()).select_from(users).where(users.c.disabled.is_(False))
-        return connection.execute(counted).scalar_one()
+    counted = (
+        sa.select(sa.func.count())
+        .select_from(users)
+        .where(users.c.disabled.is_(False), users.c.role.in_(ROLES))
+    )
+    store = Store.beside(settings.ledger)
+    try:
+        with store.reading() as connection:
+            return connection.execute(counted).scalar_one()
+    finally:
+        store.close()
 
 
 @contextmanager
@@ -142,10 +154,6 @@ def log_on_stderr() -> Iterator[None]:
             logger.removeHandler(handler)
             logger.setLevel(level)
             logger.propagate = propagate
-
-
-def _heard(number: int, frame: FrameType | None) -> None:
-    """The signal did its work before."""
 
 
 def _check_tls(settings: Settings) -> None:

@@ -109,6 +109,7 @@ def test_a_proxy_is_not_let_in_before_there_is_a_user(
     run = CliRunner().invoke(main, ["serve", "--behind-proxy", "--public-url", "https://x.example"])
     assert run.exit_code == 2
     assert "farthing users add NAME --role curator" in run.output
+    assert [path.name for path in tmp_path.iterdir()] == ["farthing.server.db"]  # no ledger was made
 
 
 def test_without_the_servers_packages_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
