@@ -114,6 +114,8 @@ class Outlook:
         deviations = statistic.law.standard_errors
         if np.ptp(deviations) == 0:  # cells that are alike have one error
             return [statistic.error()] * min(statistic.cells, MOST_CELLS)
+        if statistic.cells <= MOST_CELLS:
+            return list(statistic.errors())
         return [
             float(statistic.law.cell(place).error(0.95)) for place in range(min(statistic.cells, MOST_CELLS))
         ]

@@ -84,7 +84,13 @@ class PlannedStatistic:
 
     def error(self, confidence: float = 0.95) -> float:
         """Within this distance of the true value in `confidence` of all cases."""
-        return float(self.law.error(confidence))
+        if confidence not in self._found:  # a root of a sum of tails: a page shows it in four places
+            self._found[confidence] = float(self.law.error(confidence))
+        return self._found[confidence]
+
+    @cached_property
+    def _found(self) -> dict[float, float]:
+        return {}
 
     def errors(self, confidence: float = 0.95) -> Sequence[float]:
         """The same for every cell by itself."""
