@@ -52,10 +52,11 @@ class Served:
 
 @dataclass(frozen=True)
 class Timings:
-    """Milliseconds from change to paint."""
+    """Milliseconds from change to paint, and of that the time until the server had answered."""
 
     name: str
     milliseconds: tuple[float, ...]
+    asking: tuple[float, ...]
 
     def at(self, share: float) -> float:
         """The time that `share` of the changes did not exceed."""
@@ -125,21 +126,36 @@ def replans(page: Any) -> list[float]:
     return found
 
 
+def cleared(page: Any) -> None:
+    """Forget what was measured."""
+    page.evaluate("performance.clearMeasures('replan'); performance.clearResourceTimings()")
+    page.evaluate("performance.setResourceTimingBufferSize(5000)")
+
+
+def asked(page: Any) -> tuple[float, ...]:
+    """How long the browser waited for each quick price."""
+    found = page.evaluate(
+        """performance.getEntriesByType('resource').filter((entry) => entry.name.includes('proof=false'))
+           .map((entry) => entry.duration)"""
+    )
+    return tuple(found)
+
+
 def stepped(page: Any, changes: int) -> Timings:
     """One change at a time, each after the last was painted."""
     slider = page.locator(".statistic input[type=range]").first
     slider.focus()
-    page.evaluate("performance.clearMeasures('replan')")
+    cleared(page)
     for change in range(changes):
         slider.press("ArrowRight" if change % 40 < 20 else "ArrowLeft")
         while len(replans(page)) <= change:
             page.wait_for_timeout(5)
-    return Timings("one step at a time", tuple(replans(page)))
+    return Timings("one step at a time", tuple(replans(page)), asked(page))
 
 
 def dragged(page: Any, changes: int) -> Timings:
     """As fast as a hand drags: most steps wait for the answer to an earlier one."""
-    page.evaluate("performance.clearMeasures('replan')")
+    cleared(page)
     page.evaluate(
         """(changes) => new Promise((done) => {
           const slider = document.querySelectorAll(".statistic input[type=range]")[1];
@@ -156,7 +172,7 @@ def dragged(page: Any, changes: int) -> Timings:
         4 * changes,
     )
     page.wait_for_timeout(1000)
-    return Timings("dragged, a step every 16 ms", tuple(replans(page)))
+    return Timings("dragged, a step every 16 ms", tuple(replans(page)), asked(page))
 
 
 def main() -> None:
@@ -178,7 +194,7 @@ def main() -> None:
             page.get_by_role("heading", level=1).first.wait_for()
             declared(page)
             plan = saved(page, draft_of(options.statistics))
-            loaded = _weights(page, site)
+            loaded = _weights(browser, page, site)
             page.goto(f"{site.url}/#/plan/people/{plan}")
             expect(page.locator(".error-number")).to_have_count(options.statistics, timeout=60_000)
             expect(page.locator("#plan-proof")).to_have_text(
@@ -189,20 +205,21 @@ def main() -> None:
     console.print(_table(site, loaded, timings, options.statistics))
 
 
-def _weights(page: Any, site: Served) -> dict[str, int]:
-    """Bytes of everything that the screens load, each file once."""
+def _weights(browser: Any, page: Any, site: Served) -> dict[str, int]:
+    """Bytes of everything that the screens load, each file once, by a browser that has seen none of it."""
+    context = browser.new_context(storage_state=page.context.storage_state())
     loaded: dict[str, int] = {}
 
     def note(answer: Any) -> None:
-        if answer.ok and "/api/" not in answer.url:
-            loaded[answer.url] = len(answer.body())
+        if answer.status == 200 and "/api/" not in answer.url:
+            loaded[answer.url] = int(answer.headers["content-length"])
 
-    page.on("response", note)
-    page.goto("about:blank")
+    fresh = context.new_page()
+    fresh.on("response", note)
     for screen in SCREENS:
-        page.goto(f"{site.url}/{screen}")
-        page.wait_for_load_state("networkidle")
-    page.remove_listener("response", note)
+        fresh.goto(f"{site.url}/{screen}")
+        fresh.wait_for_load_state("networkidle")
+    context.close()
     return loaded
 
 
@@ -223,6 +240,9 @@ def _table(site: Served, loaded: dict[str, int], timings: list[Timings], count: 
             f"{words}, median", f"{statistics.median(one.milliseconds):.0f} ms", f"< {MOST_MILLISECONDS:g} ms"
         )
         table.add_row(f"{words}, 95 of 100", f"{one.at(0.95):.0f} ms", f"< {MOST_MILLISECONDS:g} ms")
+        table.add_row(
+            "    of that, waiting for the server, median", f"{statistics.median(one.asking):.0f} ms", ""
+        )
     return table
 
 
