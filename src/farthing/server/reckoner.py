@@ -84,6 +84,9 @@ def regions(k: int, epsilon: float, delta: float, at_delta: float) -> dict[str, 
     }
 
 
+_QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {"composed": composed, "regions": regions}
+
+
 def answer(line: str) -> dict[str, Any]:
     """What a question comes to: `found`, or `refused` with the words of the refusal.
 
@@ -92,7 +95,7 @@ def answer(line: str) -> dict[str, Any]:
     """
     asked = json.loads(line)
     try:
-        return {"found": {"composed": composed, "regions": regions}[asked["what"]](**asked["with"])}
+        return {"found": _QUESTIONS[asked["what"]](**asked["with"])}
     except InvalidValue as refusal:
         return {
             "refused": {

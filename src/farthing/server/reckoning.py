@@ -27,14 +27,7 @@ _PROGRAM = Path(__file__).with_name("reckoner.py")
 
 
 class Reckoner:
-    """A process that answers one question at a time; started when it is first needed.
-
-    >>> reckoner = Reckoner()
-    >>> found = reckoner.ask("regions", {"k": 2, "epsilon": 0.1, "delta": 0.0, "at_delta": 0.0})
-    >>> found["epsilon_of"][1]["basic"]
-    0.2
-    >>> reckoner.close()
-    """
+    """A process that answers one question at a time; started when it is first needed."""
 
     def __init__(self, seconds: float = SECONDS, waiting: float = WAITING) -> None:
         self._seconds, self._waiting = seconds, waiting

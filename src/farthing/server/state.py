@@ -31,6 +31,8 @@ class State:
         self.stopping = threading.Event()  # set when the server is told to stop: streams of events end then
         self.reckoner = Reckoner()
         self._making = threading.Lock()
+        self._asking: Asking | None = None
+        self._books: Books | None = None
         self.root: Ledger = open_ledger(settings.ledger, actor=ACTOR, role="curator", key=settings.ledger_key)
         try:
             self.store = Store.beside(settings.ledger)
@@ -59,21 +61,25 @@ class State:
 
         return Workers(self)
 
-    @cached_property
+    @property
     def asking(self) -> Asking:
         """The sessions that are open here."""
         from farthing.server.asking import Asking
 
-        with self._making:  # two of them would each begin a round, and waste one
-            return self.__dict__.get("asking") or self.__dict__.setdefault("asking", Asking())
+        with self._making:  # two of them would each begin a round of a session, and waste one
+            if self._asking is None:
+                self._asking = Asking()
+            return self._asking
 
-    @cached_property
+    @property
     def books(self) -> Books:
         """What is kept at hand of the ledger."""
         from farthing.server.bookkeeping import Books
 
         with self._making:
-            return self.__dict__.get("books") or self.__dict__.setdefault("books", Books(self))
+            if self._books is None:
+                self._books = Books(self)
+            return self._books
 
     def ledger(self, who: Caller) -> Ledger:
         """The ledger as this caller may use it: entries carry their name, and their role decides."""

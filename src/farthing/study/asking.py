@@ -167,9 +167,9 @@ def chosen(
         cuts[name] = cut if isinstance(cut, int) else [_edge(edge, domain) for edge in cut]
     for name in names:
         if name in schema and name not in cuts:
-            cut = round_edges(schema[name], many=columns is not None)
-            if cut is not None:
-                cuts[name] = cut
+            edges = round_edges(schema[name], many=columns is not None)
+            if edges is not None:
+                cuts[name] = edges
     if columns is None:
         names = _comfortable(dataset, cuts)
         cuts = {name: cut for name, cut in cuts.items() if name in names or name in bins}

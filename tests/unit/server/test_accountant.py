@@ -96,19 +96,13 @@ def test_regions_at_the_ends_of_what_may_be_asked_are_finite_or_null(analyst, fa
     )
 
 
-def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered():
-    reckoner = Reckoner(seconds=0.3)
-    easy = {"k": 1, "epsilon": 0.1, "delta": 0.0, "at_delta": 0.0}
+def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(served, analyst, monkeypatch):
     noises = [{"noise": "laplace", "multiplier": 1000 + n**1.1, "count": 10**6} for n in range(1000)]
-    slow = {"charges": noises, "delta": 1e-6}
-    try:
-        with pytest.raises(RequestRefused) as refused:
-            reckoner.ask("composed", slow)
-        assert refused.value.code == "too_large"
-        reckoner._seconds = 30.0
-        assert reckoner.ask("regions", easy)["epsilon_of"][0]["k"] == 1
-    finally:
-        reckoner.close()
+    with monkeypatch.context() as hurried:
+        hurried.setattr(served.state.reckoner, "_seconds", 0.2)
+        answer = analyst.post("/api/v1/compose", json={"charges": noises})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+    assert analyst.post("/api/v1/regions", json={"k": 1, "epsilon": 0.1}).status_code == 200
 
 
 def test_a_question_that_waits_too_long_for_its_turn_is_told_to_come_again():
@@ -118,8 +112,8 @@ def test_a_question_that_waits_too_long_for_its_turn_is_told_to_come_again():
     assert refused.value.code == "rate_limited"
 
 
-def test_questions_of_many_threads_get_their_own_answers():
-    reckoner = Reckoner(waiting=60.0)
+def test_questions_of_many_threads_get_their_own_answers(served):
+    reckoner = served.state.reckoner
     found: dict[int, float] = {}
 
     def ask(k: int) -> None:
@@ -131,5 +125,4 @@ def test_questions_of_many_threads_get_their_own_answers():
         thread.start()
     for thread in threads:
         thread.join()
-    reckoner.close()
     assert found == {k: 0.5 * k for k in range(1, 9)}

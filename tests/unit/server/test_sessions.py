@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from farthing.server.asking import Asking, answered, own_session
+from farthing.server.asking import answered, own_session
 from farthing.server.conversations import Conversations
 from farthing.server.state import State
 from farthing.server.store import asked as rows
@@ -255,7 +255,7 @@ def test_two_servers_give_one_answer_and_never_more_rounds_than_were_paid(
 
 def test_a_server_that_starts_again_keeps_every_answer(served: Served, analyst: TestClient) -> None:
     before = analyst.get(f"{API}/shared").json()["history"]
-    served.state.__dict__["asking"] = Asking()
+    served.state._asking = None
     again = [asked(analyst, "shared", one["question"]).json() for one in before]
     assert [(one["number"], one["value"], one["error"]) for one in again] == [
         (one["number"], one["value"], one["error"]) for one in before
