@@ -5,17 +5,32 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from playwright.sync_api import expect
 
+from farthing.errors import BudgetExceeded
 from system.server.browser import PHONE, NewPage, Site, fits, go, screenshot, settled
 
 
+@pytest.fixture(scope="module")
+def receipt(site: Site) -> str:
+    """Of the second of two charges; a third one was refused."""
+    ledger = site.state.ledger(site.caller("ada"))
+    ledger.release(ledger.charge("people", 0.4, request_id="ada:first"), "{}")
+    found = ledger.release(ledger.charge("people", 0.7, request_id="ada:second"), "{}")
+    with pytest.raises(BudgetExceeded):
+        ledger.charge("people", 9.0, request_id="ada:too-much")
+    return found.to_json()
+
+
+@pytest.mark.usefixtures("receipt")
 def test_a_curator_reads_filters_and_verifies_the_ledger(new_page: NewPage, site: Site) -> None:
     page = new_page("ada")
     go(page, site, "#/ledger/people")
     page.get_by_role("button", name="Verify the whole ledger").click()
     expect(page.get_by_text(re.compile(r"The ledger is intact: \d+ entries checked"))).to_be_visible()
-    assert page.get_by_role("img", name=re.compile("of the budget is spent")).count() == 1
+    expect(page.get_by_role("img", name=re.compile("37% of the budget is spent: 1.1 of 3"))).to_be_visible()
+    assert page.locator(".burn-refused").count() == 1
     rows = page.locator(".table tbody tr")
     before = rows.count()
     page.get_by_label("Find").fill("bob")
@@ -30,13 +45,22 @@ def test_a_curator_reads_filters_and_verifies_the_ledger(new_page: NewPage, site
     assert len(lines) >= before and all(isinstance(json.loads(line), dict) for line in lines)
 
 
-def test_a_receipt_that_is_none_is_told_before_it_is_sent(new_page: NewPage, site: Site) -> None:
+def test_a_receipt_is_found_or_told_to_be_none(new_page: NewPage, site: Site, receipt: str) -> None:
     page = new_page("eve")
     go(page, site, "#/ledger")
     page.get_by_text("Check a receipt").first.click()
-    page.get_by_label("Or paste it").fill("not a receipt")
+    pasted, check = page.get_by_label("Or paste it"), page.get_by_role("button", name="Check this receipt")
+    pasted.fill("not a receipt")
     expect(page.get_by_text("This is not a receipt")).to_be_visible()
-    expect(page.get_by_role("button", name="Check this receipt")).to_be_disabled()
+    expect(check).to_be_disabled()
+    file = {"name": "receipt.json", "mimeType": "application/json", "buffer": receipt.encode()}
+    page.get_by_label("From a file").set_input_files([file])
+    expect(pasted).to_have_value(receipt)
+    check.click()
+    expect(page.get_by_text("The receipt belongs to this ledger")).to_be_visible()
+    pasted.fill(receipt.replace("ada:second", "ada:third"))
+    check.click()
+    expect(page.locator(".ledger-result .notice.bad")).to_be_visible()
 
 
 def test_an_analyst_sees_the_own_grant_on_a_phone(new_page: NewPage, site: Site) -> None:

@@ -34,7 +34,7 @@ export function useWidth(otherwise = 320) {
  * A chart with its words and its table.
  * `draw(width)` gives {height, marks}; `table` is {caption, head: [..], rows: [[..]]}.
  */
-export function Figure({ title, description, draw, table, legend, most = 760, busy = false, note }) {
+export function Figure({ title, description, draw, table, legend, most = 1080, busy = false, note }) {
   const id = useIdentity("chart");
   const [place, space] = useWidth();
   const width = Math.min(space, most);

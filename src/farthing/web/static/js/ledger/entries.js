@@ -15,7 +15,7 @@ import { useAction } from "../loaded.js";
 const PAGE = 200;
 
 const KINDS = {
-  budget: "budget set", grant: "grant", reserve: "set aside", charge: "charge", released: "released", forfeited: "lost", refused: "refused", open: "opened",
+  created: "ledger made", dataset: "budget opened", budget: "budget changed", grant: "grant", reserve: "set aside", charge: "charge", released: "released", forfeited: "lost", refused: "refused", open: "opened",
 };
 const TONES = { charge: "accent", released: "good", refused: "bad", forfeited: "warn" };
 
