@@ -25,6 +25,7 @@ from system.server.instances import (
     Instance,
     answered,
     answers,
+    command_of,
     is_alive,
     race,
     wait_for,
@@ -43,8 +44,8 @@ COLUMNS = {"sex": {"categories": ["F", "M"]}, "age": {"range": [0, 110]}}
 class Town:
     """A ledger, a table on PostgreSQL that can be locked, people, and servers that may be killed."""
 
-    def __init__(self, place: Place, facts: dict[str, Any], folder: Path) -> None:
-        self.place, self.facts, self.folder = place, facts, folder
+    def __init__(self, place: Place, database: str, folder: Path) -> None:
+        self.place, self.database, self.folder = place, database, folder
         self.data = folder / "data"
         self.data.mkdir()
         self.ledger: Ledger = place.open(actor="test")
@@ -56,16 +57,11 @@ class Town:
 
     def _fill(self) -> None:
         with self.owner() as connection:
-            connection.execute("DROP TABLE IF EXISTS townspeople")
             connection.execute(
                 "CREATE TABLE townspeople AS SELECT CASE n % 2 WHEN 0 THEN 'F' ELSE 'M' END AS sex, n % 90 AS age "
                 "FROM generate_series(1, 500) n"
             )
-            connection.commit()
-        url = (
-            f"postgresql://owner:{self.facts['passwords']['owner']}@{self.facts['host']}:{self.facts['port']}"
-        )
-        lines = ["[townspeople]", f'url = "{url}/{self.facts["database"]}"', 'table = "townspeople"']
+        lines = ["[townspeople]", f'url = "{self.database}"', 'table = "townspeople"']
         (self.data / "sources.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     @contextmanager
@@ -73,11 +69,7 @@ class Town:
         """A connection of whoever owns the table."""
         import psycopg
 
-        facts = self.facts
-        with psycopg.connect(
-            host=facts["host"], port=facts["port"], dbname=facts["database"], user="owner",
-            password=facts["passwords"]["owner"],
-        ) as connection:  # fmt: skip
+        with psycopg.connect(self.database) as connection:
             yield connection
 
     @contextmanager
@@ -150,7 +142,8 @@ def request(dataset: str, request_id: str, **changes: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def town(postgres_server: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     folder = tmp_path_factory.mktemp("town")
-    made = Town(postgres_place(postgres_server, folder), postgres_server, folder)
+    place = postgres_place(postgres_server, folder)
+    made = Town(place, place.url, folder)
     yield made
     made.close()
 
@@ -159,7 +152,7 @@ def town(postgres_server: dict[str, Any], tmp_path_factory: pytest.TempPathFacto
 def small_town(postgres_server: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     """The same with a ledger in a file."""
     folder = tmp_path_factory.mktemp("small-town")
-    made = Town(sqlite_place(folder), postgres_server, folder)
+    made = Town(sqlite_place(folder), postgres_place(postgres_server, folder).url, folder)
     yield made
     made.close()
 
@@ -227,11 +220,48 @@ def test_killing_a_worker_forfeits_what_it_ran_and_nothing_is_drawn_again(town: 
     assert town.ledger.verify().ok
 
 
+def test_a_lost_connection_to_the_table_is_opened_again_before_anything_is_charged(small_town: Town) -> None:
+    small_town.declare("lost", 1.0)
+    client = small_town.instances(1)[0].client
+    for request_id in ("before", "after"):
+        assert answered(client, request("lost", request_id), small_town.ada).status_code == 200
+        with small_town.owner() as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'farthing' "
+                "AND datname = current_database() AND pid <> pg_backend_pid()"
+            )
+    with small_town.owner() as connection:
+        connection.execute("ALTER TABLE townspeople RENAME TO nobody")
+    try:
+        gone = answered(client, request("lost", "gone"), small_town.ada)
+    finally:
+        with small_town.owner() as connection:
+            connection.execute("ALTER TABLE nobody RENAME TO townspeople")
+    assert (gone.status_code, gone.json()["error"]["code"]) == (424, "engine_error")
+    assert "townspeople" not in gone.text and "127.0.0.1" not in gone.text
+    assert small_town.ledger.budget("lost").count == 2
+
+
+def test_what_a_worker_is_told_is_in_no_list_of_processes(town: Town) -> None:
+    password = town.place.url.split(":")[2].split("@")[0]
+    (server,) = town.instances(1)
+    wait_for(lambda: bool(server.workers()))
+    for process in (server.process.pid, *server.workers()):
+        told = command_of(process) + Path(f"/proc/{process}/environ").read_text()
+        assert "work.worker" in told or process == server.process.pid
+        assert password not in told
+
+
 def test_a_server_that_is_told_to_stop_finishes_first(small_town: Town) -> None:
     small_town.declare("stopped", 1.0)
     with small_town.table_is_locked():
-        runs = small_town.begun(small_town.instances(1)[0].client, "stopped", "finish")
-        runs.process.terminate()
+        client = small_town.instances(1)[0].client
+        runs = small_town.begun(client, "stopped", "finish")
+        with client.stream("GET", f"{API}/releases/finish/events", headers=small_town.ada) as events:
+            heard = events.iter_lines()
+            assert "event: progress" in heard  # while it runs: nothing on the way keeps events back
+            runs.process.terminate()
+            assert "event: done" not in list(heard)  # the stream ends with the server, the release does not
         wait_for(lambda: not answers(runs))
         assert small_town.job("finish").state == "running"
     assert runs.process.wait(60) == 0

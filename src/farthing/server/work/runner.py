@@ -7,6 +7,7 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from farthing.errors import (
@@ -56,6 +57,7 @@ def perform(job: Job, state: State, worker: str, kinds: Mapping[str, Kind] = KIN
     problem: Exception | None = None
     try:
         _refuse_gone(job, state)
+        _refuse_silent(job, state)
         kinds[job.kind](job, state, _Telling(job, state, worker))
     except TakenOver:
         return
@@ -70,6 +72,24 @@ def _refuse_gone(job: Job, state: State) -> None:
         user = find(connection, job.owner)
     if user is None or user.disabled or user.role != job.role:
         raise NotAllowed(job.role, "spend any more", "ask a curator what became of the account")
+
+
+def _refuse_silent(job: Job, state: State) -> None:
+    """Nothing is charged for a table whose database is away: the run would end without an answer."""
+    from farthing.server.planning import planning_of
+    from farthing.server.store.declarations import declaration_of
+
+    declaration = declaration_of(state.store, job.dataset)
+    if declaration is None:
+        return  # which the job itself says
+    with suppress(FarthingError):  # whose words may name the file or the server
+        planning_of(state).folder.answering(declaration.words["source"])
+        return
+    raise EngineError(
+        "data folder",
+        f"the table of {job.dataset!r} cannot be reached now",
+        "nothing was charged; try again, or ask its curator whether it is still there",
+    )
 
 
 def take_over(job: Job, state: State, worker: str) -> None:
