@@ -5,7 +5,7 @@
 file and on any request that leaves this machine. `sign_in(page, user)` signs in without spending an attempt of the
 rate limit, `screenshot(page, name)` keeps a picture if FARTHING_SCREENSHOTS names a folder.
 
-The fixtures `site` (one a module), `browser` (one a run) and `new_page` stand in conftest.py beside this file.
+The fixtures `site` and `browser` (one a module each) and `new_page` stand in conftest.py beside this file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One browser a run, one server a module, windows that report every fault."""
+"""One browser and one server a module, windows that report every fault."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from system.server.browser import NewPage, Site, launch, serving, watched
 
 
-@pytest.fixture(scope="session")
+# Not of the whole run: while Playwright is there, no other test of this process could run a loop of its own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium, which reaches nothing but this machine."""
     expect.set_options(timeout=20_000)  # machines are noisy; what is there is seen at once all the same
