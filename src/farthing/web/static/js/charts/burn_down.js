@@ -39,7 +39,8 @@ export function BurnDown({ title, description, total, points, table, busy }) {
     };
   };
   const legend = [{ name: "spent", mark: "burn-spent" }, { name: `budget, ${tickText(total)}`, mark: "burn-total" }];
-  return html`<${Figure} ...${{ title, description, draw, table, legend, busy }} />`;
+  const note = points.some((point) => point.kind === "refused") ? "× marks what was refused; it spent nothing." : null;
+  return html`<${Figure} ...${{ title, description, draw, table, legend, note, busy }} />`;
 }
 
 function stairs(points, last, across, up) {
