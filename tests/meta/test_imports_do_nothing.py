@@ -20,15 +20,16 @@ HEAVY = (
     "dp_accounting",
     "prv_accountant",
 )
+SERVING = ("fastapi", "pydantic", "starlette", "uvicorn", "sqlalchemy", "argon2", "jwt", "httpx")
 
 
 @pytest.mark.parametrize(
     ("statement", "heavy"),
     [
-        ("import farthing", HEAVY),
+        ("import farthing", (*HEAVY, *SERVING)),
         ("import farthing.accounting", HEAVY),
         ("import farthing.plots", HEAVY),
-        ("import farthing.cli", ("scipy", "altair", "vl_convert", "hypothesis", "mpmath")),
+        ("import farthing.cli", ("scipy", "altair", "vl_convert", "hypothesis", "mpmath", *SERVING)),
     ],
 )
 def test_importing_loads_nothing_heavy(statement: str, heavy: tuple[str, ...]) -> None:
