@@ -131,6 +131,8 @@ def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> Stud
             raise InvalidValue(f"study.{key}", None, "must be given", f"write {hint} below [study]")
     if not isinstance(about["ledger"], str) or not about["ledger"]:
         raise InvalidValue("study.ledger", about["ledger"], "must be a file name or a URL")
+    if not isinstance(about.get("plan_fit", False), bool):
+        raise InvalidValue("study.plan_fit", about["plan_fit"], "must be true or false")
     if "expected" in facts:
         _table(facts, "expected", "[expected]")
     asked: Any = facts.get("statistics", None if statistics else [])

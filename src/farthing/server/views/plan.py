@@ -24,7 +24,6 @@ from farthing.study.written import client_code, local_code, study_toml
 if TYPE_CHECKING:
     from farthing.server.callers import Caller
     from farthing.server.state import State
-    from farthing.study.described import Statistic
 
 
 class CostView(View):
@@ -162,7 +161,7 @@ def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> Asked:
     )
 
 
-def _read(entry: Mapping[str, Any], where: str) -> tuple[Statistic, dict[str, Any]]:
+def _read(entry: Mapping[str, Any], where: str) -> tuple[Any, dict[str, Any]]:
     """A statistic is read once, however often its weight changes."""
     control = {key: entry[key] for key in CONTROLS if key in entry}
     if entry.get("strategy") == "optimised":
@@ -174,7 +173,7 @@ def _read(entry: Mapping[str, Any], where: str) -> tuple[Statistic, dict[str, An
 
 
 @lru_cache(maxsize=4096)
-def _statistic(entry: str, where: str) -> Statistic:
+def _statistic(entry: str, where: str) -> Any:
     return statistic_of(json.loads(entry), where)[0]
 
 
@@ -235,7 +234,7 @@ def _planned(state: State, who: Caller, study: Study, draft: Draft, asked: Asked
     if not proof:
         return planning.latest.keep(kind, plan_of(study, asked, latest, quick=True))
     budget = study.budget
-    standing = (
+    standing: tuple[Any, ...] = (
         budget.total,
         budget.spent_upper,
         budget.reserved,
