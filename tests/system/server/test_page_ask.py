@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from system.server.accessibility import faults_of_all_looks
 from system.server.browser import PHONE, NewPage, Site, fits, go, screenshot, settled
 
 # In the table of `browser.people_csv` sex and region follow from the age, which no first guess can know.
@@ -45,6 +46,7 @@ def test_an_analyst_asks_until_refused(new_page: NewPage, site: Site) -> None:
     page.get_by_role("button", name=re.compile("^Make it within")).click()
     expect(page.get_by_role("button", name="Open the session")).to_be_enabled()
     screenshot(page, "ask-open")
+    assert faults_of_all_looks(page) == {}
     page.get_by_role("button", name="Open the session").click()
     page.get_by_role("button", name=re.compile("^Spend")).dblclick()  # a second press opens no second session
     page.locator("#ask-question").wait_for()
@@ -63,6 +65,7 @@ def test_an_analyst_asks_until_refused(new_page: NewPage, site: Site) -> None:
             break
     expect(ended).to_be_visible()
     screenshot(page, "ask-ended")
+    assert faults_of_all_looks(page) == {}
     assert _left(page, "updates left") == 0
 
     again = page.locator(".notice .ask-chip").first
@@ -105,6 +108,7 @@ def test_conditions_are_built_by_pressing_columns_and_values(new_page: NewPage, 
     assert fits(page)
     settled(page)
     screenshot(page, "ask")
+    assert faults_of_all_looks(page) == {}
 
 
 def test_an_auditor_is_told_that_asking_is_not_for_them(new_page: NewPage, site: Site) -> None:

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from system.server.browser import Site, watched
+from system.server.browser import Site, serving, watched
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server that nobody asks for a release: it needs no worker."""
+    with serving(tmp_path_factory.mktemp("site"), workers=0) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

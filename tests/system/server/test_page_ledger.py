@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import expect
 
 from farthing.errors import BudgetExceeded
-from system.server.browser import PHONE, NewPage, Site, fits, go, screenshot, settled
+from system.server.accessibility import faults_of_all_looks
+from system.server.browser import PHONE, NewPage, Site, fits, go, screenshot, serving, settled
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server that nobody asks for a release: it needs no worker."""
+    with serving(tmp_path_factory.mktemp("site"), workers=0) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +48,7 @@ def test_a_curator_reads_filters_and_verifies_the_ledger(new_page: NewPage, site
     page.get_by_label("Find").fill("")
     settled(page)
     screenshot(page, "ledger")
+    assert faults_of_all_looks(page) == {}
     with page.expect_download() as download:
         page.get_by_role("link", name="Export all entries").click()
     lines = download.value.path().read_text(encoding="utf-8").splitlines()

@@ -20,6 +20,7 @@ const EVERY = 700; // milliseconds between two looks at a session that is being 
 
 export function SessionScreen({ dataset, id }) {
   const { data: session, error, reload, setData } = useLoaded(`/sessions/${encodeURIComponent(id)}`);
+  const budget = useLoaded(`/datasets/${encodeURIComponent(dataset)}/budget`).data;
   const [text, setText] = useState("");
   const [end, setEnd] = useState(null);
   const waiting = session !== null && WAITING.includes(session.state);
@@ -45,7 +46,7 @@ export function SessionScreen({ dataset, id }) {
   const over = end !== null || session.updates_left === 0;
   return html`
     <${Page} title=${title} lead="Each question asks how many rows meet a condition. The session is paid for: asking costs nothing more." actions=${back}>
-      <${Left} session=${session} />
+      <${Left} session=${session} budget=${budget} />
       ${over ? html`<${Ended} session=${session} error=${end} dataset=${dataset} again=${setText} />` : null}
       <${QuestionCard} ...${{ session, text, setText, answered, ended: setEnd }} />
       <${History} history=${session.history} again=${setText} />
@@ -59,7 +60,7 @@ function withAnswer(history, found) {
   return [...history, { number, question, value, error, paid, sentence }];
 }
 
-function Left({ session }) {
+function Left({ session, budget }) {
   const { plan } = session;
   return html`
     <${Card} title="What is left" class="ask-left">
@@ -71,6 +72,10 @@ function Left({ session }) {
         <div class="ask-stat">
           <dt>spent on this session</dt>
           <dd><span class="number strong">${epsilon(plan.epsilon)}</span><p class="hint">Paid once, when it was opened.</p></dd>
+        </div>
+        <div class="ask-stat">
+          <dt>left in your budget</dt>
+          <dd><span class="number strong">${budget ? epsilon(budget.remaining.epsilon) : "—"}</span><p class="hint">For other sessions and releases. Asking here takes nothing from it.</p></dd>
         </div>
       </dl>
       <p>${plan.promise}</p>
