@@ -1,4 +1,4 @@
-"""A store without a server, and servers with settings of their own."""
+"""A store without a server, servers with settings of their own, and one that signs people in at a provider."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from farthing.server import Settings, create_app
+from farthing.server import OidcSettings, Settings, create_app
 from farthing.server.auth.passwords import Passwords
+from farthing.server.auth.people import add_user
 from farthing.server.store import Store
+from farthing.server.store import tables as t
+from unit.server.auth.little_provider import LittleProvider, setting
 
 HERE = "http://127.0.0.1:8642"
 Serve = Callable[..., FastAPI]
@@ -59,3 +62,37 @@ def browser() -> Browser:
         )
 
     return new
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[LittleProvider]:
+    made = LittleProvider()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def served_app(serve: Any, provider: LittleProvider) -> FastAPI:
+    oidc = OidcSettings(provider.issuer, provider.client_id, provider.client_secret, name="the little one")
+    return serve(oidc=oidc)  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def at_provider(served_app: FastAPI, provider: LittleProvider) -> Iterator[FastAPI]:
+    """The server with its people as they were, and an honest provider whose document and keys are known already."""
+    state = served_app.state.farthing
+    with state.store.begin() as connection:
+        for table in (t.users, t.logins, t.oidc_flows):
+            connection.execute(table.delete())
+    add_user(state.store, state.passwords, "ada", "curator", by="a test")
+    add_user(state.store, state.passwords, "bob", "analyst", by="a test", subject="bob@example.org")
+    provider.honest()
+    known = state.provider
+    yield served_app
+    state.provider = known
+
+
+@pytest.fixture
+def unknown(at_provider: FastAPI) -> None:
+    """Nothing is known of the provider yet."""
+    setting(at_provider)

@@ -14,8 +14,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from fastapi import FastAPI
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+from starlette.testclient import TestClient
 
+from farthing.server import OidcSettings
+from farthing.server.auth.provider import Provider
+
+API = "/api/v1"
 Lie = Callable[[dict[str, Any], dict[str, Any]], str | None]
 
 
@@ -151,3 +157,26 @@ class LittleProvider:
                 pass
 
         return Handler
+
+
+def setting(app: FastAPI, **changes: Any) -> None:
+    """The same provider, set up otherwise."""
+    state = app.state.farthing
+    state.provider = Provider(OidcSettings(**(vars(state.provider.settings) | changes)))
+
+
+def begun(client: TestClient, provider: LittleProvider) -> dict[str, str]:
+    """The browser has been at the provider, and is sent back with this."""
+    answer = client.get("/oidc/start")
+    assert answer.status_code == 303
+    return provider.signed_in(answer.headers["location"])
+
+
+def finished(client: TestClient, back: dict[str, str]) -> str:
+    """Who is signed in after coming back, or where the browser is sent instead."""
+    answer = client.get("/oidc/callback", params=back)
+    assert answer.status_code == 303
+    if answer.headers["location"] != "/":
+        assert "farthing_session" not in answer.headers.get("set-cookie", "")
+        return str(answer.headers["location"])
+    return str(client.get(f"{API}/me").json()["name"])
