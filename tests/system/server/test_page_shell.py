@@ -186,6 +186,17 @@ def answering(page: Page, path: str, status: int, body: object) -> None:
     page.route(f"**/api/v1{path}", answer)
 
 
+def test_the_sign_in_screen_offers_the_ways_that_there_are(new_page: NewPage, site: Site) -> None:
+    page = new_page()
+    answering(page, "/sign-in", 200, {"local": False, "oidc": {"name": "Example", "start": "/oidc/start"}})
+    go(page, site, "#/login", "Sign in")
+    expect(page.get_by_role("link", name="Sign in with Example")).to_have_attribute("href", "oidc/start")
+    expect(page.get_by_label("Password")).to_have_count(0)
+    answering(page, "/sign-in", 200, {"local": False, "oidc": None})
+    page.reload()
+    expect(page.get_by_text("There are no accounts yet")).to_be_visible()
+
+
 def test_a_failure_is_told_and_can_be_tried_again(new_page: NewPage, site: Site) -> None:
     page = new_page()
     refusal = {"error": {"code": "engine_error", "message": "the disk is out of reach.", "fields": {}}}

@@ -35,7 +35,7 @@ function App() {
   };
   useEffect(start, []);
   useEffect(() => {
-    if (me && route.route === 'login') go(route.search.next ? '#' + route.search.next : '#/', { replace: true });
+    if (me && route.route === 'login') go('#/', { replace: true });
   }, [me, route.route]);
 
   let inside;

@@ -44,7 +44,7 @@ export function TextArea({ id, label, hint, error, optional, value, onValue, ...
  */
 export function NumberField({ id, label, hint, error, optional, value, onValue, unit, ...rest }) {
   const [text, setText] = useState(value === null || value === undefined ? '' : String(value));
-  const shown = parsed(text) === (value ?? null) ? text : String(value ?? text);
+  const shown = parsed(text) === (value ?? null) ? text : String(value ?? '');
   const typed = (event) => {
     setText(event.target.value);
     onValue(parsed(event.target.value), event.target.value);
