@@ -5,6 +5,7 @@ import { BudgetBar, barOf } from "../components/bar.js";
 import { Notice } from "../components/notice.js";
 import { privacy } from "../format.js";
 import { link } from "../router.js";
+import { memo } from "./memo.js";
 
 const CRUMB = 1e-5; // of a budget: what a plan of all of it leaves for rounding is not worth a number
 
@@ -26,14 +27,14 @@ export function barSentence(bar) {
   return `Of a budget of ε ${privacy(bar.total)}: ${parts.join(", ")}.`;
 }
 
-export function Budget({ dataset, budget, bar, reserve, stale }) {
+export const Budget = memo(({ dataset, budget, bar, reserve, stale }) => {
   const shown = barWith(bar ?? barOf(budget), reserve);
   return html`
     <div class="plan-budget ${stale ? "stale" : ""}">
       <${BudgetBar} bar=${shown} label=${`Budget of ${dataset}`} id="plan-bar" />
       <p class="small" id="plan-bar-words">${barSentence(shown)} ${budget.sentence}</p>
     </div>`;
-}
+});
 
 /** Nothing is left to plan with: why, and the ways on. */
 export function Exhausted({ dataset, budget, me }) {

@@ -3,7 +3,6 @@
 import { html, useEffect, useState } from "../../vendor/preact.js";
 import { get, post, put, query, remove } from "../api.js";
 import { Button } from "../components/button.js";
-import { Card } from "../components/card.js";
 import { ConfirmDialog, Dialog } from "../components/dialog.js";
 import { ErrorBox } from "../components/error.js";
 import { TextField } from "../components/field.js";
@@ -13,6 +12,7 @@ import { moment, plural } from "../format.js";
 import { useAction, useLoaded } from "../loaded.js";
 import { link } from "../router.js";
 import { forServer, fromServer } from "./draft.js";
+import { memo } from "./memo.js";
 
 const CHANGED = "farthing:drafts"; // the list is loaded again
 
@@ -56,8 +56,8 @@ export function SaveDraft({ draft, saved, onSaved, onTitle, onLoad }) {
 /** What a draft is called: its name, or how much it asks. */
 const nameOf = (line) => line.title || `a draft of ${plural(line.statistics, "statistic")}`;
 
-/** The drafts of a dataset; children is what saves the present one. */
-export function Drafts({ dataset, me, current = null, children }) {
+/** The drafts of a dataset; nothing where there are none. */
+export const Drafts = memo(({ dataset, me, current = null }) => {
   const { data, error, reload } = useLoaded(`/plans${query({ dataset })}`);
   const [doomed, setDoomed] = useState(null);
   useEffect(() => {
@@ -69,9 +69,9 @@ export function Drafts({ dataset, me, current = null, children }) {
     setDoomed(null);
     reload();
   });
-  if (error) return html`<${Card} title="Drafts"><${ErrorBox} error=${error} onRetry=${reload} /><//>`;
+  if (error) return html`<${ErrorBox} error=${error} onRetry=${reload} />`;
   const rows = data?.plans ?? [];
-  if (!rows.length && !children) return null;
+  if (!rows.length) return null;
   const columns = [
     { key: "name", title: "Draft", head: true, cell: (line) => (line.id === current?.id
       ? html`${nameOf(line)} <span class="badge accent">open</span>`
@@ -81,12 +81,9 @@ export function Drafts({ dataset, me, current = null, children }) {
       ? html`<${Button} kind="quiet" small onClick=${() => setDoomed(line)} aria-label=${`Delete ${nameOf(line)}`}>Delete<//>` : null) },
   ];
   return html`
-    <${Card} title="Drafts" class="plan-drafts">
-      ${children}
-      ${rows.length ? html`<${Table} caption=${`Drafts for ${dataset}`} hideCaption columns=${columns} rows=${rows} rowKey=${(line) => line.id} />` : null}
-      <${ConfirmDialog} open=${doomed !== null} title="Delete this draft?" confirm="Delete" kind="danger" busy=${busy} onConfirm=${() => discard()} onClose=${() => setDoomed(null)}>
-        <p>A draft is only a plan: nothing was spent on it, and nothing that was released is lost.</p>
-        <${ErrorBox} error=${problem} />
-      <//>
+    <${Table} caption=${`Drafts for ${dataset}`} hideCaption columns=${columns} rows=${rows} rowKey=${(line) => line.id} />
+    <${ConfirmDialog} open=${doomed !== null} title="Delete this draft?" confirm="Delete" kind="danger" busy=${busy} onConfirm=${() => discard()} onClose=${() => setDoomed(null)}>
+      <p>A draft is only a plan: nothing was spent on it, and nothing that was released is lost.</p>
+      <${ErrorBox} error=${problem} />
     <//>`;
-}
+});

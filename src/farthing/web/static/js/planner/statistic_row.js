@@ -16,7 +16,6 @@ import { Refusal } from "./refusal.js";
 /** `row` is what was asked ({key, entry}), `planned` what the newest plan foretells of it (null until it is planned). */
 export const StatisticRow = memo(({ row, planned, schema, expected, refusal, stale, actions }) => {
   const { entry } = row;
-  const locked = entry.within !== undefined;
   const name = planned?.name ?? askedWords(entry);
   return html`
     <li class="statistic ${stale ? "stale" : ""}" data-key=${row.key} data-name=${name}>
@@ -26,12 +25,7 @@ export const StatisticRow = memo(({ row, planned, schema, expected, refusal, sta
       </div>
       <div class="statistic-body">
         <${Error} planned=${planned} entry=${entry} schema=${schema} expected=${expected} />
-        <div class="statistic-controls">
-          <${SliderField} label="Importance" left="less important" right="more important" min=${-3} max=${3} step=${0.05}
-            value=${placeOf(entry.weight)} shown=${locked ? "its error is locked" : importanceWords(entry.weight)} disabled=${locked}
-            onValue=${(place) => actions.weigh(row.key, weightAt(place))} />
-          <${MakeIt} ...${{ row, planned, name, locked, actions }} />
-        </div>
+        <${Controls} row=${row} name=${name} unit=${planned?.unit_of_error} lockable=${planned?.error > 0} actions=${actions} />
       </div>
       ${refusal ? html`<${Refusal} refusal=${refusal} own=${name} actions=${actions} ownKey=${row.key} />` : null}
       <div class="statistic-more">
@@ -89,12 +83,23 @@ function Expected({ planned, entry, schema, expected }) {
     </div>`;
 }
 
+/** What can be done about the error; drawn again only when the row itself is changed. */
+const Controls = memo(({ row, name, unit, lockable, actions }) => {
+  const locked = row.entry.within !== undefined;
+  return html`
+    <div class="statistic-controls">
+      <${SliderField} label="Importance" left="less important" right="more important" min=${-3} max=${3} step=${0.05}
+        value=${placeOf(row.entry.weight)} shown=${locked ? "its error is locked" : importanceWords(row.entry.weight)} disabled=${locked}
+        onValue=${(place) => actions.weigh(row.key, weightAt(place))} />
+      <${MakeIt} ...${{ row, name, unit, locked, lockable, actions }} />
+    </div>`;
+});
+
 /** "Make it ±x", and the lock that keeps the present error. */
-function MakeIt({ row, planned, name, locked, actions }) {
+function MakeIt({ row, name, unit, locked, lockable, actions }) {
   const [wish, setWish] = useState(null);
   const [text, setText] = useState("");
   const [wrong, setWrong] = useState(null);
-  const within = row.entry.within;
   const submit = (event) => {
     event.preventDefault();
     if (wish === null || !(wish > 0)) {
@@ -106,12 +111,12 @@ function MakeIt({ row, planned, name, locked, actions }) {
   };
   return html`
     <form class="make-it" onSubmit=${submit} noValidate aria-label=${`Error of ${name}`}>
-      <${NumberField} label="Make it ±" value=${wish} error=${wrong} unit=${planned?.unit_of_error}
-        onValue=${(number, typed) => { setWish(number); setText(typed); setWrong(null); }} placeholder=${planned && Number.isFinite(planned.error) ? amount(planned.error) : ""} />
+      <${NumberField} label="Make it ±" value=${wish} error=${wrong} unit=${unit}
+        onValue=${(number, typed) => { setWish(number); setText(typed); setWrong(null); }} />
       <${Button} type="submit" small>Make it so<//>
-      <${Button} small class="lock" aria-pressed=${locked ? "true" : "false"} disabled=${!locked && !(planned && planned.error > 0)}
+      <${Button} small class="lock" aria-pressed=${locked ? "true" : "false"} disabled=${!locked && !lockable}
         onClick=${() => (locked ? actions.unlock(row.key) : actions.lock(row.key))} aria-label=${locked ? `Unlock ${name}` : `Lock ${name} at its present error`}>
-        <${LockPicture} closed=${locked} /> ${locked ? `Locked at ${plusMinus(within)}` : "Lock this error"}
+        <${LockPicture} closed=${locked} /> ${locked ? `Locked at ${plusMinus(row.entry.within)}` : "Lock this error"}
       <//>
     </form>`;
 }

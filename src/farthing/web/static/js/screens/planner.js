@@ -17,6 +17,7 @@ import { Drafts, SaveDraft } from "../planner/drafts.js";
 import { ExpectedRows } from "../planner/expected.js";
 import { Foot } from "../planner/foot.js";
 import { keepDraft, keptDraft } from "../planner/kept.js";
+import { memo } from "../planner/memo.js";
 import { usePlanning } from "../planner/planning.js";
 import { Price } from "../planner/price.js";
 import { Refusal } from "../planner/refusal.js";
@@ -60,8 +61,9 @@ function Planner({ about, saved: loaded, me, title }) {
   const [first] = useState(() => beginning(about, loaded, me));
   const [saved, setSaved] = useState(first.saved);
   const planning = usePlanning(first.draft, (draft, { proof, signal }) => post(`/plans/price${query({ proof })}`, draft, { signal }));
-  const { draft, answer, refusal, status, change } = planning;
-  useEffect(() => keepDraft(me.name, about.name, forServer(draft), saved), [draft, saved]);
+  const { draft, answer, refusal, status } = planning;
+  const busy = status === "planning"; // a slider that moves is not written down at every step
+  useEffect(() => { if (!busy) keepDraft(me.name, about.name, forServer(draft), saved); }, [draft, saved, busy]);
 
   const fresh = () => {
     history.replaceState(null, "", link("plan", about.name));
@@ -78,7 +80,7 @@ function Planner({ about, saved: loaded, me, title }) {
       <${Card} title="Budget"><${Budget} dataset=${about.name} budget=${budget} /><//>
       <${Exhausted} dataset=${about.name} budget=${budget} me=${me} />
       <${Releases} dataset=${about.name} />
-      <${Drafts} dataset=${about.name} me=${me} />
+      <${Card} title="Drafts"><${Drafts} dataset=${about.name} me=${me} /><//>
     <//>`;
   }
   return html`
@@ -87,23 +89,18 @@ function Planner({ about, saved: loaded, me, title }) {
         <div class="planner-main stack">
           <${Card} title="Budget">
             <${Budget} dataset=${about.name} budget=${budget} bar=${view?.bar} reserve=${answer?.draft.reserve} stale=${stale} />
-            ${draft.rows.length ? html`<${Share} draft=${draft} left=${left}
-              onShare=${(value) => change((one) => ({ ...one, epsilon: value }), { kind: "share" })}
-              onReserve=${(value) => change((one) => ({ ...one, reserve: value }), { kind: "share" })} />` : null}
+            ${draft.rows.length ? html`<${Share} epsilon=${draft.epsilon} reserve=${draft.reserve} left=${left} actions=${actions} />` : null}
           <//>
           ${refusal && refusal.cause.kind !== "make" ? html`<${Problem} refusal=${refusal} actions=${actions} again=${planning.again} />` : null}
           <${Statistics} ...${{ about, draft, answer, refusal, stale, actions }} />
         </div>
         <div class="planner-side stack">
-          <${Knowledge} about=${about} view=${view} />
-          ${view ? html`
-            <${Card} title="Price"><${Price} price=${view.price} cost=${view.cost} delta=${view.delta} proving=${status !== "idle"} /><//>
-            <${Card} title="Risk"><${Risk} risk=${view.risk} /><//>
-            <${Card} title="As code"><${Code} view=${view} /><//>` : null}
-          <${Drafts} dataset=${about.name} me=${me} current=${saved}>
-            ${may(me, "plan") && draft.rows.length ? html`<${SaveDraft} draft=${draft} saved=${saved} onSaved=${setSaved} onLoad=${planning.replace}
-              onTitle=${(name) => change((one) => ({ ...one, title: name }), { kind: "title" })} />
-              <${Button} kind="quiet" small onClick=${fresh}>Start a new plan<//>` : null}
+          <${Outlook} about=${about} view=${view} proving=${status !== "idle"} />
+          <${Card} title="Drafts" class="plan-drafts">
+            ${may(me, "plan") && draft.rows.length ? html`
+              <${SaveDraft} draft=${draft} saved=${saved} onSaved=${setSaved} onLoad=${planning.replace} onTitle=${actions.title} />
+              <${Button} kind="quiet" small onClick=${fresh}>Start a new plan<//>` : html`<p class="muted small">A plan can be saved here and taken up later.</p>`}
+            <${Drafts} dataset=${about.name} me=${me} current=${saved} />
           <//>
           <${Releases} dataset=${about.name} />
         </div>
@@ -147,6 +144,9 @@ function useActions(planning) {
       weigh: (key, weight) => now().change((draft) => weighted(draft, key, weight)),
       expect: (name, value) => now().change((draft) => expecting(draft, name, value)),
       lock: (key) => make(key, keepable(planned(key).error)),
+      share: (value) => now().change((draft) => ({ ...draft, epsilon: value }), { kind: "share" }),
+      reserve: (value) => now().change((draft) => ({ ...draft, reserve: value }), { kind: "share" }),
+      title: (name) => now().change((draft) => ({ ...draft, title: name }), { kind: "title" }),
       unlock: (key) => now().change((draft) => unlocked(draft, key)),
       make: (key, within) => make(key, within),
       kept: keepable,
@@ -185,6 +185,14 @@ function Problem({ refusal, actions, again }) {
   const about = { add: "This statistic was not added", open: "This plan cannot be made" }[refusal.cause.kind];
   return html`<${ErrorBox} error=${refusal.error} title=${about} onRetry=${refusal.cause.undo ? null : again} />`;
 }
+
+/** Everything beside the statistics; a slider that moves does not touch it until a plan comes back. */
+const Outlook = memo(({ about, view, proving }) => html`
+  <${Knowledge} about=${about} view=${view} />
+  ${view ? html`
+    <${Card} title="Price"><${Price} price=${view.price} cost=${view.cost} delta=${view.delta} proving=${proving} /><//>
+    <${Card} title="Risk"><${Risk} risk=${view.risk} /><//>
+    <${Card} title="As code"><${Code} view=${view} /><//>` : null}`);
 
 function Knowledge({ about, view }) {
   const assumed = view?.assumptions ?? [];
