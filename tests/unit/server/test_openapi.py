@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from farthing.server.openapi import TAGS
-from farthing.server.permissions import rule_of
+from farthing.server.permissions import PERMISSIONS, PUBLIC, rule_of
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +69,13 @@ def test_every_success_in_json_has_a_shape(document: dict[str, Any]) -> None:
             is_file = path.endswith(("/download", "/export"))
             if int(status) < 300 and "application/json" in entry.get("content", {}) and not is_file:
                 assert entry["content"]["application/json"]["schema"], (method, path, status)
+
+
+def test_the_table_of_permissions_has_no_row_for_a_route_that_is_not_there(served: Any) -> None:
+    there = {
+        (method, route.path) for route in served.app.routes for method in route.methods if method != "HEAD"
+    }
+    assert set(PERMISSIONS) | PUBLIC == there
 
 
 def test_it_names_no_person_no_dataset_and_no_place(document: dict[str, Any], served: Any) -> None:
