@@ -20,7 +20,7 @@ router = guarded("plans")
 
 TheState = Annotated[State, Depends(the_state)]
 Who = Annotated[Caller, Depends(caller)]
-Id = Annotated[str, Path(pattern=r"^[0-9a-f]{1,64}$")]
+Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 Proof = Annotated[bool, Query(description="false: estimates at once; true: the proven cost")]
 
 _REFUSED = refusals("not_found", "budget_exceeded", "infeasible", "invalid_expression", "engine_error")
