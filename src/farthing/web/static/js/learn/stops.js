@@ -28,9 +28,9 @@ export function Stops({ name, label, hint, stops, value, change, text, ends }) {
       </div>
       <input
         id=${id} type="range" name=${name} min="0" max=${stops.length - 1} step="1" value=${nearest(stops, value)}
-        aria-valuetext=${text(value)} aria-describedby="${id}-hint"
+        aria-valuetext=${text(value)} aria-describedby="${id}-ends ${id}-hint"
         onInput=${(event) => change(stops[Number(event.currentTarget.value)])} />
-      <div class="slider-ends" aria-hidden="true"><span>${ends[0]}</span><span>${ends[1]}</span></div>
+      <div class="slider-ends" id="${id}-ends"><span>${ends[0]}</span><span>${ends[1]}</span></div>
       <p class="hint" id="${id}-hint">${hint}</p>
     </div>`;
 }
