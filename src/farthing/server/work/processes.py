@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -56,9 +57,8 @@ class Workers:
         """Tell the workers that there is work; without it they would look a moment later."""
         with self._changing:
             for each in self._living:
-                with suppress(OSError, ValueError):
-                    _input(each).write("\n")
-                    _input(each).flush()
+                with suppress(OSError, ValueError):  # gone, or it has been woken many times and not looked up
+                    os.write(_input(each).fileno(), b"\n")
 
     def stop(self, patience: float = 20.0) -> None:
         """Let the workers finish what they have. Who takes longer goes on alone, and ends by itself."""
@@ -119,6 +119,7 @@ class Workers:
             with suppress(OSError):  # it died at once, which the next look finds
                 _input(each).write(json.dumps(told) + "\n")
                 _input(each).flush()
+                os.set_blocking(_input(each).fileno(), False)
 
     def _bury(self, dead: _Process) -> None:
         """Its jobs are taken over at once: that it is dead is certain here."""

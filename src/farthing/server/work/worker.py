@@ -62,7 +62,7 @@ class Worker:
         self._running: dict[str, threading.Thread] = {}
         self._changing = threading.Lock()
         self._seen: dict[str, tuple[str | None, int | None, float]] = {}
-        self._beat_at = 0.0
+        self._looked = 0.0
 
     def wake(self) -> None:
         """Look for work now."""
@@ -75,14 +75,30 @@ class Worker:
 
     def run(self) -> None:
         """Work until drained."""
+        ended = threading.Event()
+        beating = threading.Thread(target=self._beat, args=(ended,), name="farthing-heartbeat", daemon=True)
+        beating.start()
+        try:
+            self._work()
+        finally:
+            ended.set()
+            beating.join()
+
+    def _beat(self, ended: threading.Event) -> None:
+        """Show that this worker lives, in a thread of its own: whatever holds up the others does not hold up this."""
+        while not ended.wait(BEAT):
+            if self._busy():
+                with suppress(LedgerError):  # a store that is away: nobody else can look either
+                    rows.beat(self.state.store, self.name)
+
+    def _work(self) -> None:
         while not self._draining.is_set() or self._busy():
             self._woken.wait(self._look)
             self._woken.clear()
             try:
                 self._turn()
-            except (
-                LedgerError
-            ) as problem:  # the store or the ledger is away: what runs goes on, and it comes back
+            except LedgerError as problem:
+                # The store or the ledger is away: what runs goes on, and they come back.
                 _log.warning("worker %s: %s", self.name, type(problem).__name__)
                 time.sleep(LOOK)
 
@@ -92,13 +108,8 @@ class Worker:
             if job is None:
                 break
             self._begin(job)
-        moment = time.monotonic()
-        if moment >= self._beat_at:
-            self._beat_at = moment + BEAT
-            if self._busy():
-                rows.beat(self.state.store, self.name)
-            if not self._draining.is_set():
-                self._look_after_the_dead()
+        if not self._draining.is_set() and time.monotonic() >= self._looked + BEAT:
+            self._look_after_the_dead()
 
     def _busy(self) -> int:
         with self._changing:
@@ -115,9 +126,8 @@ class Worker:
     def _perform(self, job: Job) -> None:
         try:
             perform(job, self.state, self.name, self._kinds)
-        except (
-            Exception
-        ) as problem:  # the heartbeat of this job ends with it; another look finds out what it came to
+        except Exception as problem:
+            # Nobody does this job any more, which the next look finds.
             _log.error("job %s was left as it is (%s)", job.id, type(problem).__name__)
         finally:
             with self._changing:
@@ -130,6 +140,9 @@ class Worker:
         Whether a heartbeat moves is watched here, by this machine's own clock: clocks of two machines may differ.
         """
         moment, seen = time.monotonic(), {}
+        if moment - self._looked > max(self._patience / 2, 2 * BEAT):
+            self._seen = {}  # the store was away, or this worker was: what it saw before says nothing about others
+        self._looked = moment
         for job in rows.running(self.state.store):
             with self._changing:
                 if job.id in self._running:
@@ -137,7 +150,10 @@ class Worker:
             worker, heartbeat, since = self._seen.get(job.id, (None, None, moment))
             if (worker, heartbeat) != (job.worker, job.heartbeat):
                 since = moment
-            if job.heartbeat != DEAD and moment - since < self._patience:
+            lives = (
+                job.heartbeat != DEAD and job.worker != self.name
+            )  # of its own it knows which ones it runs
+            if lives and moment - since < self._patience:
                 seen[job.id] = (job.worker, job.heartbeat, since)
             elif rows.take_over(self.state.store, job, self.name):
                 _log.warning("job %s: its worker %s is gone", job.id, job.worker)

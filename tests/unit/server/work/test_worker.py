@@ -15,7 +15,7 @@ from farthing.server.callers import Caller
 from farthing.server.settings import Settings
 from farthing.server.state import State
 from farthing.server.store import jobs as rows
-from farthing.server.store.tables import users
+from farthing.server.store.tables import jobs, users
 from farthing.server.work.jobs import submitted
 from farthing.server.work.runner import MOST_ATTEMPTS, Kind, Progress, TakenOver, perform
 from farthing.server.work.worker import Worker
@@ -189,6 +189,30 @@ def test_a_worker_counts_as_dead_when_its_heartbeat_stands_still_whatever_clocks
     time.sleep(0.06)
     watcher._look_after_the_dead()
     assert (job(state, "r-1").state, job(state, "r-1").attempts) == ("queued", 1)
+
+
+def test_a_job_that_its_own_worker_dropped_is_noticed_while_it_lives(state: State) -> None:
+    with working(state, charge_and_answer) as worker:
+        row = rows.body_text("people", "0", {}, {})
+        rows.add(state.store, "bob:r-1", "bob", "analyst", "none that it takes", row)
+        with state.store.begin() as connection:
+            dropped = {"state": "running", "worker": worker.name, "heartbeat": 1, "kind": "release"}
+            connection.execute(jobs.update().values(**dropped))
+        assert ended(state, "r-1").state == "released"
+
+
+def test_a_watcher_that_was_away_itself_starts_to_watch_anew(state: State) -> None:
+    ask(state, "r-1")
+    rows.take(state.store, "slow", ["release"])
+    watcher = Worker(state, kinds={"release": charge_and_answer}, patience=0.05)
+    watcher._look_after_the_dead()
+    time.sleep(0.06)
+    watcher._looked -= 60  # the store did not answer for a minute
+    watcher._look_after_the_dead()
+    assert job(state, "r-1").worker == "slow"
+    time.sleep(0.06)
+    watcher._look_after_the_dead()
+    assert job(state, "r-1").state == "queued"
 
 
 def test_a_job_that_kills_its_workers_is_given_up(state: State) -> None:
