@@ -20,7 +20,7 @@ export const StatisticRow = memo(({ row, planned, schema, expected, refusal, sta
   return html`
     <li class="statistic ${stale ? "stale" : ""}" data-key=${row.key} data-name=${name}>
       <div class="statistic-head">
-        <h3 class="statistic-name">${name}</h3>
+        <h3 class="statistic-name" tabindex="-1">${name}</h3>
         <${Button} kind="quiet" small onClick=${() => actions.remove(row.key)} aria-label=${`Remove ${name}`}>Remove<//>
       </div>
       <div class="statistic-body">

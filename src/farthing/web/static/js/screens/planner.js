@@ -160,11 +160,22 @@ function useActions(planning) {
 function Statistics({ about, draft, answer, refusal, stale, actions }) {
   const [adding, setAdding] = useState(false);
   const open = adding || !draft.rows.length;
+  const card = useRef(null);
+  const before = useRef(draft.rows.length);
+  useEffect(() => {
+    // Whoever works by keyboard goes on where the change was.
+    const grown = draft.rows.length - before.current;
+    before.current = draft.rows.length;
+    if (grown > 0) card.current?.querySelector(".statistic:last-child h3")?.focus();
+    if (grown < 0) card.current?.querySelector(".card-head button, select")?.focus();
+  }, [draft.rows.length]);
+  useEffect(() => { if (adding) card.current?.querySelector("#ask-kind")?.focus(); }, [adding]);
   const add = (entry) => {
     actions.add(entry);
     setAdding(false);
   };
   return html`
+    <div ref=${card}>
     <${Card} title="Statistics" class="statistics-card"
       actions=${open ? null : html`<${Button} kind="primary" onClick=${() => setAdding(true)}>Add a statistic<//>`}>
       ${draft.rows.length ? null : html`<${Empty} level=${3} title="What would you like to know?" action=${html`<${Suggestions} schema=${about.schema} onAdd=${add} />`}>
@@ -177,7 +188,8 @@ function Statistics({ about, draft, answer, refusal, stale, actions }) {
             schema=${about.schema} expected=${draft.expected} stale=${stale} actions=${actions}
             refusal=${refusal?.cause.kind === "make" && refusal.cause.key === row.key ? refusal : null} />`)}
       </ul>
-    <//>`;
+    <//>
+    </div>`;
 }
 
 function Problem({ refusal, actions, again }) {
