@@ -1,7 +1,8 @@
 """People's passwords: what is accepted as one, and how it is kept (argon2id, RFC 9106).
 
 Checking takes the same time whether the user exists or not: where there is nothing to check against, a decoy is
-checked. Each check takes 64 MiB, so only a few run at a time; the others wait.
+checked. Each check takes 64 MiB, so only a few run at a time and a few more wait; the rest are sent away, so that a
+flood of sign-ins does not hold up everybody else.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import secrets
 import threading
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from argon2 import PasswordHasher, profiles
 from argon2.exceptions import Argon2Error, InvalidHashError
@@ -16,7 +19,7 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 from farthing.errors import RequestRefused
 
 SHORTEST, LONGEST = 12, 200
-AT_A_TIME = 4
+AT_A_TIME, WAITING = 4, 12
 
 
 class Passwords:
@@ -34,17 +37,18 @@ class Passwords:
         parameters = profiles.CHEAPEST if cheap else profiles.RFC_9106_LOW_MEMORY
         self._hasher = PasswordHasher.from_parameters(parameters)
         self._turn = threading.BoundedSemaphore(AT_A_TIME)
+        self._room = threading.BoundedSemaphore(AT_A_TIME + WAITING)
         self._decoy: str | None = None
 
     def hash_of(self, password: str) -> str:
         """What the store keeps of a password."""
-        with self._turn:
+        with self._taking_turns():
             return self._hasher.hash(_bytes_of(password))
 
     def fits(self, kept: str | None, password: str) -> bool:
         """Whether this is the password; with nothing kept, False after the same work."""
         against = kept or self._nobodys()
-        with self._turn:
+        with self._taking_turns():
             try:
                 return self._hasher.verify(against, _bytes_of(password)) and kept is not None
             except (Argon2Error, InvalidHashError):
@@ -61,6 +65,18 @@ class Passwords:
     def warm(self) -> None:
         """Make the decoy now, so that the first unknown user does not wait longer than a known one."""
         self._nobodys()
+
+    @contextmanager
+    def _taking_turns(self) -> Iterator[None]:
+        if not self._room.acquire(blocking=False):
+            raise RequestRefused(
+                "rate_limited", "too many people sign in at this moment; try again.", {"retry_after": 2}
+            )
+        try:
+            with self._turn:
+                yield
+        finally:
+            self._room.release()
 
     def _nobodys(self) -> str:
         if self._decoy is None:

@@ -8,7 +8,7 @@ import pytest
 from argon2 import PasswordHasher, extract_parameters, profiles
 
 from farthing.errors import RequestRefused
-from farthing.server.auth.passwords import AT_A_TIME, Passwords, checked_password
+from farthing.server.auth.passwords import AT_A_TIME, WAITING, Passwords, checked_password
 
 GOOD = "four words are enough"
 
@@ -62,30 +62,45 @@ def test_the_decoy_is_nobodys_password() -> None:
     assert not passwords.fits(None, "")
 
 
-def test_only_a_few_are_checked_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_few_are_checked_at_a_time_and_a_flood_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
     passwords = Passwords(cheap=True)
     kept = passwords.hash_of(GOOD)
-    inside, most, lock, full = 0, 0, threading.Lock(), threading.Event()
+    inside, most, refused = 0, 0, 0
+    lock, go_on = threading.Lock(), threading.Event()
+
+    def look() -> None:
+        if refused == 4 and inside >= AT_A_TIME:  # all others wait
+            go_on.set()
 
     def slow(*_: object) -> bool:
         nonlocal inside, most
         with lock:
             inside += 1
             most = max(most, inside)
-            if inside == AT_A_TIME:
-                full.set()
-        full.wait(20)
+            look()
+        go_on.wait(30)
         with lock:
             inside -= 1
         return True
 
+    def checked() -> None:
+        nonlocal refused
+        try:
+            assert passwords.fits(kept, GOOD)
+        except RequestRefused as refusal:
+            assert refusal.code == "rate_limited"
+            with lock:
+                refused += 1
+                look()
+
     monkeypatch.setattr(PasswordHasher, "verify", slow)
-    threads = [threading.Thread(target=passwords.fits, args=(kept, GOOD)) for _ in range(3 * AT_A_TIME)]
+    threads = [threading.Thread(target=checked) for _ in range(AT_A_TIME + WAITING + 4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
-    assert most == AT_A_TIME
+        thread.join(60)
+    assert (most, refused) == (AT_A_TIME, 4)
+    assert passwords.fits(kept, GOOD)  # there is room again
 
 
 @pytest.mark.parametrize(
