@@ -242,12 +242,14 @@ class GridComposition:
             coarse = priced(composed_curves(parts, plan, step, _COARSE_CELLS, self.tolerance), plan.x)
             if coarse.upper <= enough:
                 return coarse
-        guess, before = plan.x, math.inf
+        guess, before, last = plan.x, math.inf, Bounds(0.0, math.inf)
         while True:
             curves = composed_curves(parts, plan, step, most, self.tolerance)
             bounds = priced(curves, guess)
             width = bounds.width if math.isfinite(bounds.upper) else math.inf
-            miss, stuck, before = width / self.tolerance, width > _WORTHWHILE * before, width
+            miss, stuck = width / self.tolerance, width > _WORTHWHILE * before
+            bounds = last if width > before else bounds
+            before, last = min(width, before), bounds
             finest = curves.exact or curves.cells * 1.5 > most or curves.step > step * 1.01
             if miss <= 1 or finest or stuck:
                 return self._rescued(bounds, parts, plan, priced, step)
