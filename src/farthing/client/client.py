@@ -12,6 +12,7 @@ from farthing.client.ledgers import RemoteLedger
 from farthing.client.studies import RemoteStudy
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
+from farthing.privacy import ApproxDP, GaussianNoise, LaplaceNoise
 
 if TYPE_CHECKING:
     import httpx
@@ -97,18 +98,19 @@ class Client:
 
     def compose(
         self,
-        charges: Sequence[float | tuple[float, float]],
+        charges: Sequence[float | tuple[float, float] | ApproxDP | LaplaceNoise | GaussianNoise],
         delta: float,
         *,
         counts: Sequence[int] | None = None,
     ) -> RemoteComposition:
-        """What several charges cost together at `delta`, by the server's accountant."""
+        """What several charges cost together at `delta`, by the server's accountant.
+
+        A charge is an epsilon, a pair of epsilon and delta, or an event: `ApproxDP`, `LaplaceNoise`, `GaussianNoise`.
+        """
         each = [1] * len(charges) if counts is None else list(counts)
-        pairs = [charge if isinstance(charge, tuple) else (charge, 0.0) for charge in charges]
-        sent = [
-            {"epsilon": epsilon, "delta": own, "count": count}
-            for (epsilon, own), count in zip(pairs, each, strict=True)
-        ]
+        if len(each) != len(charges):
+            raise InvalidValue("counts", each, f"must have one number for each of {len(charges)} charges")
+        sent = [{**_charge(charge), "count": count} for charge, count in zip(charges, each, strict=True)]
         found = self._connection.post("/compose", {"charges": sent, "delta": delta})
         optimal = found["optimal"]
         upper = float("inf") if optimal["upper"] is None else float(optimal["upper"])
@@ -134,6 +136,27 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._connection.url!r})"
+
+
+def _charge(charge: Any) -> dict[str, Any]:
+    """A charge as a server reads it."""
+    match charge:
+        case LaplaceNoise() | GaussianNoise():
+            noise = "laplace" if isinstance(charge, LaplaceNoise) else "gaussian"
+            return {"noise": noise, "multiplier": charge.noise_multiplier}
+        case ApproxDP():
+            return {"epsilon": charge.epsilon, "delta": charge.delta}
+        case (epsilon, delta):
+            return {"epsilon": epsilon, "delta": delta}
+        case int() | float() if not isinstance(charge, bool):
+            return {"epsilon": charge}
+        case _:
+            raise InvalidValue(
+                "charge",
+                charge,
+                "must be an epsilon, a pair or Laplace or Gaussian noise",
+                "farthing.compose knows the other events, on this machine",
+            )
 
 
 def _column(name: str, values: Any) -> dict[str, Any]:

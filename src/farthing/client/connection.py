@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from farthing.client.refusals import refusal_of
-from farthing.errors import InvalidValue, LedgerUnavailable, MissingExtra, RequestRefused
+from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable, MissingExtra, RequestRefused
 
 if TYPE_CHECKING:
     import httpx
@@ -38,8 +38,14 @@ class Connection:
         self._httpx = httpx
         self.url = checked_url(url, insecure=insecure)
         headers = {"Authorization": f"Bearer {checked_token(token)}", "Accept": "application/json"}
+        # A proxy of the environment is for other machines: it must not see a token that never leaves this one.
+        outside = not self.url.startswith("http://") or insecure
         self._http = httpx.Client(
-            base_url=f"{self.url}/api/v1", headers=headers, timeout=timeout, transport=transport
+            base_url=f"{self.url}/api/v1",
+            headers=headers,
+            timeout=timeout,
+            transport=transport,
+            trust_env=outside,
         )
 
     def get(self, path: str, **query: Any) -> Any:
@@ -65,7 +71,12 @@ class Connection:
     ) -> Any:
         """One request, as JSON. What is `repeatable` is sent again while the server cannot be reached."""
         response = self._sent(method, path, body, query, repeatable=repeatable)
-        return response.json() if response.content else None
+        if not response.content:
+            return None
+        try:
+            return response.json()
+        except ValueError:
+            raise _refused(response) from None
 
     def text(self, path: str, **query: Any) -> str:
         """What a GET of `path` answers, as text."""
@@ -74,7 +85,7 @@ class Connection:
     def lines(self, path: str, **query: Any) -> Iterator[str]:
         """The lines of a long answer, one by one."""
         with self._http.stream("GET", path, params=_given(query)) as response:
-            if response.status_code >= 400:
+            if response.status_code >= 300:
                 response.read()
                 raise _refused(response)
             yield from response.iter_lines()
@@ -104,10 +115,12 @@ class Connection:
                 if wait is None or (lost and not repeatable):
                     raise self._unreachable(problem, lost=lost) from None
             else:
-                if response.status_code < 400:
+                if response.status_code < 300:
                     return response
-                if wait is None or not repeatable or response.status_code not in _TRANSIENT:
-                    raise _refused(response)
+                refused = _refused(response)  # a redirect as well: the token is sent to this address only
+                passing = response.status_code in _TRANSIENT and not isinstance(refused, LedgerTampered)
+                if wait is None or not repeatable or not passing:
+                    raise refused
             time.sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
@@ -188,9 +201,21 @@ def _is_loopback(host: str) -> bool:
 
 def _json(body: Mapping[str, Any]) -> str:
     try:
-        return json.dumps(body, allow_nan=False, default=_plain)
+        return json.dumps(_named(body), allow_nan=False, default=_plain)
     except ValueError:
         raise InvalidValue("body", "...", "must hold finite numbers", "leave out NaN and infinity") from None
+
+
+def _named(value: Any) -> Any:
+    """The same with texts as names: JSON has no other keys, and the server knows how categories are written."""
+    if isinstance(value, Mapping):
+        return {_name(key): _named(inner) for key, inner in value.items()}
+    return [_named(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _name(key: Any) -> str:
+    key = key.item() if hasattr(key, "item") else key  # of NumPy
+    return str(key).lower() if isinstance(key, bool) else str(key)
 
 
 def _plain(value: Any) -> Any:

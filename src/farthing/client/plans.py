@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from farthing.client.connection import part
+from farthing.client.connection import Connection, part
 from farthing.client.refusals import refusal_of
 from farthing.errors import InvalidValue, LedgerUnavailable
 from farthing.ledger import Receipt
@@ -74,6 +74,18 @@ class RemoteStatistic:
         return f"{self.name}: ± {shown(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
 
 
+@dataclass(frozen=True)
+class RemotePrice:
+    """A plan under each theorem, as a local `Price` has it; infinite where a theorem says nothing."""
+
+    basic: float
+    advanced: float
+    kov: float
+    optimal: float
+    own: float
+    sentence: str
+
+
 @dataclass(frozen=True, eq=False)
 class RemotePlan:
     """A frozen value: every control asks the server for a new plan, and none of them spends anything."""
@@ -106,9 +118,11 @@ class RemotePlan:
         return float(self.view["delta"])
 
     @property
-    def price(self) -> Mapping[str, Any]:
+    def price(self) -> RemotePrice:
         """The same plan under summing, advanced, KOV and optimal composition, and by its own curves."""
-        return dict(self.view["price"])
+        told = self.view["price"]
+        epsilons = (_number(told[name]) for name in ("basic", "advanced", "kov", "optimal", "own"))
+        return RemotePrice(*epsilons, str(told["sentence"]))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -144,22 +158,42 @@ class RemotePlan:
         confirmed = {"confirmed_epsilon": self.cost.upper} if self.cost.upper < _INFINITE else {}
         body = {"draft": self.draft, "request_id": name, "wait": _WAIT, **confirmed}
         connection = self.study.connection
-        view = connection.post("/releases", body)
-        while view["state"] in ("queued", "running"):
-            if progress is not None:
-                progress(float(view["progress"]))
-            time.sleep(_LOOK)
-            view = connection.get(f"/releases/{part(view['request_id'])}")
+        repeated = self.study.was_released(name)
+        try:
+            view = _awaited(connection, body, progress)
+        except KeyboardInterrupt as stopped:
+            stopped.add_note(f"the server goes on, and what it charges stays spent; ask again as {name}")
+            raise
         if view["state"] != "released":
             raise refusal_of(view["error"] or {"code": "internal", "message": str(view["sentence"])})
         if progress is not None:
             progress(1.0)
-        return release_from(connection.text(f"/releases/{part(view['request_id'])}/download", format="json"))
+        told = connection.text(f"/releases/{part(view['request_id'])}/download", format="json")
+        return release_from(told, repeated=repeated)
 
     def explain(self) -> str:
         """In words: what each statistic will be like, and why it costs what it does."""
-        lines = [f"{one.name}: {one.sentence}." for one in self.statistics]
-        return "\n".join([*lines, str(self.view["price"]["sentence"]), *self.assumptions, *self.notes])
+        price = self.price
+        lines = ["What comes out of it:"]
+        lines += [f"  {one.name}: {one.mechanism}; {one.sentence}" for one in self.statistics]
+        lines += [
+            "What it costs:",
+            f"  epsilon {shown(self.cost.upper, 6)} at delta {self.delta:g}, proven",
+            f"  summed {shown(price.basic)}, advanced {shown(price.advanced)}, KOV {shown(price.kov)}, "
+            f"optimal {shown(price.optimal)}, own curves {shown(price.own)}",
+            f"  {price.sentence}",
+        ]
+        if self.notes:
+            lines += ["What is mostly noise:", *(f"  {text}" for text in self.notes)]
+        if self.assumptions:
+            lines += ["What is assumed:", *(f"  {text}" for text in self.assumptions)]
+        return "\n".join(lines)
+
+    def plot(self) -> Any:
+        """Errors, shares of the budget and prices, as an Altair chart (needs the extra `plots`)."""
+        from farthing.plots import plan_chart
+
+        return plan_chart(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data, as the server tells it."""
@@ -204,14 +238,27 @@ class RemotePlan:
         return f"RemotePlan({len(self.view['statistics'])} statistics, nothing spent)"
 
 
-def release_from(text: str) -> Release:
+def _awaited(
+    connection: Connection, body: Mapping[str, Any], progress: Callable[[float], None] | None
+) -> dict[str, Any]:
+    """What became of a release, when something did."""
+    view: dict[str, Any] = connection.post("/releases", body)
+    while view["state"] in ("queued", "running"):
+        if progress is not None:
+            progress(float(view["progress"]))
+        time.sleep(_LOOK)
+        view = connection.get(f"/releases/{part(view['request_id'])}")
+    return view
+
+
+def release_from(text: str, *, repeated: bool = True) -> Release:
     """The release that a server tells as JSON: the same answers, foretold errors and receipt as a local one."""
     try:
         found = json.loads(text)
         answers = [restored(entry) for entry in found["answers"]]
         receipt = Receipt.from_json(json.dumps(found["receipt"]))
         named = {answer.name: answer for answer in answers}
-        return Release(named, found["plan"], receipt, str(found["request_id"]), repeated=True)
+        return Release(named, found["plan"], receipt, str(found["request_id"]), repeated=repeated)
     except (ValueError, KeyError, TypeError):
         raise LedgerUnavailable(
             "the server's answer cannot be read by this version of farthing",

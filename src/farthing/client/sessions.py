@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
-import secrets
+import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from farthing.adaptive.online import Answer
 from farthing.client.connection import Connection, part
 from farthing.client.refusals import refusal_of
+from farthing.study.words import shown
 
 _WAIT = 20.0  # seconds that the server may hold a request for us
 _LOOK = 0.3  # seconds between two looks at a session that is being opened
+
+
+@dataclass(frozen=True)
+class RemoteAnswererPlan:
+    """What a session costs and promises, under the names of a local plan; all fixed when it is opened."""
+
+    alpha: float
+    queries: int
+    updates: int
+    epsilon: float
+    delta: float
+    error: int
+    paid_error: int
+    rows: int
+    cells: int
+    confidence: float
+    promise: str
+    caution: str | None
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as JSON-ready data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        several = "1 answer" if self.updates == 1 else f"{self.updates:,} answers"
+        cost = (
+            f"It costs epsilon {shown(self.epsilon)}, once; {several} may be a surprise, all others are free."
+        )
+        return "\n".join([self.promise, cost, *filter(None, [self.caution]), *self.notes])
 
 
 class RemoteAnswerer:
@@ -38,14 +71,14 @@ class RemoteAnswerer:
         return str(self._view["id"])
 
     @property
-    def plan(self) -> Mapping[str, Any]:
+    def plan(self) -> RemoteAnswererPlan:
         """What was paid and promised."""
-        return dict(self._view["plan"])
+        return plan_from(self._view["plan"])
 
     @property
     def rows(self) -> int:
         """The number of rows that the plan speaks of."""
-        return int(self._view["plan"].get("rows") or 1)
+        return max(1, self.plan.rows)
 
     @property
     def updates_left(self) -> int:
@@ -74,15 +107,42 @@ def opened(
     progress: Callable[[float], None] | None,
 ) -> RemoteAnswerer:
     """Open a session, or take it up, and wait until it can be asked."""
-    name = request_id or f"answers-{secrets.token_hex(12)}"
-    view = connection.post("/sessions", {**body, "request_id": name, "wait": _WAIT})
-    while view["state"] in ("queued", "running"):
-        if progress is not None:
-            progress(float(view["progress"]))
-        time.sleep(_LOOK)
-        view = connection.get(f"/sessions/{part(view['id'])}")
+    name = request_id or name_of(body)
+    try:
+        view = _awaited(connection, {**body, "request_id": name, "wait": _WAIT}, progress)
+    except KeyboardInterrupt as stopped:
+        stopped.add_note(f"the server goes on, and what it charges stays spent; take it up as {name}")
+        raise
     if view["error"]:
         raise refusal_of(view["error"])
     if progress is not None:
         progress(1.0)
     return RemoteAnswerer(connection, view)
+
+
+def name_of(body: Mapping[str, Any]) -> str:
+    """The name of a session that was given none: the same words take up the same session.
+
+    >>> name_of({"dataset": "people", "alpha": 0.05}) == name_of({"alpha": 0.05, "dataset": "people"})
+    True
+    """
+    words = json.dumps(body, sort_keys=True, default=str)
+    return f"answers-{hashlib.sha256(words.encode()).hexdigest()[:24]}"
+
+
+def plan_from(view: Mapping[str, Any]) -> RemoteAnswererPlan:
+    """The plan that a server tells."""
+    told = {name: view[name] for name in RemoteAnswererPlan.__dataclass_fields__ if name != "notes"}
+    return RemoteAnswererPlan(**told, notes=tuple(view.get("notes", ())))
+
+
+def _awaited(
+    connection: Connection, body: Mapping[str, Any], progress: Callable[[float], None] | None
+) -> dict[str, Any]:
+    view: dict[str, Any] = connection.post("/sessions", body)
+    while view["state"] in ("queued", "running"):
+        if progress is not None:
+            progress(float(view["progress"]))
+        time.sleep(_LOOK)
+        view = connection.get(f"/sessions/{part(view['id'])}")
+    return view

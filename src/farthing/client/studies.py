@@ -7,8 +7,8 @@ from typing import Any
 
 from farthing.client.connection import Connection, part
 from farthing.client.plans import RemotePlan, release_from
-from farthing.client.sessions import RemoteAnswerer, opened
-from farthing.errors import InvalidValue
+from farthing.client.sessions import RemoteAnswerer, RemoteAnswererPlan, opened, plan_from
+from farthing.errors import InvalidValue, RequestRefused
 from farthing.ledger import Budget
 from farthing.privacy import ApproxDP
 from farthing.release import Statistic
@@ -44,12 +44,28 @@ class RemoteStudy:
             raise InvalidValue(
                 "require", require, "must map statistics to their errors", 'such as {"mean of income": 500}'
             )
-        names = [statistic.name for statistic in statistics]
+        names = [statistic.name for statistic in _listed(statistics)]
         for name in require:
             if name not in names:
                 raise InvalidValue("require", name, "must be a statistic", f"there are: {', '.join(names)}")
         controls = {name: {"within": within, "confidence": confidence} for name, within in require.items()}
         return self._plan(statistics, controls, None, expected, fit=True)
+
+    def answerer_plan(
+        self,
+        alpha: float,
+        queries: int,
+        *,
+        columns: Sequence[str] | str | None = None,
+        bins: Mapping[str, int | Sequence[Any]] | None = None,
+        updates: int | None = None,
+        rows: int | None = None,
+        epsilon: float | None = None,
+        confidence: float = 0.95,
+    ) -> RemoteAnswererPlan:
+        """What `answerer` with the same arguments would cost and promise; nothing is spent."""
+        body = self._session(alpha, queries, columns, bins, updates, rows, epsilon, confidence)
+        return plan_from(self.connection.post("/sessions/price", body))
 
     def answerer(
         self,
@@ -58,23 +74,18 @@ class RemoteStudy:
         *,
         columns: Sequence[str] | str | None = None,
         bins: Mapping[str, int | Sequence[Any]] | None = None,
+        updates: int | None = None,
         rows: int | None = None,
         epsilon: float | None = None,
+        confidence: float = 0.95,
         request_id: str | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> RemoteAnswerer:
         """Charge once, then ask: `answerer.ask("sex = 'M' and age < 30")` is answered at once, within `alpha` of rows.
 
-        The same `request_id` takes up the same session.
+        The same arguments, or the same `request_id`, take up the same session.
         """
-        named = [columns] if isinstance(columns, str) else columns
-        words: dict[str, Any] = {
-            "alpha": alpha,
-            "queries": queries,
-            "columns": None if named is None else list(named),
-        }
-        words |= {"bins": None if bins is None else dict(bins), "rows": rows, "epsilon": epsilon}
-        body = {"dataset": self.name, **{key: value for key, value in words.items() if value is not None}}
+        body = self._session(alpha, queries, columns, bins, updates, rows, epsilon, confidence)
         return opened(self.connection, body, request_id, progress)
 
     @property
@@ -88,9 +99,45 @@ class RemoteStudy:
         done = [one for one in found if one["state"] == "released"]
         return [str(one["request_id"]) for one in sorted(done, key=lambda one: str(one["created"]))]
 
+    def was_released(self, request_id: str) -> bool:
+        """Whether there is a release under this request id, whose answers cost nothing any more."""
+        try:
+            found = self.connection.get(f"/releases/{part(request_id)}")
+        except RequestRefused as refused:
+            if refused.code in ("not_found", "invalid_request"):
+                return False
+            raise
+        return bool(found["state"] == "released")
+
     def released(self, request_id: str) -> Release:
         """An earlier release, from the server's ledger; no row is read and nothing is spent."""
         return release_from(self.connection.text(f"/releases/{part(request_id)}/download", format="json"))
+
+    def _session(
+        self,
+        alpha: float,
+        queries: int,
+        columns: Sequence[str] | str | None,
+        bins: Mapping[str, int | Sequence[Any]] | None,
+        updates: int | None,
+        rows: int | None,
+        epsilon: float | None,
+        confidence: float,
+    ) -> dict[str, Any]:
+        """A session in the server's words; what is left open stays out."""
+        named = [columns] if isinstance(columns, str) else columns
+        words: dict[str, Any] = {
+            "dataset": self.name,
+            "alpha": alpha,
+            "queries": queries,
+            "columns": None if named is None else list(named),
+            "bins": None if bins is None else dict(bins),
+            "updates": updates,
+            "rows": rows,
+            "epsilon": epsilon,
+            "confidence": confidence,
+        }
+        return {key: value for key, value in words.items() if value is not None}
 
     def _plan(
         self,
@@ -124,7 +171,7 @@ def budget_from(view: Mapping[str, Any]) -> Budget:
         str(view["dataset"]),
         str(view["analyst"] or ""),
         _amount(view["total"]),
-        float(view["spent"]["epsilon"]),
+        float("inf") if view["spent"]["epsilon"] is None else float(view["spent"]["epsilon"]),
         float(view["waiting"]),
         {label: _amount(amount) for label, amount in view["withheld"].items()},
         _amount(view["remaining"]),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 
 import farthing as ft
-from farthing.errors import InvalidExpression, NotAllowed, RequestRefused
+from farthing import privacy
+from farthing.errors import InvalidExpression, InvalidValue, NotAllowed, RequestRefused
 from unit.client.conftest import Connect
-from unit.server.conftest import DATASET
+from unit.server.conftest import DATASET, HERE
 
 SCOPES = ("read", "plan", "spend", "manage")
 
@@ -49,3 +51,43 @@ def test_questions_are_asked_from_afar(connect: Connect) -> None:
         answerer.ask("sex =")
     assert wrong.value.position is not None
     assert [one["question"] for one in answerer.history][:1] == ["sex = 'F'"]
+
+
+def test_the_same_words_take_up_the_same_session(connect: Connect) -> None:
+    study = connect("ada", *SCOPES).study(DATASET)
+    quoted = study.answerer_plan(0.95, 15, columns="sex", rows=60, epsilon=1.0)
+    first = study.answerer(0.95, 15, columns="sex", rows=60, epsilon=1.0)
+    spent = study.budget.spent_upper
+    again = study.answerer(0.95, 15, columns="sex", rows=60, epsilon=1.0)
+    assert again.request_id == first.request_id and study.budget.spent_upper == spent
+    assert (quoted.updates, quoted.error, quoted.epsilon) == (first.plan.updates, first.plan.error, 1.0)
+    assert "once" in str(quoted) and quoted.as_dict()["rows"] == 60
+
+
+def test_noise_is_composed_from_afar(connect: Connect) -> None:
+    eve = connect("eve", "read", "plan")
+    noise = privacy.GaussianNoise(4.0)
+    found = eve.compose([noise, (0.1, 1e-8), privacy.ApproxDP(0.2)], 1e-6, counts=[2, 1, 1])
+    here = ft.compose([noise, noise, privacy.ApproxDP(0.1, 1e-8), privacy.ApproxDP(0.2)]).epsilon_at(1e-6)
+    assert found.optimal.lower <= here.upper and here.lower <= found.optimal.upper
+    for wrong in (privacy.RandomizedResponse(0.5), True, "0.1"):
+        with pytest.raises(InvalidValue):
+            eve.compose([wrong], 1e-6)  # type: ignore[list-item]
+    with pytest.raises(InvalidValue):
+        eve.compose([0.1], 1e-6, counts=[1, 2])
+
+
+def test_what_is_no_farthing_is_told_and_gets_the_token_once() -> None:
+    asked = []
+
+    def elsewhere(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        if request.url.path.endswith("/me"):
+            return httpx.Response(307, headers={"Location": "https://evil.example/"})
+        return httpx.Response(200, text="<!doctype html>")
+
+    client = ft.Client(HERE, "ft_word", transport=httpx.MockTransport(elsewhere))
+    for ask in (client.me, client.datasets):
+        with pytest.raises(RequestRefused, match="is there a farthing at this address"):
+            ask()
+    assert asked == ["/api/v1/me", "/api/v1/datasets"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import farthing as ft
@@ -32,6 +33,8 @@ def test_a_plan_foretells_the_same_on_both_sides(local: ft.Study, connect: Conne
         assert (other.mechanism, other.cells) == (one.mechanism, one.cells)
     assert there.cost.upper == pytest.approx(here.cost.upper, rel=1e-3) and there.cost.upper <= 0.5
     assert str(there).splitlines()[0].split() == str(here).splitlines()[0].split()
+    assert there.price.basic == pytest.approx(here.price.basic, rel=0.02)
+    assert "What it costs:" in there.explain() and there.price.sentence in there.explain()
 
 
 def test_controls_return_new_plans_and_spend_nothing(study: Any) -> None:
@@ -55,6 +58,7 @@ def test_a_release_is_the_same_kind_of_thing_and_is_drawn_once(study: Any) -> No
     release = plan.release(progress=seen.append)
     assert isinstance(release, ft.study.Release) and list(release) == [one.name for one in plan.statistics]
     assert release["count by sex"].values.shape == (2,)
+    assert not release.repeated and plan.release().repeated
     assert plan.release()["mean of age"].values == release["mean of age"].values
     again = study.released(release.request_id)
     assert (again["histogram of income"].values == release["histogram of income"].values).all()
@@ -70,6 +74,13 @@ def test_refusals_are_the_same_exceptions_with_the_same_fields(study: Any) -> No
     with pytest.raises(InvalidValue) as wrong:
         plan.weight("mean of aeg", 2.0)
     assert wrong.value.name == "name" and "mean of age" in str(wrong.value)
+    expected = {
+        "rows": 60,
+        "age": (40.0, 12.0),
+        "sex": {"F": 0.5, "M": 0.5},
+        "count by sex": np.array([30, 30]),
+    }
+    assert study.plan(*ASKED, epsilon=0.2, expected=expected)["mean of age"].error() > 0
     with pytest.raises(InvalidValue):
         study.plan(ft.mean("height"))
     with pytest.raises(InvalidValue):
