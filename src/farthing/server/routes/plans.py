@@ -38,8 +38,8 @@ def price(draft: Draft, state: TheState, who: Who, proof: Proof = True) -> Respo
 def plans(
     state: TheState,
     who: Who,
-    dataset: Annotated[str | None, Query(max_length=64)] = None,
-    study: Annotated[str | None, Query(max_length=64)] = None,
+    dataset: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")] = None,
+    study: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9-]{1,64}$")] = None,
 ) -> dict[str, Any]:
     """Your own, the ones changed last first; a curator sees those of everybody."""
     found = drafts.all_drafts(state.store, readable_by(who), dataset, study)

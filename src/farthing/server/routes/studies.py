@@ -14,7 +14,7 @@ from farthing.server.routes.plans import readable_by
 from farthing.server.state import State
 from farthing.server.store import drafts
 from farthing.server.views.budget import View
-from farthing.server.views.draft import DatasetName, Words
+from farthing.server.views.draft import PLAIN, DatasetName, Words
 
 router = guarded("studies")
 
@@ -27,7 +27,10 @@ class StudyWords(Words):
     """A study to be made."""
 
     dataset: DatasetName
-    title: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200, strip_whitespace=True)]
+    title: Annotated[
+        str,
+        StringConstraints(strict=True, min_length=1, max_length=200, strip_whitespace=True, pattern=PLAIN),
+    ]
 
 
 class StudyView(View):

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 MOST_STATISTICS = 200
 MOST_EDGES = 10_000
 
+PLAIN = r"^[^\x00-\x1f\x7f]*$"  # a database refuses the first of these, and people cannot see the others
+
 DatasetName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
 Whole = Annotated[int, Field(strict=True, ge=-(2**62), le=2**62)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -70,8 +72,8 @@ class Draft(Words):
     """What a plan is asked for; nothing is spent by saying it."""
 
     dataset: DatasetName
-    title: Annotated[str, StringConstraints(strict=True, max_length=200)] | None = None
-    study: Annotated[str, StringConstraints(strict=True, max_length=64)] | None = None
+    title: Annotated[str, StringConstraints(strict=True, max_length=200, pattern=PLAIN)] | None = None
+    study: Annotated[str, StringConstraints(strict=True, pattern=r"^[A-Za-z0-9-]{1,64}$")] | None = None
     statistics: Annotated[list[StatisticWords], Field(min_length=1, max_length=MOST_STATISTICS)]
     expected: Annotated[dict[Text, Expected], Field(max_length=500)] = Field(
         default_factory=dict,
