@@ -297,7 +297,10 @@ class OnlineAnswerer:
         before = self._answers.get(mask.fingerprint)
         # Of two processes that paid for the same question, the first that recorded its answer is right for all.
         if before is None or not before[1].paid:
-            self._answers[mask.fingerprint] = record["question"], Answer(max(likely, 0), error, True, plan.rows)
+            self._answers[mask.fingerprint] = (
+                record["question"],
+                Answer(max(likely, 0), error, True, plan.rows),
+            )
         weight = float(self._weights.sum_under(mask))
         if weight > 0 and side * (least - weight) > 0:
             factor = goal_of_step(weight, float(least), float(likely)) / weight
