@@ -218,6 +218,7 @@ def _weights(browser: Any, page: Any, site: Served) -> dict[str, int]:
     fresh.on("response", note)
     for screen in SCREENS:
         fresh.goto(f"{site.url}/{screen}")
+        fresh.get_by_role("heading", level=1).first.wait_for()
         fresh.wait_for_load_state("networkidle")
     context.close()
     return loaded

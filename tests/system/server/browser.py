@@ -293,6 +293,9 @@ def screenshot(page: Page, name: str, *, looks: tuple[str, ...] = ("light", "dar
         page.set_viewport_size({"width": PHONE if look == "phone" else WIDE, "height": 800})
         page.emulate_media(color_scheme="dark" if look == "dark" else "light")
         page.evaluate("window.scrollTo(0, 0)")  # the head of the page sticks to where one is
+        # As tall as the page, so that what sticks to the foot of the window does not lie across the middle.
+        tall = page.evaluate("document.documentElement.scrollHeight")
+        page.set_viewport_size({"width": PHONE if look == "phone" else WIDE, "height": max(800, tall)})
         page.screenshot(path=Path(folder) / f"{name}-{look}.png", full_page=True)
     page.emulate_media(color_scheme=None)
     if before is not None:

@@ -24,7 +24,7 @@ export const StatisticRow = memo(({ row, planned, schema, expected, refusal, sta
         <${Button} kind="quiet" small onClick=${() => actions.remove(row.key)} aria-label=${`Remove ${name}`}>Remove<//>
       </div>
       <div class="statistic-body">
-        <${Error} planned=${planned} entry=${entry} schema=${schema} expected=${expected} />
+        <${Error} planned=${planned} entry=${entry} schema=${schema} />
         <${Controls} row=${row} name=${name} unit=${planned?.unit_of_error} lockable=${planned?.error > 0} actions=${actions} />
       </div>
       ${refusal ? html`<${Refusal} refusal=${refusal} own=${name} actions=${actions} ownKey=${row.key} />` : null}
@@ -46,7 +46,7 @@ function Cells({ planned }) {
     columns=${[{ key: "label", title: "Cell", head: true }, { key: "error", title: "Error (95%)", right: true }]} />`;
 }
 
-function Error({ planned, entry, schema, expected }) {
+function Error({ planned, entry, schema }) {
   if (!planned) {
     return html`<div class="statistic-error" role="status"><span class="unseen">Working out its error</span><div class="skeleton" aria-hidden="true"></div><div class="skeleton" aria-hidden="true"></div></div>`;
   }
@@ -59,19 +59,18 @@ function Error({ planned, entry, schema, expected }) {
         ${Number.isFinite(planned.error_percent) ? html` <span class="error-percent number">${percent(planned.error_percent)} of what is expected</span>` : null}
       </p>
       ${known ? null : html`<p class="muted small">No error can be foretold for this; say what you expect, below.</p>`}
-      <${Expected} planned=${planned} entry=${entry} schema=${schema} expected=${expected} />
+      <${Expected} planned=${planned} entry=${entry} schema=${schema} />
       <p class="statistic-sentence">${planned.sentence}</p>
       <p class="muted small">It takes ${epsilon(planned.epsilon)} by itself (${planned.mechanism}).</p>
       ${planned.note ? html`<p class="statistic-note">${planned.note}</p>` : null}
     </div>`;
 }
 
-/** The whisker beside what the steward expects; what was only assumed is said to be. */
-function Expected({ planned, entry, schema, expected }) {
+/** The whisker around what the steward expects; nothing where nobody said what that is. */
+function Expected({ planned, entry, schema }) {
   const [low, high] = planned.whisker ?? [null, null];
   if (!Number.isFinite(low) || !Number.isFinite(high) || !Number.isFinite(planned.reference)) return null;
   const column = schema.find((one) => one.name === entry.column);
-  const own = planned.name in expected || (column && column.name in expected);
   const about = column && Number.isFinite(column.lower) && ["mean", "median", "quantile"].includes(entry.kind);
   const domain = about
     ? [Math.min(column.lower, low), Math.max(column.upper, high)]
@@ -79,7 +78,7 @@ function Expected({ planned, entry, schema, expected }) {
   return html`
     <div class="statistic-whisker">
       <${Whisker} low=${low} high=${high} value=${planned.reference} domain=${domain} width=${220} />
-      <span class="small muted">${own ? "you expect" : "taken to be"} ${amount(planned.reference, planned.error)}; the answer would lie between ${amount(low, planned.error)} and ${amount(high, planned.error)}</span>
+      <span class="small muted">you expect ${amount(planned.reference, planned.error)}; the answer would lie between ${amount(low, planned.error)} and ${amount(high, planned.error)}</span>
     </div>`;
 }
 

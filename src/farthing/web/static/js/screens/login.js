@@ -12,7 +12,7 @@ import { Page } from '../components/page.js';
 
 // Why the server sent somebody here, by the word it put into the address.
 const REASONS = {
-  link: 'This link has been used already, or is older than ten minutes. Start farthing serve again for a new one, or sign in below.',
+  link: 'This link has been used already, or is older than ten minutes. Start farthing serve again for a new one.',
   provider: 'The sign-in of your organisation did not work out. Try once more; if it stays so, ask a curator of this server.',
 };
 
@@ -20,7 +20,7 @@ export default function Login({ search }) {
   const { data, error, reload } = useLoaded('/sign-in');
   const reason = REASONS[search.problem];
   return html`<${Page} title="Sign in" lead="farthing keeps a privacy budget for each person, so it must know who you are.">
-    ${reason && html`<${Notice} tone="warn" live><p>${reason}</p><//>`}
+    ${reason && html`<${Notice} tone="warn" live><p>${reason}${(data?.local || data?.oidc) && ' Or sign in below.'}</p><//>`}
     <${ErrorBox} error=${error} onRetry=${reload} />
     ${!data && !error && html`<${Loading} label="Asking how to sign in" lines=${3} />`}
     ${data && html`<div class="login stack">
