@@ -30,7 +30,7 @@ ARROWS: dict[str, set[str]] = {
     "plots": _BASE | {"accounting", "inference"},
     "web": _BASE | {"plots"},
     "server": _BASE | {"study", "ledger", "accounting", "web"},
-    "client": _BASE | {"release", "study", "ledger", "adaptive"},
+    "client": _BASE | {"release", "study", "ledger", "adaptive", "plots"},
 }
 ARROWS["cli"] = {ROOT, *ARROWS}
 # What `import farthing` offers; the rest is imported by its own name.

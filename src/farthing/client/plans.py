@@ -121,8 +121,8 @@ class RemotePlan:
     def price(self) -> RemotePrice:
         """The same plan under summing, advanced, KOV and optimal composition, and by its own curves."""
         told = self.view["price"]
-        epsilons = (_number(told[name]) for name in ("basic", "advanced", "kov", "optimal", "own"))
-        return RemotePrice(*epsilons, str(told["sentence"]))
+        epsilons = {name: _number(told[name]) for name in ("basic", "advanced", "kov", "optimal", "own")}
+        return RemotePrice(**epsilons, sentence=str(told["sentence"]))
 
     @property
     def assumptions(self) -> tuple[str, ...]:

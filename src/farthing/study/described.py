@@ -153,17 +153,21 @@ def _date(value: Any) -> Any:
     return value
 
 
-def plan_of(study: Study, asked: Asked, known: Plan | None = None, *, quick: bool = False) -> Plan:
+def plan_of(
+    study: Study, asked: Asked, known: Plan | None = None, *, quick: bool = False, from_file: bool = False
+) -> Plan:
     """The plan with everything that was asked of it, in one division of the budget; nothing is spent.
 
     `known` is an earlier plan, perhaps of the same statistics: what was read off their design is then kept, which saves
     most of the time. With `quick` the division is the best near that of `known`, for a slider that moves; what is
-    released must be planned without.
+    released must be planned without. `from_file` has its hints written as a study.toml writes them, those of a refusal
+    too.
     """
     start = known if known is not None and _alike(study, asked, known) else None
     design = None if start is None else start.design
     problem = study.problem(asked.statistics, asked.epsilon, asked.expected, design)
     plan = Plan.asked_for(study, asked.statistics, problem, asked.expected, asked.epsilon)
+    plan = replace(plan, from_file=from_file)
     if asked.fit:
         if not asked.requirements:
             raise InvalidValue(

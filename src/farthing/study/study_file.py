@@ -95,7 +95,7 @@ class StudyFile:
             fit=about.get("plan_fit", False),
             expected=self.expected,
         )
-        plan = replace(plan_of(study or self.study(), asked), from_file=True)
+        plan = plan_of(study or self.study(), asked, from_file=True)
         return replace(plan, code=tuple(self.text.splitlines()))
 
     @property

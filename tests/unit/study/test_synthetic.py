@@ -16,7 +16,7 @@ import pytest
 import farthing as ft
 from farthing.data.coded_rows import coded_rows
 from farthing.errors import BudgetExceeded, InvalidValue
-from farthing.study.quality import GOOD, MarginalQuality
+from farthing.study.quality import GOOD, MarginalQuality, Quality
 from farthing.study.synthetic import Synthetic
 
 ROWS = 3000
@@ -254,6 +254,13 @@ def test_verdicts_follow_from_the_largest_error() -> None:
     assert found == ["good", "rough", "rough", "not vouched for", "not vouched for"]
 
 
+def test_a_number_of_rows_that_is_noise_is_told() -> None:
+    rough = MarginalQuality(("a",), 0.1, 0.2, measured=True)
+    few = Quality((rough,), (), rows=45.0, noise=80.0, rows_error=45.0)
+    assert "45 were measured, and that may be off by 45" in few.warnings[1] and len(few.warnings) == 3
+    assert not any("noise itself" in told for told in replace(few, rows=46.0).warnings)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "columns"), [(people().slice(0, 0), None), (people().slice(0, 3), ["age"])]
@@ -263,7 +270,7 @@ def test_tables_of_no_or_few_rows_are_not_vouched_for(table: pa.Table, columns: 
     found = study.synthesise(columns=columns, rows=20)
     assert found.table().num_rows == 20
     assert GOOD not in {one.verdict for one in found.quality.marginals}
-    assert len(found.quality.warnings) == 3 and "noise itself" in found.quality.warnings[1]
+    assert "not one column of this table is good" in found.quality.warnings[0]
     assert "Warning:" in found.report(str(tmp_path / "page.html")).read_text()
     study.close()
 
