@@ -7,11 +7,13 @@ anybody sees what it found, so that a session can be taken up again anywhere and
 from __future__ import annotations
 
 import json
+import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
-from farthing.errors import InvalidData, InvalidValue
+from farthing.errors import FarthingError, InvalidData, InvalidValue
 from farthing.privacy.events import checked_count
 
 __all__ = ["Journal", "MemoryJournal", "checked_record"]
@@ -54,6 +56,9 @@ class Journal(Protocol):
 class MemoryJournal:
     """A journal that lives as long as this object: for tests, audits and people without a ledger.
 
+    It works in the process that made it and in no other. A forked child has a copy, and each copy would give out every
+    round once more: the same session, paid for once and run twice.
+
     >>> journal = MemoryJournal()
     >>> journal.opening(lambda: {"start": [3, -1]})
     {'start': [3, -1]}
@@ -68,13 +73,14 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self._process = os.getpid()
         self._opening: str | None = None
         self._begun: set[int] = set()
         self._ended: dict[int, str] = {}  # in the order of recording
 
     def opening(self, draw: Callable[[], Record]) -> Record:
         """What was drawn the first time."""
-        with self._lock:
+        with self._here():
             if self._opening is None:
                 self._opening = checked_record(draw())
             return _read(self._opening)
@@ -82,28 +88,41 @@ class MemoryJournal:
     def begin(self, round_number: int) -> bool:
         """True for whoever comes first."""
         number = checked_round(round_number)
-        with self._lock:
+        with self._here():
             first = number not in self._begun
             self._begun.add(number)
             return first
 
     def begun(self) -> int:
         """The number of the last round that was begun."""
-        with self._lock:
+        with self._here():
             return max(self._begun, default=0)
 
     def end(self, round_number: int, record: Record) -> None:
         """Keep the record of a round that was begun; the same one again changes nothing."""
         number, text = checked_round(round_number), checked_record(record)
-        with self._lock:
+        with self._here():
             if number not in self._begun or self._ended.get(number, text) != text:
                 raise InvalidValue("round_number", number, "must be a round that was begun and has no record")
             self._ended[number] = text
 
     def history(self) -> list[tuple[int, Record]]:
         """All records, each a copy of the caller's own."""
-        with self._lock:
+        with self._here():
             return [(number, _read(text)) for number, text in self._ended.items()]
+
+    @contextmanager
+    def _here(self) -> Iterator[None]:
+        """In turn, and in the process that knows all that was begun."""
+        if (
+            os.getpid() != self._process
+        ):  # before the lock, which a thread of the parent may have held for ever
+            raise FarthingError(
+                "this session is kept in the memory of another process, and a copy of it would give out its rounds "
+                "once more; open it in this process and pay for it, or keep it in a ledger."
+            )
+        with self._lock:
+            yield
 
     def __repr__(self) -> str:
         return f"MemoryJournal({len(self._begun)} rounds begun, {len(self._ended)} recorded)"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from farthing.adaptive.journal import MemoryJournal, checked_record
-from farthing.errors import InvalidData, InvalidValue
+from farthing.errors import FarthingError, InvalidData, InvalidValue
 
 
 def test_the_opening_is_drawn_once() -> None:
@@ -82,3 +85,37 @@ def test_a_record_of_anything_but_whole_numbers_and_texts_is_refused(value: obje
 def test_rounds_are_numbered_from_one(number: object) -> None:
     with pytest.raises(InvalidValue):
         MemoryJournal().begin(number)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda journal: journal.opening(dict),
+        lambda journal: journal.begin(2),
+        lambda journal: journal.end(1, {"sign": 1}),
+        lambda journal: journal.begun(),
+        lambda journal: journal.history(),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking with threads is the point
+def test_a_forked_child_has_no_rounds_of_its_own(use: Callable[[MemoryJournal], Any]) -> None:
+    """A copy would give out every round once more: a session paid for once, run as often as there are processes."""
+    journal = MemoryJournal()
+    journal.opening(dict)
+    journal.begin(1)
+    told, telling = multiprocessing.Pipe(duplex=False)
+
+    def child() -> None:
+        try:
+            use(journal)
+        except FarthingError as refusal:
+            telling.send(str(refusal))
+        else:
+            telling.send("answered")
+
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    said = told.recv() if told.poll(30) else "nothing"
+    process.join()
+    assert "another process" in said
+    assert journal.begin(2)

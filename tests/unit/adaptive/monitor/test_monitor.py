@@ -265,5 +265,5 @@ def test_nothing_private_is_shown_or_carried_away(monkeypatch: pytest.MonkeyPatc
     with pytest.raises((TypeError, AttributeError)):
         pickle.dumps(watching)
     monkeypatch.setattr(threshold_session.os, "getpid", lambda: -1)  # as in a forked child
-    with pytest.raises(FarthingError, match="belongs to the process"):
+    with pytest.raises(FarthingError, match="of another process"):
         watching.look()
