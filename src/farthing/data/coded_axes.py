@@ -91,6 +91,8 @@ def coded_axes(
                 "columns", name, f"must be columns of the schema: {', '.join(schema)}",
                 "declare its categories or bounds there; free text cannot be made up",
             )  # fmt: skip
+    if not isinstance(bins, Mapping | None):
+        raise InvalidValue("bins", bins, "must say which column is cut", "such as bins={'income': 20}")
     cut = dict(bins or {})
     for name in cut:
         if name not in names:

@@ -24,6 +24,7 @@ from farthing.data.coded_rows import sensitivity_of_coded_rows
 from farthing.errors import Infeasible, InvalidValue, NotAllowed
 from farthing.ledger.values import checked_name
 from farthing.mechanisms import DiscreteLaplace
+from farthing.privacy.events import checked_epsilon
 from farthing.release.counting.cells import size_of
 from farthing.release.workloads.axes import Axis
 from farthing.study.allowance import Allowance, spender
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _STATED = ("alpha", "queries", "confidence", "updates", "rows")
 _COUNTING = 0.01  # of epsilon, for the number of rows where nobody knows it
+_ROUNDING = 1e-8  # of epsilon: the ledger counts in billionths, rounded up
 _GUESS = 100_000  # rows, to show a plan for where nobody knows
 _MANY = 2**40  # rows: more than there are
 _LONGEST = " round 65536 " + 16 * "-"  # what the request id of a round has after that of its session
@@ -189,9 +191,18 @@ def _fresh(study: Study, asked: Asked, axes: Sequence[CodedAxis], request_id: st
 
 
 def _plan(study: Study, asked: Asked, axes: Sequence[CodedAxis], rows: _Rows) -> AnswererPlan:
-    # What is said to be spent on a session is spent on counting for it, too.
-    allowance = study.allowance(None if asked.epsilon is None else asked.epsilon - rows.cost)
-    return _priced(study, asked, axes, allowance, rows.number)
+    return _priced(study, asked, axes, study.allowance(_left_to_open(asked, rows.cost)), rows.number)
+
+
+def _left_to_open(asked: Asked, counting: float) -> float | None:
+    """What is said to be spent on a session is spent on counting for it, too.
+
+    A count that took more than its share of this session was made for another one, which has paid for it.
+    """
+    if asked.epsilon is None:
+        return None
+    whole = checked_epsilon(asked.epsilon)
+    return whole - counting if counting <= _COUNTING * whole + _ROUNDING else whole
 
 
 def _priced(

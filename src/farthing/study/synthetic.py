@@ -371,7 +371,7 @@ def earlier(
     if study.ledger.stored(request_id) is None:
         return None
     found = _earlier(study.ledger, request_id)
-    releases = (known,) if isinstance(known, Release) else tuple(known)
+    releases = _listed(known)
     same = found.answered.receipt.dataset == study.name
     if columns is not None or bins or missing is not True or epsilon is not None or releases:
         axes = coded_axes(study.dataset.schema, columns, bins=bins, missing=missing)
@@ -435,10 +435,14 @@ def _known(
 ) -> tuple[KnownTable, ...]:
     """The tables of earlier releases of the same dataset."""
     found: list[KnownTable] = []
-    for release in (releases,) if isinstance(releases, Release) else releases:
+    for release in _listed(releases):
         if not isinstance(release, Release) or release.plan.get("dataset") != study.name:
             raise InvalidValue(
                 "known", release, f"must be releases of {study.name!r}", "study.released(request_id) has them"
             )
         found.extend(known_tables(release, axes))
     return tuple(found)
+
+
+def _listed(known: Release | Sequence[Release]) -> tuple[Release, ...]:
+    return tuple(known) if isinstance(known, list | tuple) else (known,)  # type: ignore[arg-type]

@@ -156,6 +156,14 @@ def test_a_count_that_was_lost_is_made_again_and_what_is_said_covers_it(make: Ma
     assert answerer.plan.epsilon == pytest.approx(0.495) and study.budget.spent_upper <= 0.6
 
 
+def test_a_small_session_does_not_pay_for_the_count_of_a_large_one(make: Make) -> None:
+    study = make(epsilon=10.0)
+    study.answerer(**{**WORDS, "rows": None}, epsilon=8.0)
+    assert study.budget.count == 2
+    small = study.answerer(alpha=0.9, queries=2, columns=["sex"], epsilon=0.05)  # the count took 0.08
+    assert small.plan.epsilon == 0.05 and study.budget.count == 3
+
+
 def test_a_count_of_somebody_else_is_not_believed(make: Make, tmp_path: Path) -> None:
     study = make()
     study.ledger.grant("people", "eve", 0.1)
@@ -244,6 +252,9 @@ BAD = [
     ({"confidence": 1.0}, "confidence=1.0"),
     ({"alpha": 1e-4}, "must be at least"),
     ({"epsilon": 2.0}, "exceeds the 1 left"),
+    ({"epsilon": "all"}, "epsilon='all'"),
+    ({"epsilon": 10**400}, "epsilon=1000"),
+    ({"epsilon": 1e-320}, "epsilon=1e-320: must be at least"),
     ({"request_id": " x"}, "no spaces around"),
     ({"request_id": "x" * 190}, "printable characters"),
     ({"request_id": 5}, "request_id=5: must be text"),

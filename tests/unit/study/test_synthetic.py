@@ -215,6 +215,9 @@ def test_refusals_come_before_anything_is_spent(study: ft.Study, tmp_path: Path)
         ({"rows": -1}, "rows"),
         ({"epsilon": math.nan}, "epsilon"),
         ({"known": ["first"]}, "must be releases"),
+        ({"known": "first"}, "must be releases"),
+        ({"known": 5}, "must be releases"),
+        ({"bins": 5}, "must say which column"),
         ({"bins": {"sex": 2}}, "categories"),
     ):
         with pytest.raises(InvalidValue, match=told):

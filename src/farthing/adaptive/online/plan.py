@@ -38,6 +38,9 @@ _FAINT = (
 _ROOM = 0.4  # of alpha * rows: the error that every update is sure to find
 _PARTS = 2**16
 _MOST_UPDATES = 2**16
+_LEAST_EPSILON = (
+    1e-100  # below it noise may reach further than a double; far above it no answer is of any use
+)
 _LARGEST = 2**53  # numbers of rows and questions stay exact as doubles
 _START_WORDS = ("blocks of cells", "tables of one column", "tables of two columns")
 
@@ -189,7 +192,7 @@ def plan_answerer(
     """
     facts = _Facts(
         shape=_checked_shape(domain),
-        epsilon=checked_mechanism_epsilon(epsilon),
+        epsilon=_checked_epsilon(epsilon),
         delta=checked_delta(delta),
         alpha=_checked_part(alpha, "alpha"),
         queries=_at_least_one(queries, "queries"),
@@ -350,6 +353,13 @@ def _checked_shape(domain: Sequence[Sized] | int) -> tuple[int, ...]:
             "take fewer columns or wider bins, or make a synthetic table, which has no such limit",
         )
     return shape
+
+
+def _checked_epsilon(value: object) -> float:
+    number = checked_mechanism_epsilon(value)
+    if not number >= _LEAST_EPSILON:
+        raise InvalidValue("epsilon", value, f"must be at least {_LEAST_EPSILON:g}")
+    return number
 
 
 def _checked_part(value: object, name: str) -> float:
