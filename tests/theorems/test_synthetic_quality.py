@@ -14,7 +14,7 @@ from farthing.adaptive.synthesis.transcript import Transcript
 from farthing.data import Sensitivity
 from farthing.data.coded_axes import CodedAxis
 from farthing.data.schema import Integers
-from farthing.study.quality import _slack, apart
+from farthing.study.quality import MarginalQuality, Quality, _slack, apart
 from sources import TestSource
 
 
@@ -89,3 +89,28 @@ def test_a_table_of_another_size_is_no_further_off_than_both_distances(sizes: tu
             ]
             assert added == pytest.approx(sum(shares) / 2)
     assert apart(private, private[:0], (0,), sizes) == 1.0  # of no rows nothing is known
+
+
+def test_what_vouches_for_a_count_is_chosen_without_regard_to_the_noise() -> None:
+    """A column with 30 others that never vary: each pair errs as the column does, and the least of 31 is too small."""
+    random = np.random.default_rng(3)
+    too_small = 0
+    for _ in range(2_000):
+        told = 0.2 + NormalDist().inv_cdf(0.99) * 0.01 + random.normal(0, 0.01, 31)
+        alone = MarginalQuality(("a",), 0.2, float(told[0]), measured=True)
+        pairs = [
+            MarginalQuality(("a", f"b{n}"), 0.2, float(one), measured=False) for n, one in enumerate(told[1:])
+        ]
+        held = Quality((*pairs, alone), (), 1000.0, 10.0).holding(["a"])
+        assert held is alone
+        too_small += held.at_most < 0.2
+    assert too_small <= 20 + 5 * math.sqrt(20)
+
+
+def test_a_condition_on_no_column_is_vouched_for_by_the_same_numbers_whatever_they_are() -> None:
+    one, two = (
+        MarginalQuality(("a",), 0.2, 0.3, measured=True),
+        MarginalQuality(("b",), 0.1, 0.2, measured=True),
+    )
+    assert Quality((one, two), (), 1000.0, 10.0).holding([]) is one
+    assert Quality((one, two), (), 1000.0, 10.0).holding(["a", "b"]) is None
