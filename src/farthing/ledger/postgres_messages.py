@@ -23,6 +23,8 @@ class Messages:
         from psycopg import pq
 
         self._patience = patience
+        self._warning = ""
+        driver.add_notice_handler(self._hear)
 
         self._server = driver.pgconn
         self._literal = pq.Escaping(driver.pgconn).escape_literal
@@ -60,6 +62,21 @@ class Messages:
 
             raise error_from_result(failure)
         return answers
+
+    def confirm(self, message: bytes) -> list[Any]:
+        """The same for statements that end with `CONFIRM`: a warning means that it may not be where it must be."""
+        self._warning = ""
+        answers = self.say(message)
+        if self._warning:
+            raise LedgerUnavailable(
+                f"the server warned that its standby servers may lack what was written ({self._warning})",
+                "see the server's log, then retry with the same request id",
+            )
+        return answers
+
+    def _hear(self, notice: Any) -> None:
+        if notice.severity_nonlocalized == "WARNING":
+            self._warning = notice.sqlstate or "WARNING"
 
     def _wait(self, for_news: select.poll) -> None:
         """Wait until something moves. After a silence the connection is closed: its answers may come at any time."""

@@ -21,10 +21,12 @@ _LOCK = (
 )
 # A transaction of its own that is durable when it has ended, whatever the user's, the database's or the connection's
 # default is. It is written behind everything that it could see, so when it is on disk, all of that is. A standby server
-# has nothing that is not on disk elsewhere.
+# has nothing that is not on disk elsewhere. Where standby servers must have it as well and somebody ends that wait, the
+# server says so by a warning and no error: it must be sent whatever the connection wants to hear.
 CONFIRM = (
     "SELECT pg_catalog.set_config('synchronous_commit', CASE pg_catalog.current_setting('synchronous_commit') "
     "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), "
+    "pg_catalog.set_config('client_min_messages', 'warning', true), "
     "CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_logical_emit_message(true, 'farthing', '') END"
 )
 LOCKED, CONFIRMED = "EXECUTE farthing_lock", "EXECUTE farthing_confirm"

@@ -155,12 +155,12 @@ class PostgresStore(Store):
         stored = () if change.answer is None else (change.answer,)
         accounts = (value for account in change.accounts for value in account[1:])
         values = (*change.entry, change.seal, *accounts, *stored)
-        answers = messages.say(messages.call(name, values) + f"; COMMIT; {CONFIRMED}".encode())
+        answers = messages.confirm(messages.call(name, values) + f"; COMMIT; {CONFIRMED}".encode())
         _check_committed(answers[1].command_status.decode())
 
     def confirm(self, link: Link) -> None:
         """Others may be waiting for the disk with what was seen here."""
-        link.messages.say(CONFIRM.encode())
+        link.messages.confirm(CONFIRM.encode())
 
     def confirm_snapshot(self) -> None:
         """By the connection for writing, because the snapshot's own is in the middle of a transaction."""
