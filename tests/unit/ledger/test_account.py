@@ -212,6 +212,11 @@ class TestNothing:
         account = _charged(Account.of(1.0), 1.0)
         assert not account.priced(event).is_nothing and not account.admits(account.priced(event))
 
+    def test_before_any_other_charge_all_of_the_budget_still_fits_and_is_said_to(self) -> None:
+        account = _charged(Account.of(1.0, 1e-9), 0.0, Composed(()))
+        assert account.remaining == Account.of(1.0, 1e-9).remaining == ApproxDP(1.0, 1e-9)
+        assert account.admits(account.priced((1.0, 1e-9)))
+
     def test_nothing_at_a_delta_is_not_nothing(self) -> None:
         account = _charged(Account.of(1.0, 1e-9), (1.0, 1e-9))
         assert not account.admits(account.priced(0.0, delta=1e-10))
