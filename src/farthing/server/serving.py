@@ -71,7 +71,8 @@ def listening(host: str, port: int, *, exact: bool) -> tuple[socket.socket, int]
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     last = min(port if exact or port == 0 else port + NEXT_PORTS, 65535)
     for number in range(port, last + 1):
-        door = socket.socket(family, socket.SOCK_STREAM)
+        # Said by name: asyncio sends small answers at once only on sockets that say they speak TCP.
+        door = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             door.bind((host, number))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import sys
 from pathlib import Path
@@ -31,6 +32,30 @@ def test_otherwise_the_next_that_is_free_is_taken() -> None:
         door, found = listening("127.0.0.1", port, exact=False)
         door.close()
     assert port < found <= port + NEXT_PORTS
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_answers_are_sent_at_once_and_do_not_wait_for_the_one_before_to_be_acknowledged(host: str) -> None:
+    """A response is two writes, and the second would wait 40 ms on every connection that is used again."""
+    door, port = listening(host, 0, exact=True)
+
+    async def sends_at_once() -> bool:
+        found: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def connected(_: asyncio.StreamReader, answer: asyncio.StreamWriter) -> None:
+            theirs = answer.get_extra_info("socket")
+            found.set_result(bool(theirs.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
+            answer.close()
+
+        async with await asyncio.start_server(connected, sock=door):
+            _, writer = await asyncio.open_connection(host, port)
+            try:
+                return await found
+            finally:
+                writer.close()
+                await writer.wait_closed()
+
+    assert asyncio.run(sends_at_once())
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
