@@ -101,7 +101,7 @@ def chasing(answerer: OnlineAnswerer, counts: Counts, rng: np.random.Generator) 
     asked = 0
     while True:
         asked += 1
-        yield (counts > answerer._weights.values).reshape(-1) if asked % 4000 == 0 else next(halves)
+        yield (counts > answerer._weights()[1].values).reshape(-1) if asked % 4000 == 0 else next(halves)
 
 
 def _text(conditions: dict[str, int]) -> str:

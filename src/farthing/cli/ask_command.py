@@ -46,6 +46,7 @@ and only an estimate without a promise was left; 130 when interrupted.
 """
 
 _SAY_ROWS = "To see the plan for your rows, say about how many: --rows N, or rows = N below [expected]."
+_GOODBYES = ("quit", "exit", "q")
 _AT_THE_END = (
     "conditions that were paid for keep their answers (--answers lists them), others get an estimate without a promise "
     "from here on, and --session NAME opens another session, which is charged anew"
@@ -171,7 +172,7 @@ def _show_plan(study: Study, asked: Asked, session: str | None, as_json: bool) -
     more: dict[str, Any] = {}
     if study.ledger.stored(session or asked.name(study)) is not None:
         plan = _planned(study, asked, session)
-        left = _opened(study, asked, session, agreed=True).updates_left
+        left = _opened(study, asked, session, agreed=True, asking=False).updates_left
         more = {"opened": True, "updates_left": left}
         words = f"This session exists and is paid for; {left:,} of its {plan.updates:,} updates are left."
     else:
@@ -204,7 +205,7 @@ def _show_answers(study: Study, asked: Asked, session: str | None, as_json: bool
     if study.ledger.stored(session or asked.name(study)) is None:
         raise FarthingError("there is no session of these words yet, and so no answer.")
     _planned(study, asked, session)  # refuses one that another process is just opening
-    answerer = _opened(study, asked, session, agreed=True)
+    answerer = _opened(study, asked, session, agreed=True, asking=False)
     for question, answer in answerer.answered:
         _print(question, answer, answerer, as_json)
     if not (answerer.answered or as_json):
@@ -226,7 +227,9 @@ def _planned(study: Study, asked: Asked, session: str | None) -> AnswererPlan:
         return planned_answerer(study, asked, session)
 
 
-def _opened(study: Study, asked: Asked, session: str | None, *, agreed: bool) -> OnlineAnswerer:
+def _opened(
+    study: Study, asked: Asked, session: str | None, *, agreed: bool, asking: bool = True
+) -> OnlineAnswerer:
     from rich.console import Console
 
     from farthing.cli.waiting import stages
@@ -236,7 +239,13 @@ def _opened(study: Study, asked: Asked, session: str | None, *, agreed: bool) ->
         _confirm(study, asked, session)
     with stages(Console(stderr=True)) as work:
         work.begin("opening the session", measured=True)
-        return opened_answerer(study, asked, session, progress=work.share)
+        answerer = opened_answerer(study, asked, session, progress=work.share, prepare=False)
+        if asking:
+            work.begin("making a first guess")
+            answerer.prepare()
+    if asking and answerer.caution:
+        click.echo(f"WARNING: {answerer.caution}", err=True)
+    return answerer
 
 
 def _confirm(study: Study, asked: Asked, session: str | None) -> None:
@@ -256,7 +265,7 @@ def _lines(as_json: bool) -> Iterator[str]:
     """Conditions from a pipe, or from somebody at a prompt."""
     there = somebody_is_there() and not as_json
     if there:
-        click.echo("Ask with a condition such as age < 30; end with Ctrl-D.")
+        click.echo("Ask with a condition such as age < 30; end with Ctrl-D or quit.")
     while True:
         if there:
             click.echo("? ", nl=False)
@@ -264,6 +273,8 @@ def _lines(as_json: bool) -> Iterator[str]:
         if not line:
             if there:
                 click.echo()
+            return
+        if there and line.strip().lower() in _GOODBYES:
             return
         if line.strip() and not line.lstrip().startswith("#"):
             yield line.strip()

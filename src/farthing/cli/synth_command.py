@@ -212,8 +212,8 @@ def _print_quality(quality: Quality) -> None:
     from farthing.study.quality import GOOD, NOT_VOUCHED, table_row
 
     table = Table(box=box.SIMPLE, title="Where it can be trusted (error: share of rows misplaced)")
-    for heading in ("columns", "error", "at most", "verdict"):
-        table.add_column(heading, justify="right" if heading in ("error", "at most") else "left")
+    for heading in ("columns", "estimated", "at most", "verdict"):
+        table.add_column(heading, justify="right" if heading in ("estimated", "at most") else "left")
     worst = sorted(quality.of_size(2), key=lambda one: -one.at_most)
     colours = {GOOD: "green", NOT_VOUCHED: "red"}
     for one in [*quality.of_size(1)[:_MOST_SHOWN], *worst[:_MOST_SHOWN]]:

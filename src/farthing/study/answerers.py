@@ -84,7 +84,10 @@ class Asked:
         return found
 
     def name(self, study: Study) -> str:
-        """The same words name the same session: a second call takes it up where it was."""
+        """The same words name the same session: a second call takes it up where it was.
+
+        What was known at its start is no part of the name: a session remembers it, and need not be told again.
+        """
         names = None if self.columns is None else list(names_of(self.columns, "columns"))
         bins = {
             key: list(cut) if isinstance(cut, Sequence) else cut for key, cut in (self.bins or {}).items()
@@ -100,7 +103,7 @@ class Asked:
             self.rows,
             self.epsilon,
         ]
-        text = json.dumps([*facts, self.start, self.known, self.confidence], default=str)
+        text = json.dumps([*facts, self.start, self.confidence], default=str)
         return f"answers-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
@@ -142,8 +145,13 @@ def opened_answerer(
     request_id: str | None = None,
     timeout: float | None = None,
     progress: Callable[[float], None] | None = None,
+    *,
+    prepare: bool = True,
 ) -> OnlineAnswerer:
-    """Charge for the whole session, once; one that was opened before is taken up with the price it has paid."""
+    """Charge for the whole session, once; one that was opened before is taken up with the price it has paid.
+
+    Without `prepare` the first guess, which takes its time where there are many cells, waits for the first question.
+    """
     _refuse_sampled(study)
     axes = asked.axes(study.dataset)
     name = checked_name(request_id or asked.name(study), "request_id")
@@ -173,7 +181,10 @@ def opened_answerer(
         timeout=timeout,
         progress=progress,
     )
-    return OnlineAnswerer(plan, asking, cells, journal, known)
+    answerer = OnlineAnswerer(plan, asking, cells, journal, known)
+    if prepare:
+        answerer.prepare()
+    return answerer
 
 
 def _fresh(study: Study, asked: Asked, axes: Sequence[CodedAxis], request_id: str | None) -> AnswererPlan:

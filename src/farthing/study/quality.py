@@ -86,10 +86,10 @@ class Quality:
     >>> quality.good, quality.of("age", "sex").verdict
     ((('sex',),), 'rough')
     >>> print(quality)
-    columns      error  at most  verdict
-    -----------  -----  -------  -------
-    sex           0.2%     1.1%  good
-    sex and age   4.8%     5.7%  rough
+    columns      estimated  at most  verdict
+    -----------  ---------  -------  -------
+    sex               0.2%     1.1%  good
+    sex and age       4.8%     5.7%  rough
     <BLANKLINE>
     columns: 1 of 1 good; pairs of columns: 0 of 1 good, 1 rough, 0 not vouched for
     """
@@ -163,7 +163,10 @@ class Quality:
                 f"{self.rows_error:,.0f}"
             )
         if found:
-            found.append("a larger epsilon, fewer columns or coarser cells make a better table")
+            found.append(
+                "a larger epsilon, fewer columns or coarser cells make a better table, and so does a schema with "
+                "the categories and types of the table"
+            )
         return tuple(found)
 
     def records(self) -> list[dict[str, Any]]:
@@ -190,7 +193,8 @@ class Quality:
         worst = sorted(self.of_size(2), key=lambda one: -one.at_most)
         chosen = [*self.of_size(1)[:_MOST_SHOWN], *worst[:_MOST_SHOWN]]
         lines = aligned(
-            [("columns", "error", "at most", "verdict"), *(table_row(one) for one in chosen)], right=(1, 2)
+            [("columns", "estimated", "at most", "verdict"), *(table_row(one) for one in chosen)],
+            right=(1, 2),
         )
         hidden = len(self.marginals) - len(chosen)
         if hidden > 0:

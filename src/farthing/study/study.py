@@ -24,7 +24,14 @@ from farthing.study.allowance import Allowance, allowance_of
 from farthing.study.holdouts import opened_holdout
 from farthing.study.plan import Plan
 from farthing.study.released import Release, releases_in, reopened
-from farthing.study.synthetic import SynthesisOffer, Synthetic, earlier, offered, reopened_synthetic
+from farthing.study.synthetic import (
+    SynthesisOffer,
+    Synthetic,
+    earlier,
+    name_of,
+    offered,
+    reopened_synthetic,
+)
 
 
 class Study:
@@ -295,13 +302,13 @@ class Study:
         It costs `epsilon`, all that is left unless told. `rows` is how many rows to make, as many as were measured
         unless told; it costs nothing to change. Numbers of many values are cut into cells, by `bins` or into equal
         ones; `missing` says which columns may lack values, all of them unless told. `known` are earlier releases of
-        the same dataset: what they say is used, free of charge. The same `request_id` gives the same table again, and
-        is refused together with other words.
+        the same dataset: what they say is used, free of charge. The same words give the same table again and spend
+        nothing; for another table of the same words give a `request_id`, which is refused together with other words.
         """
-        if request_id is not None:
-            made = earlier(self, request_id, columns, bins, missing, epsilon, known)
-            if made is not None:
-                return made.table(rows)
+        name = request_id or name_of(self, columns, bins, missing, epsilon, known)
+        made = earlier(self, name, columns, bins, missing, epsilon, known)
+        if made is not None:
+            return made.table(rows)
         plan = self.synthesis_plan(
             rows=rows, epsilon=epsilon, columns=columns, bins=bins, missing=missing, known=known
         )

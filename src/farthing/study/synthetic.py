@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +30,7 @@ from farthing.data.schema import Schema
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger, Receipt
 from farthing.privacy.events import checked_count
+from farthing.study.allowance import spender
 from farthing.study.decoding import decoded
 from farthing.study.quality import Quality, quality_of
 from farthing.study.released import Release
@@ -82,8 +83,10 @@ class SynthesisOffer:
     def release(self, request_id: str | None = None, progress: Progress | None = None) -> Synthetic:
         """Charge the ledger, run once on the engine, record, and make the table.
 
-        The same `request_id` gives the same table again and spends nothing.
+        The same `request_id` gives the same table again and spends nothing, and so do the same words without one.
         """
+        if request_id is None and self.study.ledger.stored(self.request_id) is not None:
+            return reopened_synthetic(self.study.ledger, self.request_id, self.rows)
         answered = self.study.curator.run(
             self.study.dataset,
             self.question,
@@ -316,9 +319,29 @@ def offered(
     allowance = study.allowance(epsilon)
     tables = _known(study, known, axes)
     question = checked_synthesis(axes, sensitivity, allowance.epsilon, allowance.delta, tables)
-    return SynthesisOffer(
-        study, question, _checked_rows(rows, question), f"synthesis-{secrets.token_hex(12)}"
-    )
+    name = name_of(study, columns, bins, missing, epsilon, known)
+    return SynthesisOffer(study, question, _checked_rows(rows, question), name)
+
+
+def name_of(
+    study: Study,
+    columns: Sequence[str] | str | None,
+    bins: Mapping[str, int | Sequence[Any]] | None,
+    missing: bool | Sequence[str],
+    epsilon: float | None,
+    known: Release | Sequence[Release],
+) -> str:
+    """The same words name the same table: a cell of a notebook that runs twice pays once."""
+    facts = [
+        study.name,
+        spender(study),
+        [columns] if isinstance(columns, str) else columns,
+        {str(name): cut for name, cut in bins.items()} if isinstance(bins, Mapping) else bins,
+        missing,
+        epsilon,
+        sorted(str(getattr(one, "request_id", one)) for one in _listed(known)),
+    ]
+    return f"synthesis-{hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()[:24]}"
 
 
 def reopened_synthetic(ledger: Ledger, request_id: str, rows: int | None = None) -> Synthetic:
@@ -405,6 +428,8 @@ def _checked_rows(rows: int | None, question: CheckedSynthesis) -> int | None:
     if rows is None:
         return None
     count = checked_count(rows, "rows")
+    if count < 1:
+        raise InvalidValue("rows", rows, "must be at least 1", "leave it out for as many as were measured")
     if not count <= question.most_rows:
         raise InvalidValue(
             "rows",
@@ -445,4 +470,4 @@ def _known(
 
 
 def _listed(known: Release | Sequence[Release]) -> tuple[Release, ...]:
-    return tuple(known) if isinstance(known, list | tuple) else (known,)  # type: ignore[arg-type]
+    return (known,) if not isinstance(known, list | tuple) else tuple(known)  # type: ignore[return-value]

@@ -150,7 +150,7 @@ def _table(quality: Quality) -> str:
     hidden = len(ordered) - len(rows)
     more = f'<p class="soft">... and {hidden:,} more, with less error.</p>' if hidden > 0 else ""
     return (
-        "<div class='scroll'><table><thead><tr><th>columns</th><th>error</th><th>at most</th><th>measured</th>"
+        "<div class='scroll'><table><thead><tr><th>columns</th><th>estimated</th><th>at most</th><th>measured</th>"
         f"<th>verdict</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>{more}"
     )
 

@@ -209,6 +209,26 @@ def test_earlier_releases_make_the_first_guess_better_and_are_found_again(make: 
     assert study.ledger.stored("wednesday") is None
 
 
+def test_what_was_known_need_not_be_said_again(make: Make) -> None:
+    study = make(epsilon=3.0)
+    release = study.plan(ft.histogram("age"), epsilon=1.0).release("monday")
+    words = {**WORDS, "start": "none", "epsilon": 0.5}
+    warm = study.answerer(**words, known=release)
+    spent = study.budget.spent_upper
+    assert study.answerer(**words).estimate("age = 7") == warm.estimate("age = 7")
+    assert study.budget.spent_upper == spent
+
+
+def test_a_table_that_is_another_than_the_plan_speaks_of_is_noticed(make: Make, tmp_path: Path) -> None:
+    assert make().answerer(**WORDS).caution is None
+    schema = {**SCHEMA, "sex": ["female", "male"]}
+    other = ft.dataset(
+        pa.table({"sex": ["F"] * ROWS, "age": [7] * ROWS, "bmi": [20.0] * ROWS}), schema=schema
+    )
+    told = make(dataset=other, ledger=tmp_path / "other.db").answerer(**WORDS).caution
+    assert told is not None and "compare the categories" in told and "2,000" in told
+
+
 # What is asked of the domain
 
 

@@ -45,6 +45,14 @@ def test_a_plan_spends_nothing_and_a_monitor_what_the_plan_said(make_study: Make
     assert study.ledger.verify().entries > 0
 
 
+def test_a_monitor_may_have_all_that_is_left(make_study: MakeStudy) -> None:
+    study = make_study(epsilon=3.0, delta=1e-6)
+    study.plan(ft.count(by="sex"), epsilon=0.3).release()
+    study.plan(ft.mean("age"), epsilon=0.7).release()
+    study.monitor(by="sex", threshold=100_000, alerts=1)
+    assert study.budget.remaining.epsilon < 1e-6
+
+
 def test_series_and_thresholds_may_be_given_in_many_ways(make_study: MakeStudy) -> None:
     study = make_study()
     listed = study.monitor_plan(

@@ -297,3 +297,22 @@ def true_error_of(found: Synthetic) -> float:
     made = np.zeros((2, 4))
     np.add.at(made, tuple(found.codes.T), 1 / len(found.codes))
     return float(np.abs(exact - made).sum() / 2)
+
+
+def test_the_same_words_pay_once_and_other_words_pay_again(tmp_path: Path) -> None:
+    study = ft.Study(
+        ft.dataset(people(), schema=SCHEMA), 4.0, 1e-6, ledger=tmp_path / "study.db", name="people"
+    )
+    words: dict[str, Any] = {"columns": ["sex"], "epsilon": 0.5, "missing": False}
+    first = study.synthesise(**words)
+    spent = study.budget.spent_upper
+    again = study.synthesise(**words, rows=7)
+    assert again.request_id == first.request_id and again.table().num_rows == 7
+    assert study.synthesise(**words).table().equals(first.table())
+    assert study.synthesis_plan(**words).release().repeated and study.budget.spent_upper == spent
+    assert study.synthesise(**{**words, "columns": ["job"]}).request_id != first.request_id
+    assert study.budget.spent_upper > spent
+    for none in (0, -1):
+        with pytest.raises(InvalidValue, match="rows"):
+            study.synthesise(columns=["smoker"], epsilon=0.5, rows=none)
+    study.close()

@@ -74,6 +74,12 @@ class HoldoutPlan:
                 )
             object.__setattr__(self, "stated_threshold", threshold)
 
+    def __str__(self) -> str:
+        return (
+            f"a reusable holdout of {self.rows:,} rows for epsilon {self.epsilon:.6g} at delta {self.delta:g}: up to "
+            f"{self.corrections:,} of {self.queries:,} answers are corrected\n{self.guarantee}"
+        )
+
     @property
     def event(self) -> Event:
         """What the whole session costs, however it goes: charged once, before the first question."""

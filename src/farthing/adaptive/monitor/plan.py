@@ -21,6 +21,7 @@ from farthing.privacy.events import checked_count, checked_delta, checked_epsilo
 MOST_ALERTS = 10_000
 MOST_STEPS = 10**9
 _SHOWN = 8  # series that a plan names one by one
+_ROUNDING = 2e-9  # of epsilon
 
 
 @dataclass(frozen=True)
@@ -185,8 +186,10 @@ def plan_monitor(
     whole, leak = checked_epsilon(epsilon), checked_delta(delta)
     if not whole > 0:
         raise InvalidValue("epsilon", epsilon, "must be > 0", "with nothing to spend nothing can be told")
+    # A ledger rounds up to billionths: what is left to the last of them could not be charged any more.
+    room = max(whole - _ROUNDING, whole / 2)
     each = calibrate(
-        lambda price: [Composed(((ApproxDP(price), rounds),))], whole, leak, direction="epsilon"
+        lambda price: [Composed(((ApproxDP(price), rounds),))], room, leak, direction="epsilon"
     ).parameter
     return MonitorPlan(
         tuple(series),

@@ -15,7 +15,7 @@ from farthing.adaptive.known import KnownTable
 from farthing.adaptive.online.masks import Cells, Mask
 from farthing.adaptive.online.plan import AnswererPlan, centre_of_gap
 from farthing.adaptive.online.rounds import Asking
-from farthing.adaptive.online.start import drawn_start, starting_weights
+from farthing.adaptive.online.start import Start, drawn_start, starting_weights
 from farthing.adaptive.online.weights import goal_of_step, stepped
 from farthing.errors import FarthingError, InvalidData, InvalidValue, LedgerUnavailable, SessionEnded
 from farthing.mechanisms.base import checked_integers
@@ -143,9 +143,10 @@ class OnlineAnswerer:
         self._kept = 0  # cells of these masks
         self._history: list[Step] = []
         self._asked = 0
-        opening = journal.opening(lambda: drawn_start(plan, self._rows().values, source))
-        self._start = starting_weights(plan, self.axes, opening, known)
-        self._weights = Cells(self._start.weights)
+        self._opening = journal.opening(lambda: drawn_start(plan, self._rows().values, source))
+        self._known = tuple(known)
+        self._guess: tuple[Start, Cells[np.float64]] | None = None
+        self._steps: list[tuple[Mask, int, float, float]] = []  # not yet part of the weights
         self._catch_up()
 
     @property
@@ -181,6 +182,28 @@ class OnlineAnswerer:
         """
         with self._lock:
             return tuple(self._answers.values())
+
+    def prepare(self) -> None:
+        """Work out the first guess now, which the first question would wait for: many cells take their time."""
+        with self._lock:
+            self._weights()
+
+    @property
+    def caution(self) -> str | None:
+        """A warning where the table seems to be another one than the plan speaks of; None if there is none.
+
+        It is read off the noisy start, which is paid for and public. Rows that lack a value, or have one that the
+        schema does not name, lie in no cell and are not counted.
+        """
+        with self._lock:
+            start, _ = self._weights()
+        if self.plan.opening is None or start.most >= self.plan.rows / 2:
+            return None
+        return (
+            f"only about {(start.least + start.most) / 2:,.0f} rows lie in the cells of this session, and the plan "
+            f"speaks of {self.plan.rows:,}: compare the categories and types of the schema with the table, and which "
+            "columns may lack values."
+        )
 
     def ask(self, question: Question) -> Answer:
         """The number of rows for which a condition holds; free as long as it is near what was expected.
@@ -301,15 +324,25 @@ class OnlineAnswerer:
                 record["question"],
                 Answer(max(likely, 0), error, True, plan.rows),
             )
-        weight = float(self._weights.sum_under(mask))
-        if weight > 0 and side * (least - weight) > 0:
-            factor = goal_of_step(weight, float(least), float(likely)) / weight
-            _, least_total, most_total = self._start
-            moved = stepped(self._weights.values, mask.counted, factor, least_total, most_total)
-            self._weights = Cells(moved)
+        self._steps.append((mask, side, float(least), float(likely)))
+
+    def _weights(self) -> tuple[Start, Cells[np.float64]]:
+        """The start, and the weights after all rounds that were brought in; worked out when somebody asks."""
+        if self._guess is None:
+            start = starting_weights(self.plan, self.axes, self._opening, self._known)
+            self._guess = start, Cells(start.weights)
+        start, weights = self._guess
+        for mask, side, least, likely in self._steps:
+            weight = float(weights.sum_under(mask))
+            if weight > 0 and side * (least - weight) > 0:
+                factor = goal_of_step(weight, least, likely) / weight
+                weights = Cells(stepped(weights.values, mask.counted, factor, start.least, start.most))
+        self._guess, self._steps = (start, weights), []
+        return self._guess
 
     def _expected(self, mask: Mask) -> int:
-        return round(float(self._weights.sum_under(mask)))
+        _, weights = self._weights()
+        return round(float(weights.sum_under(mask)))
 
     def _mask(self, question: Question) -> Mask:
         if not isinstance(question, str):

@@ -36,6 +36,7 @@ _FAINT = (
     0.8  # of the error: a start off by more than that on a common question leaves most of the work to updates
 )
 _ROOM = 0.4  # of alpha * rows: the error that every update is sure to find
+_FEW = 2  # updates: hardly enough for two sittings
 _PARTS = 2**16
 _MOST_UPDATES = 2**16
 _LEAST_EPSILON = (
@@ -134,6 +135,11 @@ class AnswererPlan:
             "columns or wider bins last longer."
         )
 
+    @property
+    def is_outdone(self) -> bool:
+        """Whether separate noisy counts of as many questions would be nearer for the same price."""
+        return self.split_budget.error < self.error
+
     def reaches(self, doublings: int = 0) -> tuple[int, int]:
         """How far the noises of thresholds and questions go, for 2^doublings times the planned questions.
 
@@ -161,9 +167,15 @@ class AnswererPlan:
             f"  free answers      within {self.error:,} of about {self.rows:,} rows",
             f"  paid answers      within {self.paid_error:,}",
             f"  confidence        0.{percent}, for {self.queries:,} questions at once",
-            f"  a split budget    within {self.split_budget.error:,} ({self.split_budget.mechanism})",
+            f"  a split budget    within {self.split_budget.error:,} ({self.split_budget.mechanism})"
+            + (": better than this, for questions known in advance" if self.is_outdone else ""),
         )
-        return "\n".join(lines if self.caution is None else (*lines, f"  caution           {self.caution}"))
+        cautions = [self.caution] if self.caution else []
+        if self.updates <= _FEW:
+            cautions.append(
+                "few updates: each process that asks uses one up when it ends, so ask everything in one sitting."
+            )
+        return "\n".join((*lines, *(f"  caution           {words}" for words in cautions)))
 
 
 def plan_answerer(
