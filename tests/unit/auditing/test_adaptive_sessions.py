@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from farthing.accounting import compose
+from farthing.adaptive.holdout import Holdout
 from farthing.adaptive.holdout import plan as holdout_plan
+from farthing.adaptive.online import OnlineAnswerer
 from farthing.adaptive.synthesis.pricing import SHARES, Prices, prices_within
 from farthing.auditing.audit import audit
 from farthing.auditing.built_in_adaptive import adaptive_sessions
@@ -60,6 +62,56 @@ def test_a_real_holdout_whose_corrections_lack_noise_is_called_out(monkeypatch: 
         patched.setattr(holdout_plan.HoldoutPlan, "measurement", wrong)
         [outcome] = examine([check], samples=1_000)
     holdout_plan.shared_plan.cache_clear()
+    assert outcome.verdict == "CONTRADICTED"
+
+
+def _answerer_that_charges_nothing(refreshed: bool) -> Any:
+    """Instead of `OnlineAnswerer._current_round`: the next round is begun, however many were paid for."""
+
+    def current_round(self: Any) -> Any:
+        if self._asking is None:
+            self._rows()
+            self._round = self._own = self._round + 1
+            self._journal.begin(self._own)
+            if refreshed or not hasattr(self, "_noise"):
+                self._noise = self.plan.round._start(self._source)
+            self._noise._over = False
+            self._asking = self._noise
+        return self._asking
+
+    return current_round
+
+
+def _holdout_that_charges_nothing(refreshed: bool) -> Any:
+    """Instead of `Holdout._running`."""
+
+    def running(self: Any) -> Any:
+        if self._session is None:
+            self._round += 1
+            self._journal.begin(self._round)
+            if refreshed or not hasattr(self, "_noise"):
+                self._noise = self._plan.comparison.start(self._plan.threshold_steps, self._source)
+            self._noise._left = 1
+            self._session = self._noise
+        return self._session
+
+    return running
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("refreshed", [True, False], ids=["fresh thresholds", "old thresholds"])
+@pytest.mark.parametrize("kind", ["online answerer, one update", "reusable holdout, one correction"])
+def test_a_real_session_whose_rounds_are_not_charged_is_called_out(
+    kind: str, refreshed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted bugs are copies; here the fault is planted in the very code that people use."""
+    [check] = [check for check in all_checks() if check.name.startswith(kind)]
+    [outcome] = examine([check], samples=600, workers=1)
+    assert outcome.verdict == "stands"
+    monkeypatch.setattr(OnlineAnswerer, "_current_round", _answerer_that_charges_nothing(refreshed))
+    monkeypatch.setattr(Holdout, "_running", _holdout_that_charges_nothing(refreshed))
+    monkeypatch.setattr(Holdout, "_refuse_if_over", lambda self: None)
+    [outcome] = examine([check], samples=600, workers=1)
     assert outcome.verdict == "CONTRADICTED"
 
 
