@@ -79,8 +79,11 @@ def mask_of(what: Question, axes: Sequence[Axis]) -> Floats:
         return axes[0].truth_of_choice(what).astype(float)
     shape = tuple(len(axis) for axis in axes)
     try:
-        given = np.asarray(what, dtype=float)
-    except (TypeError, ValueError):
+        found = np.asarray(what)
+        given = (
+            np.empty(0) if found.dtype.kind == "c" else found.astype(float)
+        )  # a complex number is no count
+    except (TypeError, ValueError, OverflowError):
         given = np.empty(0)
     if given.size != math.prod(shape) or (given.ndim > 1 and given.shape != shape):
         raise InvalidValue(
@@ -95,7 +98,7 @@ def mask_of(what: Question, axes: Sequence[Axis]) -> Floats:
 
 
 def _mask_of_text(text: str, axes: Sequence[Axis]) -> Floats:
-    if text.strip().lower() in _EVERYTHING:
+    if text.strip().lower() in _EVERYTHING and all(text.strip() != axis.column for axis in axes):
         return np.ones((1,) * len(axes))
     schema = Schema({axis.column: axis.domain for axis in axes})
     node = parse(text, chains=True)

@@ -152,7 +152,10 @@ class Axis:
         assert self.labels is not None
         found = np.zeros(len(self), dtype=bool)
         for value in many:
-            place = self._places.get(_key(value))
+            try:
+                place = self._places.get(_key(value))
+            except TypeError:  # what cannot be looked up is none of them
+                place = None
             if place is None:
                 raise InvalidValue(self.column, value, "must be one of its values", self._edges_shown())
             found[place] = True

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.data.expressions.parsing import parse
-from farthing.data.schema import Integers
+from farthing.data.schema import Flags, Integers
 from farthing.errors import FarthingError, InvalidExpression, InvalidValue
 from farthing.release.workloads import (
     all_ranges,
@@ -132,17 +132,28 @@ def test_what_the_cells_cannot_say_is_refused_with_a_way_out(text: str, message:
         ({"age": (10, 30)}, "pair lo < hi of its edges; they are 0, 10, 25, 65, 110"),
         ({"age": 10}, "pair of edges"),
         ({"sex": "X"}, "one of its values; they are 'F', 'M'"),
+        ({"sex": {"is": "F"}}, "one of its values"),
+        ({"sex": [["F"]]}, "one of its values"),
         ({"sex": ("F", "M")}, "has no order"),
         ({"height": 3}, "must be a column; they are age, sex"),
         ({"age": ("a", "b")}, "pair lo < hi"),
         ([1.0, 2.0], "8 numbers; the columns are age, sex"),
         (object(), "8 numbers"),
+        ([1j] * 8, "8 numbers"),
+        ([10**400] * 8, "8 numbers"),
         ([float("nan")] * 8, "finite"),
     ],
 )
 def test_wrong_choices_are_refused(question: object, message: str) -> None:
     with pytest.raises(InvalidValue, match=message):
         vector_of(question, [AGE, SEX])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["all", "All"])
+def test_a_column_is_meant_before_everything(name: str) -> None:
+    flag, other = Axis(name, (False, True), None, Flags()), Axis("b", range(2))
+    assert vector_of(name, [flag, other]).tolist() == [0, 0, 1, 1]
+    assert vector_of("all", [other]).tolist() == vector_of("All rows", [other]).tolist() == [1, 1]
 
 
 def test_a_pair_is_the_condition_it_stands_for_also_beyond_the_ends() -> None:
