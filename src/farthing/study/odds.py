@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_FLOOR, Context, Decimal
 
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 
 PRIORS = (0.01, 0.1, 0.5, 0.9)
+_RARE, _COMMON = 1e-12, 0.01  # chances that are said as "1 in so many"
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations below
 
 
@@ -55,13 +57,26 @@ def odds_sentence(epsilon: float, delta: float = 0.0) -> str:
     Whoever thought it 1 in 2 that a person is in the table can be at most 73.2% sure after this release.
     >>> print(odds_sentence(0.1, 1e-6))  # doctest: +NORMALIZE_WHITESPACE
     Whoever thought it 1 in 2 that a person is in the table can be at most 52.5% sure after this release, but for a
-    chance of at most 1e-06 (delta).
+    chance of at most 1 in 1,000,000 (delta).
     """
     bound = posterior_upper(0.5, epsilon, delta)
     percent = min(100.0, math.ceil(bound * 1000 * (1 - 1e-12)) / 10)
     thought = "Whoever thought it 1 in 2 that a person is in the table"
     text = f"{thought} can be at most {percent:g}% sure after this release"
-    return f"{text}, but for a chance of at most {delta:g} (delta)." if delta > 0 else f"{text}."
+    return f"{text}, but for a chance of at most {chance_words(delta)} (delta)." if delta > 0 else f"{text}."
+
+
+def chance_words(chance: float) -> str:
+    """A small chance as people say it, never understated.
+
+    >>> chance_words(1e-6), chance_words(3e-5), chance_words(0.3), chance_words(1e-30)
+    ('1 in 1,000,000', '1 in 33,300', '0.3', '1e-30')
+    """
+    if not _RARE <= chance <= _COMMON:
+        return f"{chance:g}"
+    # Fewer than there are: "1 in 33,300" is a little more than 3e-5. The decimal that was typed, not its double.
+    some = Context(prec=3, rounding=ROUND_FLOOR).divide(Decimal(1), Decimal(repr(chance)))
+    return f"1 in {int(some):,}"
 
 
 def factor_of(epsilon: float) -> float:

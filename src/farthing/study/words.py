@@ -8,6 +8,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from farthing.numerics.digits import shown_up
+
 if TYPE_CHECKING:
     from farthing.study.plan import Plan
     from farthing.study.planned import PlannedStatistic
@@ -34,9 +36,9 @@ def shown(number: float, digits: int = 3) -> str:
 
 
 def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
-    """The foretold error as a sentence."""
+    """The foretold error as a sentence; it is never rounded down."""
     times = f"{100 * confidence:g} times in 100"
-    error = shown(statistic.error(confidence))
+    error = shown(float(shown_up(statistic.error(confidence), 3)))
     if not statistic.noises:
         return "exact: its value is public"
     if statistic.error(confidence) == 0:

@@ -26,6 +26,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def test_a_stranger_signs_in_with_a_password_and_out_again(new_page: NewPage, site: Site) -> None:
     page = new_page()
     page.goto(site.url + "/#/ledger")
+    page.get_by_role("button", name="Sign in").wait_for()
+    screenshot(page, "sign-in")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_text("2 things are missing")).to_be_visible()
     assert page.evaluate("document.activeElement.getAttribute('aria-labelledby')") == "error-summary-title"
@@ -49,7 +51,7 @@ def test_a_link_that_no_longer_works_says_what_to_do(new_page: NewPage, site: Si
     expect(page.get_by_role("status").first).to_contain_text("older than ten minutes")
     settled(page)
     assert faults_of_all_looks(page) == {}
-    screenshot(page, "sign-in")
+    screenshot(page, "sign-in-link")
 
 
 def test_the_choice_of_colours_is_remembered(new_page: NewPage) -> None:
@@ -79,6 +81,7 @@ def test_the_keyboard_finds_its_way_and_each_screen_is_announced(new_page: NewPa
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Sign out")).to_be_hidden()
     go(page, site, "#/nowhere/at/all", "There is nothing here")
+    assert faults_of_all_looks(page) == {}
     page.get_by_role("link", name="Go to the datasets").press("Enter")
     expect(page.get_by_role("heading", name="Datasets", **FIRST)).to_be_focused()
 
@@ -156,7 +159,11 @@ def test_numbers_are_written_in_one_way_and_never_as_nan(new_page: NewPage) -> N
         ("amount", [1234.567], "1,235"),
         ("amount", [12.3456, 0.92], "12.35"),
         ("amount", [-0.0], "0"),
-        ("plusMinus", [0.9213], "±0.92"),
+        ("plusMinus", [0.9213], "±0.922"),
+        ("plusMinus", [0.3], "±0.3"),
+        ("plusMinus", [1004.2], "±1,010"),
+        ("plusMinus", [99.96], "±100"),
+        ("plusMinus", [2], "±2"),
         ("plusMinus", [None], "—"),
         ("percent", [4.312], "4.3%"),
         ("percentAtMost", [73.1058], "73.2%"),
@@ -224,4 +231,32 @@ def test_an_empty_home_says_what_to_do_next(
     sign_in(page, user, site)
     expect(page.locator("main")).to_contain_text(says)
     expect(page.get_by_role("link", name="Declare the first dataset")).to_have_count(int(leads))
+    assert faults_of_all_looks(page) == {}
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ("queued", "Waiting for its turn"),
+        ("running", "Reading the table and adding noise"),
+        ("forfeited", "This was paid for, and its answer is lost"),
+        ("failed", "This could not be run, and nothing was spent"),
+    ],
+)
+def test_a_release_without_answers_says_how_it_stands(
+    new_page: NewPage, site: Site, state: str, says: str
+) -> None:
+    page = new_page("ada")
+    error = {"code": "answer_forfeited", "message": "the worker was stopped.", "fields": {}}
+    paid = state in ("running", "forfeited")
+    release = {
+        "request_id": "ada:some", "state": state, "progress": 0.4, "dataset": "people", "owner": "ada",
+        "created": "2026-11-16T19:41:00Z", "charged": {"epsilon": 0.5, "delta": 0.0} if paid else None,
+        "error": error if state in ("forfeited", "failed") else None, "answers": None, "receipt": None,
+        "sentence": "",
+    }  # fmt: skip
+    answering(page, "/releases/some", 200, release)
+    page.goto(f"{site.url}/#/release/some")
+    expect(page.locator("main")).to_contain_text(says)
+    expect(page.get_by_text("Loading releases")).to_have_count(0)
     assert faults_of_all_looks(page) == {}

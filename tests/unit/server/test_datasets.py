@@ -185,6 +185,7 @@ def test_budgets_grants_and_reserves_are_entries_of_the_ledger(curator: TestClie
     assert (
         given["remaining"]["epsilon"] == 1.5
     )  # what is really left: the dataset's own budget rules above it
+    assert "1.5 is free. The budget of moved, which is shared, has no more left." in given["sentence"]
     kinds = [entry.kind for entry in served.state.root.entries("moved")]
     assert kinds == ["dataset", "budget", "reserve", "grant"]
     assert {entry.actor for entry in served.state.root.entries("moved")} == {"ada"}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farthing.errors import FarthingError
-from farthing.study.odds import odds_sentence, posterior_upper
+from farthing.study.odds import chance_words, odds_sentence, posterior_upper
 
 
 def belief(prior: float, if_in: float, if_out: float) -> float:
@@ -70,3 +70,9 @@ def test_percentages_are_rounded_up() -> None:
     assert "at most 50% sure" in odds_sentence(0.0)
     assert "at most 100% sure" in odds_sentence(50.0)
     assert "(delta)" in odds_sentence(1.0, 1e-9) and "(delta)" not in odds_sentence(1.0)
+
+
+@pytest.mark.parametrize("chance", [1e-12, 3e-7, 1e-6, 1 / 3e6, 2.5e-5, 0.0099, 0.01])
+def test_a_chance_in_words_is_never_less_than_it_is(chance: float) -> None:
+    one, _, many = chance_words(chance).partition(" in ")
+    assert one == "1" and chance <= 1 / int(many.replace(",", "")) <= chance * 1.01

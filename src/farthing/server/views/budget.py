@@ -10,6 +10,8 @@ from farthing.ledger import Budget
 from farthing.study.allowance import left_of
 from farthing.study.words import shown
 
+_HARDLY = 1e-5  # a difference that comes from rounding
+
 
 class View(BaseModel):
     """A model of what is shown."""
@@ -66,17 +68,27 @@ def budget_view(budget: Budget, whole: Budget | None = None) -> BudgetView:
     )
 
 
+def _shared(budget: Budget, left: float) -> str:
+    """Why less is left than the grant alone would give; nothing where that is not so."""
+    if not left < budget.remaining.epsilon * (1 - _HARDLY):
+        return ""
+    return f" The budget of {budget.dataset}, which is shared, has no more left."
+
+
 def _sentence(budget: Budget, left: float, exhausted: bool) -> str:
     total = f"epsilon {shown(budget.total.epsilon)}"
     if not budget.total.epsilon > 0:
         return "There is no budget yet; a curator gives one."
+    shared = _shared(budget, left)
+    if exhausted and shared:
+        return f"Nothing of {total} can be spent any more, unless a curator gives more.{shared}"
     if exhausted:
         return f"All of {total} is used up or set aside; nothing more can be released unless a curator gives more."
     if not budget.count:
         return (
             f"Nothing of {total} is spent yet."
             if left >= budget.total.epsilon
-            else (f"Nothing of {total} is spent yet, and {shown(left)} is free.")
+            else f"Nothing of {total} is spent yet, and {shown(left)} is free.{shared}"
         )
     charges = "1 charge" if budget.count == 1 else f"{budget.count:,} charges"
-    return f"{charges} so far; about {shown(left)} of {total} is left."
+    return f"{charges} so far; about {shown(left)} of {total} is left.{shared}"

@@ -30,12 +30,14 @@ export function amount(value, error = null) {
   return size >= 1000 ? plain(Math.round(value), 0) : plain(Number(value.toPrecision(3)), 9);
 }
 
-/** An error: "±0.92", "±1,240"; two significant digits below a thousand. */
+/** An error: three significant digits, never rounded down. 0.9213 -> "±0.922", 1234.2 -> "±1,240". */
 export function plusMinus(value) {
   if (!finite(value)) return MISSING;
-  const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-4 || size >= 1e15)) return '±' + scientific(size);
-  return '±' + (size >= 1000 ? plain(Math.round(size), 0) : plain(Number(size.toPrecision(2)), 9));
+  if (value === 0) return '±0';
+  const power = Math.floor(Math.log10(Math.abs(value))) - 2;
+  const steps = Math.abs(value) / 10 ** power;
+  const up = Number(`${Math.ceil(steps * (1 - 1e-12))}e${power}`); // 0.3 is told as 0.3, whatever its last bit says
+  return '±' + (up < 1e-4 || up >= 1e15 ? scientific(up) : plain(up, 9));
 }
 
 /** A share already in percent: 4.31 -> "4.3%". */

@@ -1,12 +1,18 @@
-// The budget bar: spent, running, this plan, set aside, free. In colour, and always in words as well.
+// The budget bar: spent, running, this plan, set aside, out of reach, free. In colour, and always in words as well.
 import { html } from '../../vendor/preact.js';
 import { privacy } from '../format.js';
+
+const CRUMB = 1e-5; // of a budget: what rounding leaves of one that is used up is not worth a number
+
+/** What is free, without the crumbs that rounding up has left. */
+export const worthAWord = (free, total) => (free > CRUMB * total ? free : 0);
 
 const PARTS = [
   ['spent', 'spent'],
   ['waiting', 'being spent now'],
   ['plan', 'this plan'],
   ['withheld', 'set aside'],
+  ['beyond', 'out of reach'],
   ['free', 'free'],
 ];
 
@@ -20,16 +26,23 @@ export function barOf(budget) {
   const waiting = Math.min(gone, Math.max(0, budget.waiting ?? 0));
   const aside = Object.values(budget.withheld ?? {}).reduce((sum, one) => sum + one.epsilon, 0);
   const withheld = Math.min(total - gone, aside);
-  return { total, spent: gone - waiting, waiting, withheld, plan: 0, free: Math.max(0, total - gone - withheld) };
+  return reachable({ total, spent: gone - waiting, waiting, withheld, plan: 0, free: Math.max(0, total - gone - withheld) }, budget);
+}
+
+/** A bar whose free part is what would be admitted: of a grant, others may have spent a part from the whole budget. */
+export function reachable(bar, budget) {
+  const free = worthAWord(Math.min(bar.free, budget.remaining.epsilon - bar.plan), bar.total);
+  return { ...bar, free, beyond: worthAWord(bar.free - free, bar.total) };
 }
 
 /**
  * <${BudgetBar} bar=${plan.bar} label="Budget of census" />
- * Widths are shares of the sum of the parts, so that the bar is always exactly full.
+ * Widths are shares of the sum of the parts, so that the bar is always exactly full. `always` names parts that are told
+ * even when there is nothing of them.
  */
-export function BudgetBar({ bar, label = 'Budget', legend = true, ...rest }) {
+export function BudgetBar({ bar, label = 'Budget', legend = true, always = ['spent', 'free'], ...rest }) {
   const parts = PARTS.map(([key, word]) => [key, word, Math.max(0, bar[key] ?? 0)]).filter(
-    ([key, , value]) => value > 0 || key === 'spent' || key === 'free',
+    ([key, , value]) => value > 0 || always.includes(key),
   );
   const whole = parts.reduce((sum, [, , value]) => sum + value, 0);
   const words = parts.map(([, word, value]) => `${privacy(value)} ${word}`).join(', ');

@@ -1,38 +1,25 @@
-// The budget above the plan: the bar, the same in a sentence, and what to do when nothing is left.
+// The budget above the plan: the bar with its parts in words, and what to do when nothing is left.
 
 import { html } from "../../vendor/preact.js";
-import { BudgetBar, barOf } from "../components/bar.js";
+import { BudgetBar, barOf, reachable, worthAWord } from "../components/bar.js";
 import { Notice } from "../components/notice.js";
-import { privacy } from "../format.js";
 import { link } from "../router.js";
 import { memo } from "./memo.js";
 
-const CRUMB = 1e-5; // of a budget: what a plan of all of it leaves for rounding is not worth a number
+const PARTS = ["spent", "plan", "withheld", "free"]; // told even when there is nothing of them
 
 /** The bar of a plan, with what the draft keeps for later taken out of what is free. */
 export function barWith(bar, reserve) {
   const kept = Math.min(Math.max(0, reserve ?? 0), bar.free);
-  const free = bar.free - kept;
-  return { ...bar, withheld: bar.withheld + kept, free: free > CRUMB * bar.total ? free : 0 };
+  return { ...bar, withheld: bar.withheld + kept, free: worthAWord(bar.free - kept, bar.total) };
 }
 
-/** The bar in words. */
-export function barSentence(bar) {
-  const parts = [
-    `${privacy(bar.spent + (bar.waiting ?? 0))} spent`,
-    `${privacy(bar.plan)} this plan`,
-    `${privacy(bar.withheld)} reserved`,
-    `${privacy(bar.free)} free`,
-  ];
-  return `Of a budget of ε ${privacy(bar.total)}: ${parts.join(", ")}.`;
-}
-
-export const Budget = memo(({ dataset, budget, bar, reserve, stale }) => {
-  const shown = barWith(bar ?? barOf(budget), reserve);
+export const Budget = memo(({ dataset, budget, bar, reserve, stale, sentence = true }) => {
+  const shown = barWith(bar ? reachable(bar, budget) : barOf(budget), reserve);
   return html`
     <div class="plan-budget ${stale ? "stale" : ""}">
-      <${BudgetBar} bar=${shown} label=${`Budget of ${dataset}`} id="plan-bar" />
-      <p class="small" id="plan-bar-words">${barSentence(shown)} ${budget.sentence}</p>
+      <${BudgetBar} bar=${shown} always=${PARTS} label=${`Budget of ${dataset}`} id="plan-bar" />
+      ${sentence ? html`<p class="small plan-budget-words">${budget.sentence}</p>` : null}
     </div>`;
 });
 

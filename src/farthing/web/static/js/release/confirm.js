@@ -1,11 +1,11 @@
 // The last question before anything is spent: how much, from whose budget, what stays, and that it cannot be undone.
 
 import { html, useState } from "../../vendor/preact.js";
+import { reachable } from "../components/bar.js";
 import { Button } from "../components/button.js";
 import { Dialog } from "../components/dialog.js";
 import { Notice } from "../components/notice.js";
 import { epsilon, plural, privacy } from "../format.js";
-import { barWith } from "../planner/budget.js";
 import { forServer } from "../planner/draft.js";
 import { go, link } from "../router.js";
 import { confirm, requestFor } from "./request.js";
@@ -26,7 +26,7 @@ export function ConfirmRelease({ view, draft, budget, me, onClose }) {
     confirm(request.id, limitOf(view));
     go(link("release", request.id));
   };
-  const left = barWith(view.bar, 0).free;
+  const left = reachable(view.bar, budget).free;
   const empty = view.notes?.length ?? 0;
   const purse = budget.analyst ? `your share of ${view.dataset} (${budget.analyst})` : `the budget of ${view.dataset}`;
   return html`

@@ -19,7 +19,7 @@ const REASONS = {
 export default function Login({ search }) {
   const { data, error, reload } = useLoaded('/sign-in');
   const reason = REASONS[search.problem];
-  return html`<${Page} title="Sign in" lead="farthing keeps a privacy budget for each person, so it must know who you are.">
+  return html`<${Page} title="Sign in" lead="farthing writes down who spends what of a privacy budget, so it must know who you are.">
     ${reason && html`<${Notice} tone="warn" live><p>${reason}${(data?.local || data?.oidc) && ' Or sign in below.'}</p><//>`}
     <${ErrorBox} error=${error} onRetry=${reload} />
     ${!data && !error && html`<${Loading} label="Asking how to sign in" lines=${3} />`}
@@ -33,8 +33,8 @@ export default function Login({ search }) {
         <p>Open the link that <code>farthing serve</code> printed in its terminal: it signs you in once. To let others in,
           add them under People, or with <code>farthing users add</code>.</p>
       <//>`}
-      <p class="muted small">No account? A curator of this server can add you under People. Whoever started the server on this
-        machine can also use the link it printed.</p>
+      ${(data.oidc || data.local) && html`<p class="muted small">No account? A curator of this server can add you under People.
+        Whoever started the server on this machine can also use the link it printed.</p>`}
     </div>`}
   <//>`;
 }
