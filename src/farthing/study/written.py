@@ -135,6 +135,35 @@ def client_code(asked: Asked, dataset: str, address: str) -> str:
     )
 
 
+def released_code(dataset: str, request_id: str, address: str, asked: str) -> str:
+    """Python that reads a release again from a server, which costs nothing, and as a remark how it was asked.
+
+    >>> print(released_code("people", "ada:first", "http://127.0.0.1:8642", "plan = study.plan(ft.count())"))
+    import farthing as ft
+    <BLANKLINE>
+    client = ft.Client('http://127.0.0.1:8642', token="ft_...")  # a token of your own
+    study = client.study('people')
+    release = study.released('ada:first')  # from the ledger: it costs nothing
+    print(release)
+    <BLANKLINE>
+    # It was asked like this:
+    # plan = study.plan(ft.count())
+    """
+    return "\n".join(
+        [
+            "import farthing as ft",
+            "",
+            f'client = ft.Client({address!r}, token="ft_...")  # a token of your own',
+            f"study = client.study({dataset!r})",
+            f"release = study.released({request_id!r})  # from the ledger: it costs nothing",
+            "print(release)",
+            "",
+            "# It was asked like this:",
+            *(f"# {line}".rstrip() for line in asked.splitlines()),
+        ]
+    )
+
+
 def local_code(asked: Asked, dataset: Dataset, name: str, about: Mapping[str, Any]) -> str:
     """Python that asks for this plan beside the data, with a ledger of its own."""
     unit = ""

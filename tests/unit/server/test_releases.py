@@ -197,6 +197,7 @@ def test_downloads_hold_what_was_released(served: Served, analyst: TestClient) -
     assert files["json"].json()["request_id"] == "bob:once"
     assert files["html"].text.startswith("<!DOCTYPE html>") and "<script" not in files["html"].text
     compile(files["python"].text, "code.py", "exec")
+    assert "released('bob:once')" in files["python"].text and "# plan = study.plan(" in files["python"].text
 
 
 def test_nobody_sees_or_uses_the_release_of_another_analyst(served: Served, analyst: TestClient) -> None:

@@ -18,6 +18,7 @@ from farthing.server.state import State
 from farthing.server.store.jobs import FAILED, FORFEITED, QUEUED, REFUSED, RELEASED, RUNNING, Job
 from farthing.server.work.jobs import as_the_ledger_has_it
 from farthing.study.released import Release, reopened
+from farthing.study.written import released_code
 
 MOST_CELLS = 2_000  # of one statistic in a view; downloads have all of them
 
@@ -123,7 +124,12 @@ def download(state: State, job: Job, wanted: Format) -> tuple[str, str, str]:
         raise RequestRefused("conflict", "it is not released yet; wait until it is, and download it then.")
     kind, ending = _TYPES[wanted]
     name = f"{job.dataset}-{job.id.partition(':')[2]}".replace(" ", "-")
-    return _text(reopened(state.root, job.id), wanted), kind, f"{name}.{ending}"
+    release = reopened(state.root, job.id)
+    if wanted == "python":
+        asked = str(release.plan.get("code", ""))
+        code = released_code(job.dataset, job.id, state.settings.origin, asked)
+        return f"{code}\n", kind, f"{name}.{ending}"
+    return _text(release, wanted), kind, f"{name}.{ending}"
 
 
 def _text(release: Release, wanted: Format) -> str:
@@ -131,8 +137,6 @@ def _text(release: Release, wanted: Format) -> str:
         return _table(release.records())
     if wanted == "json":
         return release.to_json()
-    if wanted == "python":
-        return f"{release.plan.get('code', '')}\nrelease = plan.release(request_id={release.request_id!r})\n"
     if wanted == "receipt":
         return release.receipt.to_json()
     from farthing.study.report import report_page

@@ -18,7 +18,7 @@ const DOWNLOADS = [
   ["csv", "Table (CSV)", "for a spreadsheet"],
   ["json", "Data (JSON)", "for a program"],
   ["html", "Report (HTML)", "for people: opens in any browser"],
-  ["python", "Python", "the lines that ask for it again"],
+  ["python", "Python", "for a script: reads it again, at no cost"],
 ];
 const LEADS = {
   released: "These are the answers. They are kept: reading them again costs nothing.",
@@ -37,7 +37,7 @@ export default function Screen({ params }) {
   if (!release) return html`<${Page} title="Release" lead=${LEADS.queued}><${Card}><${Loading} label="Loading the release" /><//><//>`;
   return html`
     <${Page} title=${`Release of ${release.dataset}`} lead=${LEADS[release.state] ?? "This release ended without answers."}
-      actions=${html`<${LinkButton} href=${link("plan", release.dataset)}>Plan more<//>`}>
+      actions=${release.state === "released" ? html`<${LinkButton} href=${link("plan", release.dataset)}>Plan more<//>` : null}>
       ${error ? html`<${ErrorBox} error=${error} />` : null}
       ${hasEnded(release) ? null : html`<${Running} release=${release} />`}
       <${Ending} release=${release} />
