@@ -3,13 +3,14 @@
 `serving(folder)` runs the application on a free port, with two tables, a declared dataset, three people and a worker.
 `watched(browser, site)` is a browser window of its own that fails the test on any error in the console, on any failing
 file and on any request that leaves this machine. `sign_in(page, user)` signs in without spending an attempt of the
-rate limit, `screenshot(page, name)` keeps a picture if FARTHING_SCREENSHOTS names a folder.
+rate limit, `screenshot(page, name)` keeps pictures if FARTHING_SCREENSHOTS names a folder.
 
 The fixtures `site` and `browser` (one a module each) and `new_page` stand in conftest.py beside this file.
 """
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
 import os
@@ -25,13 +26,14 @@ from typing import Any
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Response, expect
 
 from backends.keeper import CannotStart
 from backends.processes import installed
 from farthing.server import Settings, create_app
+from farthing.server.auth.api_tokens import make_token
 from farthing.server.auth.csrf import csrf_of
-from farthing.server.auth.people import add_user
+from farthing.server.auth.people import add_user, known_user
 from farthing.server.auth.secret_words import fresh_word, mark_of
 from farthing.server.auth.sessions import COOKIE
 from farthing.server.callers import Caller
@@ -62,6 +64,7 @@ DECLARATION: dict[str, Any] = {
 GRANT = (1.0, 1e-7)  # of bob
 CHROMIUM = Path("/usr/bin/chromium")
 WIDE, PHONE = 1200, 360
+LOOKS, TALLEST = ("light", "dark", "phone"), 1500
 
 
 @dataclass
@@ -97,6 +100,11 @@ class Site:
             )
         return word
 
+    def token(self, user: str, *scopes: str) -> str:
+        """A token of this user for scripts."""
+        known = known_user(self.state.store, user)
+        return make_token(self.state.store, known, "a test", frozenset(scopes), 1, by="a test")[1]
+
     def declare(self, body: dict[str, Any], grants: dict[str, tuple[float, float]] | None = None) -> None:
         """Declare a dataset as ada, and grant parts of its budget."""
         ledger = self.state.ledger(self.caller("ada"))
@@ -120,10 +128,10 @@ def people_csv(rows: int = 400) -> str:
     return "\n".join(["age,sex,region,income", *lines]) + "\n"
 
 
-def visits_csv(rows: int = 90) -> str:
+def visits_csv(rows: int = 90, people: int = 40) -> str:
     """Visits of people who do not exist; one has several."""
     lines = [
-        f"p{n % 40},{18 + n % 70},{('ward', 'clinic')[n % 2]},{'true' if n % 5 else 'false'}"
+        f"p{n % people},{18 + n % 70},{('ward', 'clinic')[n % 2]},{'true' if n % 5 else 'false'}"
         for n in range(rows)
     ]
     return "\n".join(["person,age,place,insured", *lines]) + "\n"
@@ -272,6 +280,13 @@ def go(page: Page, site: Site, hash_: str, heading: str | re.Pattern[str] | None
     settled(page)
 
 
+def kept_plan(page: Page, user: str, dataset: str, *entries: dict[str, Any], **told: Any) -> None:
+    """Let this window have a plan with these statistics, as a tab that was reloaded does."""
+    draft = {"dataset": dataset, "statistics": entries, **told}
+    keep = "([name, kept]) => sessionStorage.setItem(name, JSON.stringify(kept))"
+    page.evaluate(keep, [f"farthing.draft.{user}.{dataset}", {"draft": draft, "saved": None}])
+
+
 def settled(page: Page) -> None:
     """Wait until nothing is loading any more."""
     # Not wait_for_function: it evaluates text, which the page's own policy forbids.
@@ -283,20 +298,37 @@ def fits(page: Page) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
 
 
-def screenshot(page: Page, name: str, *, looks: tuple[str, ...] = ("light", "dark", "phone")) -> None:
-    """Pictures of the whole page as NAME-LOOK.png, if FARTHING_SCREENSHOTS names a folder; the look is put back."""
+def screenshot(page: Page, name: str, *, about: Locator | None = None) -> None:
+    """The pictures of docs/server/page.md: NAME-LOOK.webp, if FARTHING_SCREENSHOTS names a folder.
+
+    A window is as tall as its page, up to TALLEST, and where that is not enough it is moved so that what the picture
+    is `about` can be seen; the look is put back afterwards.
+    """
     folder = os.environ.get("FARTHING_SCREENSHOTS")
     if not folder:
         return
     before = page.viewport_size
-    for look in looks:
-        page.set_viewport_size({"width": PHONE if look == "phone" else WIDE, "height": 800})
+    camera = page.context.new_cdp_session(page)
+    for look in LOOKS:
+        width = PHONE if look == "phone" else WIDE
+        page.set_viewport_size({"width": width, "height": 500})
         page.emulate_media(color_scheme="dark" if look == "dark" else "light")
         page.evaluate("window.scrollTo(0, 0)")  # the head of the page sticks to where one is
-        # As tall as the page, so that what sticks to the foot of the window does not lie across the middle.
         tall = page.evaluate("document.documentElement.scrollHeight")
-        page.set_viewport_size({"width": PHONE if look == "phone" else WIDE, "height": max(800, tall)})
-        page.screenshot(path=Path(folder) / f"{name}-{look}.png", full_page=True)
+        page.set_viewport_size({"width": width, "height": min(tall, TALLEST)})
+        if about is not None:
+            about.evaluate("(element) => element.scrollIntoView({ block: 'center' })")
+        page.evaluate(_PAINTED)
+        taken = camera.send("Page.captureScreenshot", {"format": "webp", "quality": 70})
+        (Path(folder) / f"{name}-{look}.webp").write_bytes(base64.b64decode(taken["data"]))
+    camera.detach()
     page.emulate_media(color_scheme=None)
     if before is not None:
         page.set_viewport_size(before)
+
+
+# A remark that goes away by itself is not a part of the screen.
+_PAINTED = """() => new Promise((done) => {
+  for (const one of document.querySelectorAll(".toasts")) one.hidden = true;
+  requestAnimationFrame(() => requestAnimationFrame(done));
+})"""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from system.server.accessibility import faults_of_all_looks
 from system.server.browser import (
     DATASET,
     DECLARATION,
@@ -18,6 +19,7 @@ from system.server.browser import (
     Site,
     fits,
     go,
+    kept_plan,
     screenshot,
     settled,
 )
@@ -126,9 +128,7 @@ def row_of(page: Page, name: str) -> Locator:
 
 def opened(page: Page, site: Site, user: str, *entries: dict[str, Any], dataset: str = DATASET) -> None:
     """Open the planner with these statistics, as a tab that was reloaded, and wait for the proof."""
-    draft = {"dataset": dataset, "statistics": entries, "expected": EXPECTED}
-    keep = "([name, kept]) => sessionStorage.setItem(name, JSON.stringify(kept))"
-    page.evaluate(keep, [f"farthing.draft.{user}.{dataset}", {"draft": draft, "saved": None}])
+    kept_plan(page, user, dataset, *entries, expected=EXPECTED)
     go(page, site, f"#/plan/{dataset}", f"Plan for {dataset}")
     proven(page)
 
@@ -180,11 +180,10 @@ def test_a_stranger_asks_in_plain_words_and_sees_errors_first(new_page: NewPage,
     expect(row.get_by_text("you expect 41; the answer would lie between 4")).to_be_visible()
     proven(page)
     expect(page.get_by_text("No gain yet")).to_be_visible()
-    expect(page.locator("#plan-bar-words")).to_contain_text(
-        "Of a budget of ε 3: 0 spent, 3 this plan, 0 reserved, 0 free."
-    )
+    whole = "Budget of people: 0 spent, 3 this plan, 0 set aside, 0 free, of 3 in all"
+    expect(page.get_by_role("img", name=whole)).to_be_visible()
     assert not NO_NUMBER.search(page.locator("main").inner_text())
-    screenshot(page, "planner")
+    assert faults_of_all_looks(page) == {}
 
 
 def test_a_condition_that_cannot_be_read_is_refused_and_the_plan_stays(new_page: NewPage, site: Site) -> None:
@@ -258,7 +257,9 @@ def test_a_lock_that_stands_in_the_way_is_named_and_can_be_opened(new_page: NewP
     wish = 0.4 * error_of(mean)
     made(mean, wish)
     expect(mean.get_by_text(re.compile("does not go together with the lock on count"))).to_be_visible()
-    screenshot(page, "planner-lock")
+    proven(page)  # the plan itself goes on without the wish
+    assert faults_of_all_looks(page) == {}
+    screenshot(page, "planner-lock", about=mean.locator(".notice"))
     mean.get_by_role("button", name="Unlock count").click()
     proven(page)
     expect(count.get_by_label("Importance")).to_be_enabled()
@@ -271,7 +272,6 @@ def test_a_double_click_and_reloads_spend_once(new_page: NewPage, site: Site) ->
     opened(page, site, "ada", COUNT, AGES, dataset="once")
     page.get_by_role("button", name="Release …").click()
     expect(page.get_by_role("dialog")).to_contain_text("This cannot be undone.")
-    screenshot(page, "release-confirm", looks=("light",))
     page.get_by_role("button", name="Release and spend").dblclick()
     page.reload()
     page.reload()
@@ -280,13 +280,14 @@ def test_a_double_click_and_reloads_spend_once(new_page: NewPage, site: Site) ->
     expect(page.locator(".answer")).to_have_count(2)
     assert charges_of(site, "once") == 1
     assert not NO_NUMBER.search(page.locator("main").inner_text())
-    screenshot(page, "release")
     with page.expect_download() as found:
         page.get_by_role("link", name="Table (CSV)").click()
     assert found.value.path().read_text().startswith("statistic")
     go(page, site, "#/plan/once", "Plan for once")
     expect(page.get_by_text("The budget is spent")).to_be_visible()
     expect(page.get_by_role("link", name=re.compile("20"))).to_have_count(1)
+    settled(page)
+    assert faults_of_all_looks(page) == {}
     screenshot(page, "planner-exhausted")
 
 
@@ -320,9 +321,9 @@ def test_a_budget_that_shrank_meanwhile_refuses_and_nothing_is_spent(new_page: N
     page.get_by_role("button", name="Release and spend").click()
     expect(page.get_by_text("This was refused, and nothing was spent")).to_be_visible()
     assert charges_of(site, "shrunk") == 0
-    screenshot(page, "release-refused", looks=("light",))
+    assert faults_of_all_looks(page) == {}
     page.get_by_role("link", name="Back to the plan").click()
-    expect(page.locator("#plan-bar-words")).to_contain_text("Of a budget of ε 0.5")
+    expect(page.get_by_role("img", name=re.compile("free, of 0.5 in all$"))).to_be_visible()
 
 
 def test_drafts_are_saved_under_a_name_and_never_overwrite_each_other(new_page: NewPage, site: Site) -> None:

@@ -23,6 +23,9 @@ export const fromServer = (draft) => ({
   reserve: draft.reserve ?? null,
 });
 
+/** The draft for a budget of which so much is left: a share that is no longer there becomes all that is left. */
+export const fitting = (draft, left) => (draft.epsilon > left ? { ...draft, epsilon: null, reserve: null } : draft);
+
 /** The draft in the server's words: what is not said is left out. */
 export const forServer = (draft) => stripped({
   dataset: draft.dataset,

@@ -3,6 +3,7 @@
 import { html, useEffect, useState } from "../../vendor/preact.js";
 import { get, post, put, query, remove } from "../api.js";
 import { Button } from "../components/button.js";
+import { Card } from "../components/card.js";
 import { ConfirmDialog, Dialog } from "../components/dialog.js";
 import { ErrorBox } from "../components/error.js";
 import { TextField } from "../components/field.js";
@@ -56,8 +57,8 @@ export function SaveDraft({ draft, saved, onSaved, onTitle, onLoad }) {
 /** What a draft is called: its name, or how much it asks. */
 const nameOf = (line) => line.title || `a draft of ${plural(line.statistics, "statistic")}`;
 
-/** The drafts of a dataset; nothing where there are none. */
-export const Drafts = memo(({ dataset, me, current = null }) => {
+/** The drafts of a dataset, in a card of their own where they have a title; nothing where there are none. */
+export const Drafts = memo(({ dataset, me, current = null, title = null }) => {
   const { data, error, reload } = useLoaded(`/plans${query({ dataset })}`);
   const [doomed, setDoomed] = useState(null);
   useEffect(() => {
@@ -80,10 +81,11 @@ export const Drafts = memo(({ dataset, me, current = null }) => {
     { key: "discard", title: html`<span class="unseen">Delete</span>`, cell: (line) => (line.owner === me.name
       ? html`<${Button} kind="quiet" small onClick=${() => setDoomed(line)} aria-label=${`Delete ${nameOf(line)}`}>Delete<//>` : null) },
   ];
-  return html`
+  const list = html`
     <${Table} caption=${`Drafts for ${dataset}`} hideCaption columns=${columns} rows=${rows} rowKey=${(line) => line.id} />
     <${ConfirmDialog} open=${doomed !== null} title="Delete this draft?" confirm="Delete" kind="danger" busy=${busy} onConfirm=${() => discard()} onClose=${() => setDoomed(null)}>
       <p>A draft is only a plan: nothing was spent on it, and nothing that was released is lost.</p>
       <${ErrorBox} error=${problem} />
     <//>`;
+  return title ? html`<${Card} title=${title}>${list}<//>` : list;
 });

@@ -43,7 +43,15 @@ export const isBanded = (column) => Boolean(column) && ORDERED.includes(column.k
 export const needsBands = (column) =>
   isBanded(column) && (column.kind === "reals" || Number(column.upper) - Number(column.lower) >= MOST_OWN_CELLS);
 
-export const emptyForm = () => ({ kind: "count", column: "", columns: [], features: [], bins: 10, share: 90, shares: "25, 50, 75", by: [], where: "" });
+const MANY = 30; // values of which each as a band of its own would be more than a reader wants
+
+/** Whether a column is cut into ten bands unless somebody says otherwise. */
+const isWide = (column) => needsBands(column) || (isBanded(column) && Number(column.upper) - Number(column.lower) >= MANY);
+
+/** How many bands stand in the form: what was typed, or else what these columns suggest; NaN is a band for each value. */
+export const bandsOf = (form, columns) => form.bins ?? (columns.some(isWide) ? 10 : NaN);
+
+export const emptyForm = () => ({ kind: "count", column: "", columns: [], features: [], bins: null, share: 90, shares: "25, 50, 75", by: [], where: "" });
 
 /** The entry of study.toml that the form describes, or the sentence that says what is missing. */
 export function entryOf(form, schema) {
@@ -55,20 +63,24 @@ export function entryOf(form, schema) {
     const column = known.find((one) => one.name === form.column) ?? known[0];
     if (!column) return { problem: "This dataset has no column that this can be asked of." };
     entry[kind.kind === "linear_regression" ? "target" : "column"] = column.name;
-    if (kind.bins && isBanded(column) && (form.banded || needsBands(column))) entry.bins = form.bins;
+    const bands = bandsOf(form, [column]);
+    if (kind.bins && isBanded(column) && (needsBands(column) || !Number.isNaN(bands))) entry.bins = bands;
   }
   if (kind.columns) {
     if (form.columns.length < 2) return { problem: "Choose two columns or more." };
     entry.columns = form.columns;
-    const cut = form.columns.map(named).filter((column) => isBanded(column) && (form.banded || needsBands(column)));
-    if (cut.length) entry.bins = Object.fromEntries(cut.map((column) => [column.name, form.bins]));
+    const bands = bandsOf(form, form.columns.map(named));
+    const typed = form.bins !== null && !Number.isNaN(bands);
+    const cut = form.columns.map(named).filter((column) => (typed ? isBanded(column) : Number.isNaN(bands) ? needsBands(column) : isWide(column)));
+    if (cut.length) entry.bins = Object.fromEntries(cut.map((column) => [column.name, bands]));
   }
   if (kind.features) {
     const features = form.features.filter((name) => name !== entry.target);
     if (!features.length) return { problem: "Choose the columns that it may depend on." };
     entry.features = features;
   }
-  if (entry.bins !== undefined && !(Number.isInteger(form.bins) && form.bins >= 1 && form.bins <= 10000)) {
+  const cuts = entry.bins === undefined ? [] : [entry.bins].flatMap((one) => (typeof one === "object" ? Object.values(one) : one));
+  if (!cuts.every((bands) => Number.isInteger(bands) && bands >= 1 && bands <= 10000)) {
     return { problem: "The number of bands must be a whole number from 1 to 10,000." };
   }
   if (kind.share) {

@@ -2,7 +2,7 @@
 
 import { html, useState } from "../../vendor/preact.js";
 import { conditionText, joined, operatorsFor } from "./conditions.js";
-import { KINDS, columnsFor, emptyForm, entryOf, featuresFor, groupsOf, isBanded, kindOf, needsBands } from "./kinds.js";
+import { KINDS, bandsOf, columnsFor, emptyForm, entryOf, featuresFor, groupsOf, isBanded, kindOf, needsBands } from "./kinds.js";
 
 /** The whole form; `onAdd(entry)` gets the words of study.toml. */
 export function StatisticForm({ schema, onAdd, onCancel }) {
@@ -43,8 +43,10 @@ function Columns({ form, set, kind, schema }) {
   const known = columnsFor(kind, schema);
   const chosen = known.find((column) => column.name === form.column) ?? known[0];
   const many = kind.columns ? form.columns.map((name) => schema.find((column) => column.name === name)) : [];
-  const cut = kind.bins && (kind.columns ? many : [chosen]).some(isBanded);
-  const must = kind.bins && (kind.columns ? many : [chosen]).some(needsBands);
+  const asked = kind.columns ? many : [chosen];
+  const cut = kind.bins && asked.some(isBanded);
+  const must = kind.bins && asked.some(needsBands);
+  const bands = cut ? bandsOf(form, asked) : NaN;
   return html`
     ${kind.column ? html`
       <div class="field">
@@ -61,9 +63,9 @@ function Columns({ form, set, kind, schema }) {
     ${cut ? html`
       <div class="field">
         <label for="ask-bins">How many bands?</label>
-        <input id="ask-bins" class="input short" type="number" inputmode="numeric" min="1" max="10000" step="1" value=${form.bins}
-          onInput=${(event) => set({ bins: event.target.valueAsNumber, banded: true })} />
-        <p class="hint">Fewer, wider bands are more exact.${must ? "" : " Each value is a band of its own unless you change this."}</p>
+        <input id="ask-bins" class="input short" type="number" inputmode="numeric" min="1" max="10000" step="1" value=${Number.isNaN(bands) ? "" : bands}
+          onInput=${(event) => set({ bins: event.target.valueAsNumber })} aria-describedby="ask-bins-hint" />
+        <p class="hint" id="ask-bins-hint">Fewer, wider bands are more exact.${must ? "" : " Leave it empty for a band for each value."}</p>
       </div>` : null}
     ${kind.share ? html`
       <div class="field">

@@ -11,7 +11,7 @@ const WORDS = {
   refused: {
     tone: "warn",
     title: "This was refused, and nothing was spent",
-    text: "The ledger did not allow it: most often somebody else has spent from the same budget in the meantime.",
+    text: "The ledger did not allow it.",
     next: "Go back to the plan: it shows what is left now, and what fits into it.",
   },
   failed: {
@@ -28,16 +28,29 @@ const WORDS = {
   },
 };
 
+/** The epsilon of a price, which is a number or {epsilon, delta}. */
+const epsilonOf = (price) => (typeof price === "object" ? price?.epsilon : price);
+
+/** What was asked and what is left, where the refusal says so; otherwise null. */
+function lack({ code, fields = {} }) {
+  const [asked, left] = [epsilonOf(fields.requested), epsilonOf(fields.remaining)];
+  if (code !== "budget_exceeded" || !Number.isFinite(left)) return null;
+  const needs = Number.isFinite(asked) ? `It needs ${epsilon(asked)}, and ` : "";
+  const stays = left > 1e-5 * (asked || 1) ? `${epsilon(left)} is left` : "nothing is left";
+  const said = `${needs}${stays} of this budget.`;
+  return `${said[0].toUpperCase()}${said.slice(1)} Somebody else, perhaps you in another window, has spent from it in the meantime.`;
+}
+
 export function Ending({ release }) {
   const words = WORDS[release.state];
   if (!words) return null;
   const short = release.request_id.split(":").at(-1);
   return html`
     <${Notice} tone=${words.tone} live title=${words.title}>
-      <p>${words.text}</p>
-      ${release.error?.message ? html`<p class="small">In the server's words: ${release.error.message}</p>` : null}
+      <p>${(release.error && lack(release.error)) ?? words.text}</p>
       ${release.charged ? html`<p>Charged: <span class="number">${epsilon(release.charged.epsilon)}</span>.</p>` : null}
       <p>${words.next}</p>
+      ${release.error?.message ? html`<details class="more"><summary>In the server's words</summary><p class="small">${release.error.message}</p></details>` : null}
       <p><${LinkButton} kind="primary" href=${link("plan", release.dataset)} onClick=${() => forget(short)}>Back to the plan<//></p>
     <//>`;
 }

@@ -6,18 +6,21 @@ import { Card } from "../components/card.js";
 import { Empty } from "../components/empty.js";
 import { ErrorBox } from "../components/error.js";
 import { Loading } from "../components/loading.js";
+import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
+import { epsilon } from "../format.js";
 import { useLoaded } from "../loaded.js";
 import { link } from "../router.js";
 import { may } from "../session.js";
 import { Budget, Exhausted } from "../planner/budget.js";
 import { Code } from "../planner/code.js";
-import { added, emptyDraft, expecting, forServer, fromServer, keepable, removed, required, unlocked, weighted } from "../planner/draft.js";
+import { added, emptyDraft, expecting, fitting, forServer, fromServer, keepable, removed, required, unlocked, weighted } from "../planner/draft.js";
 import { Drafts, SaveDraft } from "../planner/drafts.js";
 import { ExpectedRows } from "../planner/expected.js";
 import { Foot } from "../planner/foot.js";
 import { keepDraft, keptDraft } from "../planner/kept.js";
 import { memo } from "../planner/memo.js";
+import { More } from "../planner/more.js";
 import { usePlanning } from "../planner/planning.js";
 import { Price } from "../planner/price.js";
 import { Refusal } from "../planner/refusal.js";
@@ -58,7 +61,11 @@ function beginning(about, saved, me) {
 }
 
 function Planner({ about, saved: loaded, me, title }) {
-  const [first] = useState(() => beginning(about, loaded, me));
+  const [first] = useState(() => {
+    const found = beginning(about, loaded, me);
+    const draft = fitting(found.draft, about.budget.remaining.epsilon);
+    return { ...found, draft, wanted: draft === found.draft ? null : found.draft.epsilon };
+  });
   const [saved, setSaved] = useState(first.saved);
   const planning = usePlanning(first.draft, (draft, { proof, signal }) => post(`/plans/price${query({ proof })}`, draft, { signal }));
   const { draft, answer, refusal, status } = planning;
@@ -77,10 +84,10 @@ function Planner({ about, saved: loaded, me, title }) {
   const stale = Boolean(refusal && !refusal.cause.undo);
   if (budget.exhausted || !(left > 0)) {
     return html`<${Page} title=${title} lead=${LEAD}>
-      <${Card} title="Budget"><${Budget} dataset=${about.name} budget=${budget} /><//>
+      <${Card} title="Budget"><${Budget} dataset=${about.name} budget=${budget} sentence=${false} /><//>
       <${Exhausted} dataset=${about.name} budget=${budget} me=${me} />
       <${Releases} dataset=${about.name} />
-      <${Card} title="Drafts"><${Drafts} dataset=${about.name} me=${me} /><//>
+      <${Drafts} dataset=${about.name} me=${me} title="Drafts" />
     <//>`;
   }
   return html`
@@ -91,6 +98,10 @@ function Planner({ about, saved: loaded, me, title }) {
             <${Budget} dataset=${about.name} budget=${budget} bar=${view?.bar} reserve=${answer?.draft.reserve} stale=${stale} />
             ${draft.rows.length ? html`<${Share} epsilon=${draft.epsilon} reserve=${draft.reserve} left=${left} actions=${actions} />` : null}
           <//>
+          ${first.wanted === null ? null : html`
+            <${Notice} tone="warn" live title="Less is left than this plan was made for">
+              <p>It was to use ${epsilon(first.wanted)}; ${epsilon(left)} is free now. It uses what is free: look at the errors again before you release it.</p>
+            <//>`}
           ${refusal && refusal.cause.kind !== "make" ? html`<${Problem} refusal=${refusal} actions=${actions} again=${planning.again} />` : null}
           <${Statistics} ...${{ about, draft, answer, refusal, stale, actions }} />
         </div>
@@ -194,6 +205,13 @@ function Statistics({ about, draft, answer, refusal, stale, actions }) {
 
 function Problem({ refusal, actions, again }) {
   if (refusal.error.code === "infeasible") return html`<${Refusal} refusal=${refusal} actions=${actions} />`;
+  if (refusal.error.code === "budget_exceeded") {
+    return html`
+      <${Notice} tone="warn" live title="Less is left than this plan was made for">
+        <p>Somebody else, perhaps you in another window, has spent from the same budget in the meantime.</p>
+        <p><${Button} small onClick=${() => actions.share(null)}>Plan with what is left<//></p>
+      <//>`;
+  }
   const about = { add: "This statistic was not added", open: "This plan cannot be made" }[refusal.cause.kind];
   return html`<${ErrorBox} error=${refusal.error} title=${about} onRetry=${refusal.cause.undo ? null : again} />`;
 }
@@ -204,7 +222,10 @@ const Outlook = memo(({ about, view, proving }) => html`
   ${view ? html`
     <${Card} title="Price"><${Price} price=${view.price} cost=${view.cost} delta=${view.delta} proving=${proving} /><//>
     <${Card} title="Risk"><${Risk} risk=${view.risk} /><//>
-    <${Card} title="As code"><${Code} view=${view} /><//>` : null}`);
+    <${Card} title="As code">
+      <p class="small muted">The same plan for a script or a study.toml, to copy.</p>
+      <${More} summary="Show the code">${() => html`<${Code} view=${view} />`}<//>
+    <//>` : null}`);
 
 function Knowledge({ about, view }) {
   const assumed = view?.assumptions ?? [];
