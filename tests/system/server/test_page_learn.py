@@ -52,13 +52,14 @@ def test_each_slider_moves_the_region_and_the_odds(new_page: NewPage, site: Site
     settled(page)
     assert _best_guess(page) >= odds
     page.get_by_text(re.compile("40 answers at epsilon 0.1 add up to 4")).wait_for()
+    assert faults_of_all_looks(page) == {}
+    screenshot(page, "learn")
     for name, place in (("epsilon", 9), ("delta", 9)):
         before = _curve(page)
         _slide(page, name, place)
         expect(page.locator(OPTIMAL)).not_to_have_attribute("d", before)
     settled(page)
     assert _best_guess(page) > odds
-    screenshot(page, "learn")
 
 
 def test_the_last_of_many_moves_is_shown_and_one_answer_is_no_gain(new_page: NewPage, site: Site) -> None:

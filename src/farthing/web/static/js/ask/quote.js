@@ -30,7 +30,10 @@ function Told({ quote, budget }) {
       <dt>Questions</dt><dd>${count(quote.queries)}</dd>
     </dl>
     ${(quote.notes ?? []).map((note) => html`<p class="hint" key=${note}>${note}</p>`)}
-    ${quote.caution ? html`<${Notice} tone="warn" title="Caution"><p>${quote.caution}</p><//>` : null}`;
+    ${quote.caution ? html`<${Notice} tone="warn" title="This session may end early">
+      <p>It promises much for its price: a few dozen questions with surprising answers may use up its updates. Rougher answers, fewer columns or wider bins last longer.</p>
+      <details class="more"><summary>In the answerer's own words</summary><p class="small">${quote.caution}</p></details>
+    <//>` : null}`;
 }
 
 /** A promise that cannot be kept for this price: the nearest one that can is one press away. */

@@ -75,7 +75,7 @@ function Left({ session, budget }) {
         </div>
         <div class="ask-stat">
           <dt>left in your budget</dt>
-          <dd><span class="number strong">${budget ? epsilon(budget.remaining.epsilon) : "—"}</span><p class="hint">For other sessions and releases. Asking here takes nothing from it.</p></dd>
+          <dd><span class="number strong">${!budget ? "—" : budget.exhausted ? "nothing" : epsilon(budget.remaining.epsilon)}</span><p class="hint">For other sessions and releases. Asking here takes nothing from it.</p></dd>
         </div>
       </dl>
       <p>${plan.promise}</p>
@@ -123,7 +123,7 @@ function Ended({ session, error, dataset, again }) {
     <${Notice} tone="warn" live title="The updates of this session are used up">
       <p>New questions are refused from here on. Nothing more was or will be charged for this session.</p>
       ${known.length ? html`
-        <p>These ${plural(known.length, "question")} can still be asked; the answers stay as they are:</p>
+        <p>${known.length === 1 ? "This question can still be asked; its answer stays as it is:" : `These ${count(known.length)} questions can still be asked; their answers stay as they are:`}</p>
         <div class="ask-chips">
           ${known.slice(-12).map((question) => html`
             <button type="button" class="ask-chip" key=${question} onClick=${() => again(question)}><code>${question}</code></button>`)}

@@ -34,7 +34,7 @@ export function Tokens({ me }) {
   const live = (data?.tokens ?? []).filter((one) => one.state === 'live');
   const ended = (data?.tokens.length ?? 0) - live.length;
   return html`<${Card} title="Tokens for scripts">
-    <p>A token lets a script or <code>farthing remote</code> act for you, without your password. Give it only what it needs.</p>
+    <p>A token lets a script (<code>farthing.Client</code>) act for you, without your password. Give it only what it needs.</p>
     <div class="stack">
       <${ErrorBox} error=${error} onRetry=${reload} />
       ${!data && !error && html`<${Loading} lines=${2} />`}

@@ -16,7 +16,7 @@ function markOf(theorem) {
 
 function PlainPrice({ price, cost, delta, proving }) {
   const rows = (price.rows ?? []).map((row) => ({
-    label: row.theorem,
+    label: row.theorem.startsWith("own") ? `${row.theorem} (what is charged)` : row.theorem,
     value: Number.isFinite(row.epsilon) ? row.epsilon : null,
     text: row.remark || "does not apply here",
     mark: markOf(row.theorem),

@@ -50,7 +50,8 @@ function Error({ planned, entry, schema }) {
   if (!planned) {
     return html`<div class="statistic-error" role="status"><span class="unseen">Working out its error</span><div class="skeleton" aria-hidden="true"></div><div class="skeleton" aria-hidden="true"></div></div>`;
   }
-  const told = planned.unit_of_error ? ` ${planned.unit_of_error}` : "";
+  const unit = planned.unit_of_error;
+  const told = unit === "rows" ? "rows" : unit ? `in ${unit}` : "";
   const known = Number.isFinite(planned.error);
   return html`
     <div class="statistic-error">

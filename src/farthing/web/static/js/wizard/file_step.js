@@ -32,7 +32,7 @@ export function FileStep({ draft, change, told }) {
   const options = data.files.map((file) => [file.name, html`<strong>${file.name}</strong>`, about(file)]);
   return html`
     <${ErrorBox} error=${unseen} />
-    <${ChoiceField} id="wizard-source" label="Which file?" hint="Only the names of the columns have been read, and no row." value=${draft.source} onValue=${choose} options=${options} error=${told('wizard-source')} />
+    <${ChoiceField} id="wizard-source" label="Files that this server can see" hint="Only the names of their columns have been read, and no row." value=${draft.source} onValue=${choose} options=${options} error=${told('wizard-source')} />
     <${TextField} id="wizard-name" label="What shall it be called?" hint="Everybody with a budget sees this name. Example: household survey 2024" value=${draft.name} onValue=${(name) => change((old) => ({ ...old, name }))} error=${told('wizard-name')} maxlength="64" autocomplete="off" />`;
 }
 

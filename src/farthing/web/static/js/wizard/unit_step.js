@@ -39,5 +39,5 @@ export function UnitStep({ draft, change, told }) {
 export function promise({ who, unit, maxRows, neighbours }) {
   const whose = who === 'row' ? 'Each row is a person of its own' : `All rows with the same ${unit || '…'} are one person, of which at most ${maxRows ?? '…'} count`;
   const what = neighbours === 'replace' ? 'what the file says about any one person' : 'whether any one person is in the file, and with what values';
-  return `${whose}. Whoever sees everything that is ever published learns next to nothing about ${what}.`;
+  return `${whose}. Whoever sees everything that is ever published learns no more than the budget allows about ${what}. You choose the budget two steps on.`;
 }
