@@ -52,6 +52,22 @@ def test_links_from_the_top_lead_somewhere() -> None:
     assert broken == []
 
 
+def test_the_pictures_of_the_page_are_all_there_all_shown_and_small() -> None:
+    """mkdocs checks pictures that Markdown names; those beside them are written in HTML."""
+    page = (DOCS / "server" / "page.md").read_text(encoding="utf-8")
+    pictures = {path.name: path.stat().st_size for path in (DOCS / "server" / "pictures").iterdir()}
+    assert set(re.findall(r"pictures/([\w-]+\.webp)", page)) == set(pictures)
+    taken = {
+        f"{name}-{look}.webp"
+        for test in (TOP / "tests" / "system" / "server").glob("test_*.py")
+        for name in re.findall(r'screenshot\(\w+, "([\w-]+)"', test.read_text(encoding="utf-8"))
+        for look in ("light", "dark", "phone")
+    }
+    assert taken == set(pictures)
+    assert sum(pictures.values()) < 4e6
+    assert page.count("alt=") + page.count("![") == len(pictures)
+
+
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning_and_without_the_network(tmp_path: Path) -> None:
     run = subprocess.run(
