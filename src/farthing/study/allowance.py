@@ -27,8 +27,6 @@ class Allowance:
 
 def spender(study: Study) -> str:
     """Whose grant pays; nobody's where it is the budget itself."""
-    if study.analyst is None and study.ledger.role == "analyst":
-        return study.ledger.actor
     return study.analyst or ""
 
 

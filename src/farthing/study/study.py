@@ -89,8 +89,10 @@ class Study:
                 'say ledger="study.db"',
             )
         self.name = _name(name, dataset)
-        self.analyst = analyst
         self.ledger = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
+        # Whoever opened the ledger as an analyst spends their own grant, whether they say so or not.
+        own = self.ledger.actor if self.ledger.role == "analyst" else None
+        self.analyst = analyst or own
         self._register()
 
     def plan(
