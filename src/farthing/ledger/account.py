@@ -328,10 +328,8 @@ class Account:
         >>> Account.of(1.0).remaining_beside((250_000_000, 0))
         ApproxDP(epsilon=0.75, delta=0.0)
         """
-        if (
-            withheld == _NONE and self.untouched
-        ):  # the next charge may choose its rule, and so have all of delta
-            return self.budget
+        if withheld == _NONE and self.untouched:
+            return self.budget  # the next charge may choose its rule, and so have all of delta
         state = self if withheld == _NONE else self.after(_withheld_price(withheld))
         state = replace(state, only_sums=self.only_sums)  # what is set aside is no charge and chooses no rule
         plain = 0, 0
