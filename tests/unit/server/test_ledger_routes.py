@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from farthing.errors import BudgetExceeded, RequestRefused
-from farthing.ledger import Verification
+from farthing.ledger import Ledger, Verification
 from farthing.server.views.entry import STATES
 from unit.server.conftest import DATASET, Served, served_in
 
@@ -118,6 +118,22 @@ def test_pages_lead_through_everything_once_in_both_orders(served: Served, audit
             since = found["next"]
         expected = list(range(1, served.state.root.last() + 1))
         assert seen == (expected[::-1] if newest else expected)
+
+
+def test_whoever_begins_far_beyond_the_newest_entry_gets_the_newest_and_holds_nobody_up(
+    auditor: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = auditor.get(f"{API}/entries", params={"newest": True}).json()
+    reads = []
+
+    def counted(ledger: Ledger, *words: Any, **more: Any) -> Any:
+        reads.append(more)
+        assert len(reads) < 5, "it reads windows in which nothing can be"
+        return entries_of(ledger, *words, **more)
+
+    entries_of = Ledger.entries
+    monkeypatch.setattr(Ledger, "entries", counted)
+    assert auditor.get(f"{API}/entries", params={"newest": True, "since": 2**53}).json() == newest
 
 
 def test_a_page_ends_after_so_many_entries_even_if_few_are_ones_own(
