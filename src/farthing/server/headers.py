@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,6 +19,15 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=(), interest-cohort=()",
 }
+
+
+def described_headers(headers: dict[str, str]) -> dict[str, Any]:
+    """Headers as the description of a response has them.
+
+    >>> described_headers({"Set-Cookie": "the session"})
+    {'Set-Cookie': {'description': 'the session', 'schema': {'type': 'string'}}}
+    """
+    return {name: {"description": words, "schema": {"type": "string"}} for name, words in headers.items()}
 
 
 class SafeHeaders:

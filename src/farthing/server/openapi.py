@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from farthing.server.auth.sessions import COOKIE
 from farthing.server.guard import guarded
+from farthing.server.headers import described_headers
 from farthing.server.permissions import rule_of
 
 router = guarded("health", prefix="")
@@ -27,6 +28,12 @@ TAGS = {
     "health": "Whether the server is well.",
 }
 _ENVELOPE = {"$ref": "#/components/schemas/ErrorEnvelope"}
+# Headers that come with a status, whatever the route. Those that every response has are no part of the description.
+_HEADERS = {
+    "303": {"Location": "where the browser goes on", "Set-Cookie": "the session, or that it has ended"},
+    "401": {"WWW-Authenticate": "how to come in with a token"},
+    "429": {"Retry-After": "seconds until it is worth trying again, where that is known"},
+}
 WORDS = (
     "One set of routes for the page, the command line and scripts. Everything that is not a success has the shape "
     "{error: {code, message, fields}}. Sign in with a session cookie (changes need the header X-CSRF-Token) or with a "
@@ -59,6 +66,9 @@ def described(app: FastAPI) -> dict[str, Any]:
                 operation = document["paths"][route.path_format][method.lower()]
                 _protect(operation, method, route.path)
                 _refuse_in_json(operation)
+                for status, headers in _HEADERS.items():
+                    if status in operation["responses"]:
+                        operation["responses"][status]["headers"] = described_headers(headers)
     return document
 
 

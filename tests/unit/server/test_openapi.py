@@ -63,6 +63,22 @@ def test_every_refusal_is_declared_in_the_one_shape(document: dict[str, Any]) ->
             assert entry["content"]["application/json"]["schema"] == shape, (method, path, status)
 
 
+def test_headers_that_not_every_response_has_are_described(document: dict[str, Any]) -> None:
+    for method, path, operation in _operations(document):
+        answers = operation["responses"]
+        assert "WWW-Authenticate" in answers["401"]["headers"], (method, path)
+        assert "Retry-After" in answers["429"]["headers"], (method, path)
+        if "303" in answers:
+            assert {"Location", "Set-Cookie"} <= set(answers["303"]["headers"]), (method, path)
+    for method, path, status, name in (
+        ("post", "/api/v1/login", "200", "Set-Cookie"),
+        ("post", "/api/v1/logout", "204", "Set-Cookie"),
+        ("get", "/api/v1/ledger/export", "200", "Content-Disposition"),
+        ("get", "/api/v1/releases/{request_id}/download", "200", "Content-Disposition"),
+    ):
+        assert name in document["paths"][path][method]["responses"][status]["headers"]
+
+
 def test_every_success_in_json_has_a_shape(document: dict[str, Any]) -> None:
     for method, path, operation in _operations(document):
         for status, entry in operation["responses"].items():

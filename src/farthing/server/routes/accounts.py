@@ -24,6 +24,7 @@ from farthing.server.auth.signing_in import address_of, proven_user, user_by_pas
 from farthing.server.callers import Caller, caller, the_state
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
+from farthing.server.headers import described_headers
 from farthing.server.permissions import SCOPES_OF_ROLE
 from farthing.server.state import State
 from farthing.server.store import users as user_rows
@@ -63,7 +64,7 @@ def ways_to_sign_in(state: Here) -> Ways:
     return Ways(local=local, oidc=None if oidc is None else Elsewhere(name=oidc.name, start="/oidc/start"))
 
 
-@router.post("/login")
+@router.post("/login", responses={200: {"headers": described_headers({"Set-Cookie": "the session"})}})
 def sign_in(body: LoginBody, request: Request, response: Response, state: Here) -> Me:
     """Sign in with a password: a cookie for the browser, and who it is."""
     user = user_by_password(state, body.user.lower(), body.password, address_of(request))
@@ -71,7 +72,11 @@ def sign_in(body: LoginBody, request: Request, response: Response, state: Here) 
     return me_of(Caller(user.name, user.role, SCOPES_OF_ROLE[user.role], "session"), csrf_of(word))
 
 
-@router.post("/logout", status_code=204)
+@router.post(
+    "/logout",
+    status_code=204,
+    responses={204: {"headers": described_headers({"Set-Cookie": "takes the session away"})}},
+)
 def sign_out(request: Request, response: Response, state: Here) -> None:
     """End this session; its cookie is worth nothing afterwards."""
     word = session_word(request)

@@ -13,6 +13,7 @@ from farthing.server import bookkeeping
 from farthing.server.callers import Caller, caller, the_state
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
+from farthing.server.headers import described_headers
 from farthing.server.state import State
 from farthing.server.views.entry import BurnDownView, EntriesView, LedgerView, VerificationView
 
@@ -95,7 +96,11 @@ def burn_down(
     "/ledger/export",
     response_class=StreamingResponse,
     responses={
-        200: {"description": "one entry a line", "content": {"application/jsonl": {}}},
+        200: {
+            "description": "one entry a line",
+            "headers": described_headers({"Content-Disposition": "what the file is called"}),
+            "content": {"application/jsonl": {}},
+        },
         **refusals("rate_limited"),
     },
     summary="All entries as JSON lines",

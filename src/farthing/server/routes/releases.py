@@ -18,6 +18,7 @@ from farthing.errors import RequestRefused
 from farthing.server.callers import Caller, caller, the_state
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
+from farthing.server.headers import described_headers
 from farthing.server.state import State
 from farthing.server.store.drafts import draft as saved_draft
 from farthing.server.store.jobs import RELEASED, Job, job_of, listed
@@ -108,7 +109,11 @@ def one_release(request_id: AnyId, who: Who, state: TheState) -> ReleaseView:
     "/releases/{request_id}/events",
     response_class=StreamingResponse,
     responses={
-        200: {"description": "`progress` events, then `done`", "content": {"text/event-stream": {}}},
+        200: {
+            "description": "`progress` events, then `done`",
+            "headers": described_headers({"X-Accel-Buffering": "no: a proxy must not keep events back"}),
+            "content": {"text/event-stream": {}},
+        },
         **refusals("not_found"),
     },
 )
@@ -124,6 +129,7 @@ async def events(request_id: AnyId, who: Who, state: TheState) -> StreamingRespo
     responses={
         200: {
             "description": "a file",
+            "headers": described_headers({"Content-Disposition": "what the file is called"}),
             "content": {"text/csv": {}, "application/json": {}, "text/html": {}, "text/x-python": {}},
         },
         **refusals("not_found", "conflict", "budget_exceeded", "infeasible", "answer_forfeited", "engine_error",
