@@ -1,0 +1,255 @@
+"""What somebody who means well sends to each operation: one line for each, and a test that none is missing.
+
+The generator knows the shapes that the description tells. It does not know which plan exists, which columns a table has
+or what a good condition looks like, so that most of what it makes is refused at the door; these get further.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from system.server.fuzzing import drafts
+from system.server.fuzzing.known import Known
+from system.server.fuzzing.people import Way
+
+V = "/api/v1"
+
+
+@dataclass
+class Wish:
+    """A request: what stands in its path, its query and its body."""
+
+    path: dict[str, Any] = field(default_factory=dict)
+    query: dict[str, Any] = field(default_factory=dict)
+    body: Any = None
+
+
+@dataclass(frozen=True)
+class Mind:
+    """Who asks, what they know, and dice."""
+
+    draw: random.Random
+    known: Known
+    way: Way
+    user: str
+
+    def one(self, kind: str, owner: str | None = None, otherwise: str = "none-such") -> str:
+        """One of the ids of a kind: one's own unless told."""
+        found = self.known.all(kind, self.user if owner is None else owner)
+        return self.draw.choice(found) if found else otherwise
+
+    def dispensable(self, kind: str, owner: str | None = None) -> str:
+        """One that may go."""
+        return self.known.dispensable(kind, self.user if owner is None else owner)
+
+    def dataset(self) -> str:
+        return self.one("own dataset" if self.draw.random() < 0.2 else "dataset", "", "people")
+
+    def loose_dataset(self) -> str:
+        """One whose budget may be changed without taking it from other cases."""
+        return self.one("own dataset", "", "spare") if self.draw.random() < 0.5 else "spare"
+
+    def release(self) -> str:
+        """One's own; whoever may see everything also looks at others'."""
+        if self.way.role != "analyst" and self.draw.random() < 0.5:
+            return self.one("release", "analyst", self.one("release", "curator"))
+        return self.one("release", otherwise=self.one("release", "curator"))
+
+    def amount(self) -> dict[str, Any]:
+        epsilon = self.draw.choice((0.0, 0.5, 1, 7.25))
+        return {"epsilon": epsilon} if self.draw.random() < 0.3 else {"epsilon": epsilon, "delta": 1e-7}
+
+    def proof(self) -> dict[str, Any]:
+        return self.draw.choice(({}, {"proof": "false"}, {"proof": "true"}))
+
+
+def _nothing(_: Mind) -> Wish:
+    return Wish()
+
+
+def _login(mind: Mind) -> Wish:
+    mind.known.people.forget_attempts()
+    user = mind.draw.choice(("expendable", "curator.mover", "Analyst.mover"))
+    return Wish(body={"user": user, "password": mind.known.people.passwords.get(user.lower(), "gone")})
+
+
+def _password(mind: Mind) -> Wish:
+    mind.known.people.forget_attempts()
+    fresh = mind.known.people.canaries.secret("password", secrets.token_urlsafe(18))
+    return Wish(body={"old": mind.known.people.passwords.get(mind.user, "none"), "new": fresh})
+
+
+def _new_user(mind: Mind) -> Wish:
+    password = mind.known.people.canaries.secret("password", secrets.token_urlsafe(18))
+    made: dict[str, Any] = {
+        "name": mind.known.fresh(),
+        "role": mind.draw.choice(("curator", "analyst", "auditor")),
+    }
+    if mind.draw.random() < 0.7:
+        made["password"] = password
+    if mind.draw.random() < 0.3:
+        made["oidc_subject"] = mind.known.fresh()
+    return Wish(body=made)
+
+
+def _changed_user(mind: Mind) -> Wish:
+    change = mind.draw.choice(
+        ({"role": "auditor"}, {"disabled": True}, {"disabled": False}, {"oidc_subject": None}, {})
+    )
+    return Wish({"name": mind.one("person", "")}, body=dict(change))
+
+
+def _new_token(mind: Mind) -> Wish:
+    scopes = mind.draw.sample(sorted(mind.way.scopes), 1) if mind.way.scopes else ["read"]
+    return Wish(body={"label": "für später", "scopes": scopes, "days": mind.draw.randrange(1, 366)})
+
+
+def _link(mind: Mind) -> Wish:
+    return Wish(query={"token": mind.known.people.link("expendable")} if mind.draw.random() < 0.7 else {})
+
+
+def _sources(mind: Mind) -> Wish:
+    only = mind.draw.choice((None, "people.csv", "visits.parquet", "broken.csv", "registry"))
+    return Wish(query={} if only is None else {"only": only})
+
+
+def _check(mind: Mind) -> Wish:
+    made = drafts.declaration(mind.draw, mind.known.fresh())
+    if mind.draw.random() < 0.4:
+        made["columns"] = {}
+    if mind.draw.random() < 0.2:
+        made["source"] = mind.draw.choice(("registry", "broken.csv"))
+    return Wish(body=made)
+
+
+def _plan_change(mind: Mind) -> Wish:
+    plan = mind.one("plan")
+    body, version = mind.known.drafts.get(plan, ({"dataset": "people"}, 1))
+    return Wish({"id": plan}, mind.proof(), {**drafts.draft(mind.draw, body["dataset"]), "version": version})
+
+
+def _plan_save(mind: Mind) -> Wish:
+    made = drafts.draft(mind.draw, None if mind.known.all("plan", mind.user) else "people")
+    study = mind.one(f"study of {made['dataset']}", otherwise="")
+    return Wish(
+        query=mind.proof(), body=made | ({"study": study} if study and mind.draw.random() < 0.5 else {})
+    )
+
+
+def _release(mind: Mind) -> Wish:
+    name = mind.known.fresh()
+    first = not mind.known.all("release", mind.user)
+    what: dict[str, Any] = {"draft": drafts.draft(mind.draw, "people" if first else None)}
+    if mind.draw.random() < 0.3 and mind.known.all("plan", mind.user):
+        what = {"plan": mind.one("plan")}
+    if mind.draw.random() < 0.2 and not first:
+        what["confirmed_epsilon"] = mind.draw.choice((0.001, 5.0))
+    return Wish(body={**what, "request_id": name, "wait": 20.0})
+
+
+def _session(mind: Mind) -> Wish:
+    return Wish(body={**drafts.session(mind.draw), "request_id": mind.known.fresh(), "wait": 20.0})
+
+
+def _ask(mind: Mind) -> Wish:
+    session = mind.one("session")
+    opened = mind.known.asked.get(session, {"dataset": "people", "columns": ["sex"]})
+    return Wish(
+        {"id": session}, body={"question": drafts.condition(mind.draw, opened["dataset"], opened["columns"])}
+    )
+
+
+def _download(mind: Mind) -> Wish:
+    kind = mind.draw.choice(("csv", "json", "html", "python", "receipt"))
+    return Wish({"request_id": mind.release()}, {"format": kind})
+
+
+def _entries(mind: Mind) -> Wish:
+    query = {"limit": mind.draw.choice((1, 7, 1000)), "since": mind.draw.choice((0, 3, 50))}
+    more = mind.draw.choice(({}, {"dataset": "people"}, {"newest": "true"}))
+    return Wish(query=query | more)
+
+
+def _compose(mind: Mind) -> Wish:
+    charge = mind.draw.choice(
+        ({"epsilon": 0.1, "count": 20}, {"epsilon": 0.2, "delta": 1e-8}, {"noise": "gaussian", "multiplier": 4.0},
+         {"noise": "laplace", "multiplier": 10.0, "count": 3})
+    )  # fmt: skip
+    return Wish(body={"charges": [charge], "delta": mind.draw.choice((1e-6, 0.01))})
+
+
+def _regions(mind: Mind) -> Wish:
+    return Wish(body={"k": mind.draw.randrange(1, 30), "epsilon": 0.1, "delta": 0.001, "at_delta": 0.1})
+
+
+def _goes(kind: str) -> Callable[[Mind], Wish]:
+    return lambda mind: Wish({"id": mind.dispensable(kind)})
+
+
+MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
+    ("GET", "/healthz"): _nothing,
+    ("GET", "/readyz"): _nothing,
+    ("GET", "/metrics"): _nothing,
+    ("GET", "/login"): _link,
+    ("GET", "/oidc/start"): _nothing,
+    ("GET", "/oidc/callback"): lambda mind: Wish(query={"code": "c" * 20, "state": mind.known.fresh()}),
+    ("GET", f"{V}/sign-in"): _nothing,
+    ("POST", f"{V}/login"): _login,
+    ("POST", f"{V}/logout"): _nothing,
+    ("GET", f"{V}/me"): _nothing,
+    ("POST", f"{V}/password"): _password,
+    ("GET", f"{V}/users"): _nothing,
+    ("POST", f"{V}/users"): _new_user,
+    ("PATCH", f"{V}/users/{{name}}"): _changed_user,
+    ("DELETE", f"{V}/users/{{name}}"): lambda mind: Wish({"name": mind.dispensable("person", "")}),
+    ("GET", f"{V}/tokens"): _nothing,
+    ("POST", f"{V}/tokens"): _new_token,
+    ("DELETE", f"{V}/tokens/{{id}}"): _goes("token"),
+    ("GET", f"{V}/sources"): _sources,
+    ("GET", f"{V}/datasets"): _nothing,
+    ("POST", f"{V}/datasets"): lambda mind: Wish(body=drafts.declaration(mind.draw, mind.known.fresh())),
+    ("POST", f"{V}/datasets/check"): _check,
+    ("GET", f"{V}/datasets/{{name}}"): lambda mind: Wish({"name": mind.dataset()}),
+    ("GET", f"{V}/datasets/{{name}}/budget"): lambda mind: Wish({"name": mind.dataset()}),
+    ("PUT", f"{V}/datasets/{{name}}/budget"): lambda mind: Wish({"name": mind.loose_dataset()}, body=mind.amount()),
+    ("PUT", f"{V}/datasets/{{name}}/grants/{{user}}"): lambda mind: Wish(
+        {"name": mind.loose_dataset(), "user": mind.draw.choice(("expendable", mind.one("person", "")))},
+        body=mind.amount(),
+    ),
+    ("PUT", f"{V}/datasets/{{name}}/reserves/{{label}}"): lambda mind: Wish(
+        {"name": mind.loose_dataset(), "label": mind.draw.choice(("next year", "x"))}, body=mind.amount()
+    ),
+    ("GET", f"{V}/studies"): _nothing,
+    ("POST", f"{V}/studies"): lambda mind: Wish(
+        body={"dataset": mind.draw.choice(("people", "visits", "spare")), "title": "a study, 1 ü"}
+    ),
+    ("GET", f"{V}/studies/{{id}}"): lambda mind: Wish({"id": mind.one("study")}),
+    ("DELETE", f"{V}/studies/{{id}}"): _goes("study"),
+    ("POST", f"{V}/plans/price"): lambda mind: Wish(query=mind.proof(), body=drafts.draft(mind.draw)),
+    ("GET", f"{V}/plans"): lambda mind: Wish(query=mind.draw.choice(({}, {"dataset": "people"}))),
+    ("POST", f"{V}/plans"): _plan_save,
+    ("GET", f"{V}/plans/{{id}}"): lambda mind: Wish({"id": mind.one("plan")}, mind.proof()),
+    ("PUT", f"{V}/plans/{{id}}"): _plan_change,
+    ("DELETE", f"{V}/plans/{{id}}"): _goes("plan"),
+    ("GET", f"{V}/releases"): lambda mind: Wish(query=mind.draw.choice(({}, {"dataset": "people"}))),
+    ("POST", f"{V}/releases"): _release,
+    ("GET", f"{V}/releases/{{request_id}}"): lambda mind: Wish({"request_id": mind.release()}),
+    ("GET", f"{V}/releases/{{request_id}}/events"): lambda mind: Wish({"request_id": mind.release()}),
+    ("GET", f"{V}/releases/{{request_id}}/download"): _download,
+    ("POST", f"{V}/sessions/price"): lambda mind: Wish(body=drafts.session(mind.draw)),
+    ("GET", f"{V}/sessions"): _nothing,
+    ("POST", f"{V}/sessions"): _session,
+    ("GET", f"{V}/sessions/{{id}}"): lambda mind: Wish({"id": mind.one("session")}, {"limit": 3}),
+    ("POST", f"{V}/sessions/{{id}}/ask"): _ask,
+    ("GET", f"{V}/ledger"): _nothing,
+    ("GET", f"{V}/ledger/entries"): _entries,
+    ("POST", f"{V}/ledger/verify"): lambda mind: Wish(body={"receipt": mind.draw.choice(mind.known.receipts)}),
+    ("GET", f"{V}/ledger/burn-down"): lambda mind: Wish(query={"dataset": mind.draw.choice(("people", "visits"))}),
+    ("GET", f"{V}/ledger/export"): _nothing,
+    ("POST", f"{V}/compose"): _compose,
+    ("POST", f"{V}/regions"): _regions,
+}  # fmt: skip
