@@ -18,6 +18,7 @@ from farthing.privacy.events import checked_epsilon, checked_real
 from farthing.release import Statistic
 from farthing.release.designs import Design
 from farthing.release.measurements import Measurements
+from farthing.study.about import about_rows
 from farthing.study.code import asking_lines, control_line, study_lines
 from farthing.study.planned import PlannedStatistic, planned
 from farthing.study.stored import plain
@@ -142,6 +143,11 @@ class Plan:
         """What the foretold errors take for granted because nobody said otherwise."""
         told = self.design.assumptions
         return tuple(map(in_toml, told)) if self.from_file else told
+
+    @property
+    def about(self) -> str | None:
+        """Which rows the numbers are about, where that is not every row of the table."""
+        return about_rows(self.study.dataset)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -308,6 +314,7 @@ class Plan:
             },
             "assumptions": list(self.assumptions),
             "notes": list(self.notes),
+            "about": self.about,
         }
 
     def to_json(self, confidence: float = 0.95) -> str:

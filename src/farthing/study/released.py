@@ -63,6 +63,11 @@ class Release(Mapping[str, Answer]):
         """The epsilon that was charged."""
         return float(self.plan["cost"]["upper"])
 
+    @property
+    def about(self) -> str | None:
+        """Which rows the numbers are about, where that is not every row of the table."""
+        return self.plan.get("about")
+
     def records(self) -> list[dict[str, Any]]:
         """One plain record for each cell of each statistic."""
         return [record for answer in self.answers.values() for record in records_of(answer)]

@@ -39,7 +39,7 @@ def report_page(release: Release) -> str:
 <header>
 <h1>{name}: what may be told</h1>
 <p class="lead">{_counted(len(release))}, each with an honest margin of error. Noise was added so that nothing here
-depends noticeably on {escape(_whom(plan))}.</p>
+depends noticeably on {escape(_whom(plan))}.{_about(release)}</p>
 {_numbers(release)}
 </header>
 <main>
@@ -59,6 +59,10 @@ depends noticeably on {escape(_whom(plan))}.</p>
 
 def _style() -> str:
     return resources.files("farthing.study").joinpath("report.css").read_text(encoding="utf-8")
+
+
+def _about(release: Release) -> str:
+    return f" The {escape(release.about)}." if release.about else ""
 
 
 def _whom(plan: Any) -> str:

@@ -36,6 +36,8 @@ def plan_table(plan: Plan) -> str:
         lines += textwrap.wrap(f"note: {text}", 100, subsequent_indent="  ")
     for text in plan.assumptions:
         lines += textwrap.wrap(f"assumed: {text}", 100, subsequent_indent="  ")
+    if plan.about is not None:
+        lines += textwrap.wrap(f"about: {plan.about}", 100, subsequent_indent="  ")
     return "\n".join(lines)
 
 
@@ -58,6 +60,8 @@ def release_table(release: Release) -> str:
     for answer in release.answers.values():
         if answer.note:
             lines += ["", *textwrap.wrap(f"note: {answer.name}: {answer.note}", 100, subsequent_indent="  ")]
+    if release.about is not None:
+        lines += ["", *textwrap.wrap(f"about: {release.about}", 100, subsequent_indent="  ")]
     return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -200,3 +201,21 @@ def test_a_failed_run_is_charged_and_says_so(tmp_path: Any) -> None:
     with pytest.raises(AnswerForfeited):  # noise is drawn once for a request, or never
         plan.release()
     assert study.budget.count == 1
+
+
+def test_a_release_says_which_rows_it_is_about(tmp_path: Path) -> None:
+    visits = pa.table({"person": [1, 1, 1, 2], "age": [30, 31, 32, 45]})
+    schema = {"age": (0, 110)}
+    dataset = ft.dataset(visits, unit="person", max_rows=2, schema=schema)
+    study = ft.Study(dataset, 1.0, ledger=tmp_path / "study.db", name="visits")
+    plan = study.plan(ft.count())
+    release = plan.release()
+    assert plan.about is not None and "at most 2 rows of each person" in plan.about
+    assert release.about == plan.about == study.released(release.request_id).about
+    for told in (" ".join(str(plan).split()), " ".join(str(release).split())):
+        assert plan.about in told
+    assert plan.about in release.report(str(tmp_path / "page.html")).read_text()
+    study.close()
+    every = ft.Study(ft.dataset(visits, schema=schema), 1.0, ledger=tmp_path / "rows.db", name="rows")
+    assert every.plan(ft.count()).about is None
+    every.close()

@@ -75,6 +75,7 @@ class ReleaseView(_View):
     created: str = Field(description="UTC, ISO 8601")
     charged: Charged | None
     answers: list[AnswerView] | None
+    about: str | None = Field(description="which rows the numbers are about, where that is not every row")
     receipt: str | None = Field(
         description="the text of the receipt, to be kept as it is: it holds numbers too long for a double"
     )
@@ -104,6 +105,7 @@ def release_view(state: State, job: Job, *, with_answers: bool = True) -> Releas
         created=_moment(job.created),
         charged=None if receipt is None else _charged(receipt),
         answers=None if release is None else _answers(release),
+        about=None if release is None else release.about,
         receipt=release.receipt.to_json() if release is not None else None,
         sentence=_sentence(job, receipt),
     )

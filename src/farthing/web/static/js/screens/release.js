@@ -66,6 +66,7 @@ function Released({ release, id }) {
         <dt>Number</dt><dd><code class="request-id">${release.request_id}</code></dd>
       </dl>
     <//>
+    ${release.about ? html`<p class="small">The ${release.about}.</p>` : null}
     <${Results} answers=${release.answers ?? []} />
     <${Card} title="Take it away">
       <ul class="downloads">

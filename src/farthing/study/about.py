@@ -1,0 +1,25 @@
+"""What the numbers of a release are about, where that is not every row of the table."""
+
+from __future__ import annotations
+
+from farthing.data import Dataset
+
+
+def about_rows(dataset: Dataset) -> str | None:
+    """Which rows are counted at all; None where it is every row. No margin of error speaks of the others.
+
+    >>> import pyarrow, farthing as ft
+    >>> visits = pyarrow.table({"person": [1, 1, 2], "age": [30, 31, 45]})
+    >>> print(about_rows(ft.dataset(visits, unit="person", max_rows=2, schema={"age": (0, 110)})))
+    numbers are about at most 2 rows of each person, chosen at random, and about no row without person: what further
+    rows would add is neither in them nor in their margins of error
+    >>> about_rows(ft.dataset(visits, schema={"age": (0, 110)}))
+    """
+    if not dataset.unit:
+        return None
+    unit, most = " and ".join(dataset.unit), dataset.rows_per_unit
+    rows = "1 row" if most == 1 else f"{most:,} rows"
+    return (
+        f"numbers are about at most {rows} of each {unit}, chosen at random, and about no row without {unit}: what "
+        "further rows would add is neither in them nor in their margins of error"
+    )
