@@ -2,7 +2,7 @@
 
 meant      what somebody who means well would send
 nearly     the same with one thing spoiled
-addressed  to something that exists, with whatever fits the description
+addressed  to and about something that exists, with whatever fits the description otherwise
 wild       anything that fits the description
 negative   something that does not
 malformed  a body that is no JSON, or in another type

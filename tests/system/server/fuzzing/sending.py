@@ -13,8 +13,10 @@ import requests
 from schemathesis import Case
 
 from system.server.fuzzing.cases import Trial
+from system.server.fuzzing.drafts import DAYS, GROUPS, NUMBERS, condition
 from system.server.fuzzing.known import Known
 from system.server.fuzzing.meant import MEANT, Mind, Wish
+from system.server.fuzzing.tables import DECLARED
 
 LONG = 60.0  # seconds; nothing takes so long unless something is broken
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
@@ -70,6 +72,10 @@ def bent(trial: Trial, wish: Wish, draw: random.Random) -> tuple[Case, bytes | N
     query, body = case.query, case.body
     has_body = wish.body is not None
     raw, kind = None, "application/json"
+    if intent == "addressed" and isinstance(body, dict):
+        dataset = draw.choice(("people", "visits"))
+        body = named(body, dataset, draw)
+        raw = json.dumps(body).encode()
     if intent in ("meant", "nearly", "malformed", "stray"):
         query = dict(wish.query)
         body = wish.body if has_body else case.body
@@ -88,6 +94,36 @@ def bent(trial: Trial, wish: Wish, draw: random.Random) -> tuple[Case, bytes | N
         media_type=case.media_type,
     )
     return made, raw, kind
+
+
+def named(body: Any, dataset: str, draw: random.Random) -> Any:
+    """What was drawn, but about a table that exists and mostly about columns that it has."""
+    if isinstance(body, list):
+        return [named(each, dataset, draw) for each in body]
+    if not isinstance(body, dict):
+        return body
+    columns = NUMBERS[dataset] + GROUPS[dataset] + DAYS[dataset]
+    names: dict[str, Any] = {
+        "dataset": dataset,
+        "source": DECLARED[dataset]["source"],
+        "column": draw.choice(columns),
+        "target": draw.choice(NUMBERS[dataset]),
+        "by": draw.choice(GROUPS[dataset]),
+        "columns": draw.sample(columns, draw.randrange(1, 4)),
+        "features": NUMBERS[dataset][:1],
+        "where": condition(draw, dataset),
+        "question": condition(draw, dataset),
+    }
+    if isinstance(body.get("columns"), dict):  # of a declaration
+        names["columns"] = (
+            dict(zip(columns, body["columns"].values(), strict=False)) or DECLARED[dataset]["columns"]
+        )
+    return {
+        name: names[name]
+        if name in names and value is not None and draw.random() < 0.9
+        else named(value, dataset, draw)
+        for name, value in body.items()
+    }
 
 
 def _spoiled(
