@@ -11,8 +11,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from farthing.server.planning import Kept
+from farthing.server.store.declarations import declare
 from farthing.server.views.plan import PlanView, plan_of_draft
 from farthing.study.outlook import MOST_CELLS
+from unit.server.conftest import DECLARATION
 
 PRICE = "/api/v1/plans/price"
 DRAFT: dict[str, Any] = {
@@ -125,6 +127,30 @@ def test_an_analyst_plans_with_the_grant_and_an_auditor_with_nothing_saved(
     checked(auditor.post(PRICE, params={"proof": False}, json=DRAFT))
     assert code_of(auditor.post("/api/v1/plans", json=DRAFT)) == (403, "not_allowed")
     assert auditor.get("/api/v1/plans").json() == {"plans": []}
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("plans/price", {"statistics": [{"kind": "count"}]}),
+        ("plans", {"statistics": [{"kind": "count"}]}),
+        ("studies", {"title": "mine"}),
+        ("sessions/price", {}),
+        ("sessions", {"request_id": "mine"}),
+    ],
+)
+def test_a_table_that_is_broken_is_not_there_for_whoever_has_no_grant_in_it(
+    analyst: TestClient, served: Any, path: str, words: dict[str, Any]
+) -> None:
+    name = f"secret of {path}".replace("/", "-")
+    gone = {**DECLARATION, "name": name, "source": "gone.csv"}
+    served.state.ledger(served.caller("ada")).register(name, 1.0)
+    declare(served.state.store, name, gone, "ada")
+    told = [
+        analyst.post(f"/api/v1/{path}", json={"dataset": each, **words}) for each in (name, "never there")
+    ]
+    assert [code_of(answer) for answer in told] == [(404, "not_found")] * 2
+    assert told[0].text.replace(name, "") == told[1].text.replace("never there", "")
 
 
 def test_what_was_spent_and_set_aside_shows_in_the_bar(curator: TestClient, served: Any) -> None:

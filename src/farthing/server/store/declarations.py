@@ -114,6 +114,10 @@ def study_of(state: State, who: Caller, name: str) -> Study:
         raise not_there(name)
     ledger = state.ledger(who)
     analyst = who.name if who.role == "analyst" else None
+    try:  # before the table is opened: that it is broken, or slow to open, would tell that it is there
+        ledger.budget(name, analyst)
+    except InvalidValue:
+        raise not_there(name) from None
     dataset = dataset_of(state, declaration)
     for last in (False, True):  # the budget may be set anew between reading it and opening the study
         try:
