@@ -29,11 +29,10 @@ class Forwarded:
         """Pass on, with the facts the proxy has added."""
         if self.believed and scope["type"] == "http":
             headers = Headers(scope=scope)
-            # The last is the one that our proxy has added; those before it are what the client claims.
-            address = headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+            address = _last(headers, "x-forwarded-for")
             if address:
                 scope["client"] = (address[:64], 0)
-            if headers.get("x-forwarded-proto", "").rpartition(",")[2].strip().lower() == "https":
+            if _last(headers, "x-forwarded-proto").lower() == "https":
                 scope["scheme"] = "https"
         await self.app(scope, receive, send)
 
@@ -107,6 +106,11 @@ class BodyLimit:
             return message
 
         await self.app(scope, counted, send)
+
+
+def _last(headers: Headers, name: str) -> str:
+    """What our proxy has added, at the end of the line or in a line of its own; all before it the client claims."""
+    return ",".join(headers.getlist(name)).rpartition(",")[2].strip()
 
 
 def _has_session(headers: Headers) -> bool:

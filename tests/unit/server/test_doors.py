@@ -146,6 +146,23 @@ def test_only_a_declared_proxy_is_believed() -> None:
     assert seen == [("127.0.0.1", "http"), ("10.0.0.7", "https")]
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [[b"6.6.6.6, 10.0.0.7"], [b"6.6.6.6", b"10.0.0.7"], [b"10.0.0.7"], [b"6.6.6.6, 7.7.7.7", b"10.0.0.7"]],
+)
+def test_a_proxy_may_add_its_word_in_a_line_of_its_own(lines: list[bytes]) -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append((scope["client"][0], scope["scheme"]))
+
+    claimed = [(b"x-forwarded-proto", b"https"), (b"x-forwarded-proto", b"http")]
+    headers = [(b"x-forwarded-for", line) for line in lines] + claimed
+    scope = {"type": "http", "client": ("127.0.0.1", 9), "scheme": "http", "headers": headers}
+    anyio.run(Forwarded(app, Settings(ledger="x", proxy=True)), scope, None, None)
+    assert seen == [("10.0.0.7", "http")]
+
+
 def test_what_nobody_foresaw_is_a_number_and_the_log_has_no_words(
     served: Served, stranger: TestClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
