@@ -54,6 +54,13 @@ def test_a_link_that_no_longer_works_says_what_to_do(new_page: NewPage, site: Si
     screenshot(page, "sign-in-link")
 
 
+@pytest.mark.parametrize("name", ["nowhere", "constructor", "__proto__", "toString", "<img src=x>"])
+def test_an_address_that_does_not_exist_says_so(new_page: NewPage, site: Site, name: str) -> None:
+    page = new_page("ada")
+    page.goto(f"{site.url}/#/{name}")
+    expect(page.get_by_role("heading", **FIRST)).to_have_text("There is nothing here")
+
+
 def test_the_choice_of_colours_is_remembered(new_page: NewPage) -> None:
     page = new_page("ada")
     paper = "getComputedStyle(document.body).backgroundColor"

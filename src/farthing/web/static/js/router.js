@@ -19,7 +19,7 @@ export const ROUTES = {
 export function parse(hash) {
   const [path, search = ''] = hash.replace(/^#\/?/, '').split('?');
   const [route, ...rest] = path.split('/').filter((part, at) => at === 0 || part !== '').map(decoded);
-  const [screen, names] = ROUTES[route] ?? [null, []];
+  const [screen, names] = Object.hasOwn(ROUTES, route) ? ROUTES[route] : [null, []];
   const params = Object.fromEntries(names.map((name, at) => [name, rest[at] ?? null]));
   if (screen === null || rest.length > names.length) return { route, screen: null, params: {}, search: {} };
   return { route, screen, params, search: Object.fromEntries(new URLSearchParams(search)) };
