@@ -21,6 +21,7 @@ from farthing.errors import InvalidValue
 from farthing.server.app import create_app
 from farthing.server.auth.links import allows_links, login_link, login_name
 from farthing.server.binding import check_binding
+from farthing.server.impatience import Impatient
 from farthing.server.permissions import ROLES
 from farthing.server.settings import Settings
 from farthing.server.state import State
@@ -96,7 +97,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=Impatient,
                 ws="none",
                 loop="asyncio",
                 lifespan="on",

@@ -1,0 +1,75 @@
+"""Whoever connects must say what they want: a request that does not arrive is not waited for without end.
+
+Uvicorn waits for ever for the rest of a request. A few hundred connections that send nothing, from anybody on the
+network, would use up the files that a process may open, and nobody else could connect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD = 20.0  # seconds for the lines of a request, from the first moment of a connection
+BODY = 60.0  # seconds for what follows them, of which there is little
+
+
+class Impatient(H11Protocol):
+    """Uvicorn's way of reading requests, with a limit of time for each of them. Answers may take as long as they like."""
+
+    _stage: tuple[int, str] | None = None
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The clock runs from here on."""
+        super().connection_made(transport)
+        self._look()
+
+    def data_received(self, data: bytes) -> None:
+        """Some more of a request."""
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        """The next request may come."""
+        super().on_response_complete()
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing more is expected."""
+        self._cancel()
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        """Start the clock anew when another part of a request is expected; a part that drips does not stop it."""
+        stage = self._expected()
+        if stage == self._stage:
+            return
+        self._cancel()
+        self._stage = stage
+        if stage[1] != "nothing":
+            self._wait(HEAD if stage[1] == "head" else BODY)
+
+    def _expected(self) -> tuple[int, str]:
+        cycle: Any = self.cycle
+        if cycle is not None and cycle.more_body:
+            return id(cycle), "body"
+        if cycle is not None and not cycle.response_complete:
+            return id(cycle), "nothing"
+        return id(cycle), "head"
+
+    def _wait(self, seconds: float) -> None:
+        self._timer = self.loop.call_later(seconds, self._give_up, seconds)
+
+    def _give_up(self, seconds: float) -> None:
+        cycle: Any = self.cycle
+        if cycle is not None and cycle.more_body and cycle.body and not cycle.response_complete:
+            self._wait(seconds)  # what has come was not read yet: it is our turn
+        elif not self.transport.is_closing():
+            self.transport.abort()
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
