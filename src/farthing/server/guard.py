@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from inspect import iscoroutinefunction
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -25,14 +26,19 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler, behind the guard."""
         inner, path = super().get_route_handler(), self.path
+        in_a_thread = not iscoroutinefunction(self.endpoint)
 
         async def handler(request: Request) -> Response:
             rule = rule_of(request.method, path)
             state = the_state(request)
             request.state.caller = None
-            if rule is not None and not (rule.open_if and getattr(state.settings, rule.open_if)):
-                request.state.caller = await run_in_threadpool(admitted, request, state, rule)
-            return await inner(request)
+            if rule is None or (rule.open_if and getattr(state.settings, rule.open_if)):
+                return await inner(request)
+            request.state.caller = who = await run_in_threadpool(admitted, request, state, rule)
+            if not in_a_thread:
+                return await inner(request)
+            async with state.turns.of(who.name):
+                return await inner(request)
 
         return handler
 

@@ -10,6 +10,7 @@ from farthing.ledger import Ledger, open_ledger
 from farthing.server.reckoning import Reckoner
 from farthing.server.settings import Settings
 from farthing.server.store import Store
+from farthing.server.turns import Turns
 
 if TYPE_CHECKING:
     from farthing.server.asking import Asking
@@ -30,6 +31,7 @@ class State:
         self.settings = settings
         self.stopping = threading.Event()  # set when the server is told to stop: streams of events end then
         self.reckoner = Reckoner()
+        self.turns = Turns()
         self._making = threading.Lock()
         self._asking: Asking | None = None
         self._books: Books | None = None

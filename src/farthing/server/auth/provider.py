@@ -28,6 +28,7 @@ ALGORITHMS = {"RS256": "RSA", "ES256": "EC"}  # and the type of key that each ta
 LEEWAY = 30  # seconds by which clocks may differ
 _TIMEOUT = httpx.Timeout(10.0, connect=5.0)
 _LARGEST = 1 << 20  # bytes of any answer
+_MOST_WAITING = 8  # that wait for it at a time: each holds a thread, of which there are some forty
 _FRESH = 3600.0  # seconds for which its document and keys are believed
 _AGAIN = 30.0  # seconds before its keys are fetched again because of a key that is not among them
 
@@ -50,6 +51,7 @@ class Provider:
     def __init__(self, settings: OidcSettings) -> None:
         self.settings = settings
         self._lock = threading.Lock()
+        self._waiting = threading.BoundedSemaphore(_MOST_WAITING)
         self._document: tuple[float, dict[str, Any]] | None = None
         self._keys: tuple[float, list[dict[str, Any]]] | None = None
 
@@ -166,17 +168,28 @@ class Provider:
         return address
 
     def _fetched(self, address: str) -> dict[str, Any]:
-        return _answer("GET", address, {}, None)
+        return self._asked("GET", address, {}, None)
+
+    def _asked(
+        self, method: str, address: str, form: Mapping[str, str], login: tuple[str, str] | None
+    ) -> dict[str, Any]:
+        """One answer of it, unless too many wait for one: anybody may begin to sign in, and a provider may be slow."""
+        if not self._waiting.acquire(blocking=False):
+            raise SignInFailed("too many wait for it already")
+        try:
+            return _answer(method, address, form, login)
+        finally:
+            self._waiting.release()
 
     def _posted(self, address: str, form: dict[str, str]) -> dict[str, Any]:
         client, secret = self.settings.client_id, self.settings.client_secret
         ways = self._described().get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         if secret is None:
-            return _answer("POST", address, form | {"client_id": client}, None)
+            return self._asked("POST", address, form | {"client_id": client}, None)
         if "client_secret_basic" not in ways and "client_secret_post" in ways:
-            return _answer("POST", address, form | {"client_id": client, "client_secret": secret}, None)
+            return self._asked("POST", address, form | {"client_id": client, "client_secret": secret}, None)
         # RFC 6749, section 2.3.1: both are encoded as in a form before they become a user and a password.
-        return _answer("POST", address, form, (quote(client, safe=""), quote(secret, safe="")))
+        return self._asked("POST", address, form, (quote(client, safe=""), quote(secret, safe="")))
 
 
 def _check_address(address: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import threading
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,6 +13,7 @@ import pytest
 from fastapi import FastAPI
 
 from farthing.server.auth.people import change_user, remove_user
+from farthing.server.auth.provider import SignInFailed
 from farthing.server.store import now
 from farthing.server.store import tables as t
 from unit.server.auth.little_provider import LittleProvider, begun, finished, setting
@@ -214,6 +217,38 @@ def test_a_provider_that_is_away_sends_people_to_the_sign_in_screen(app: FastAPI
     assert browser(app).get("/oidc/start").headers["location"] == PROBLEM
     setting(app, issuer="http://issuer.example.org")  # not https: not even asked
     assert browser(app).get("/oidc/start").headers["location"] == PROBLEM
+
+
+def test_a_provider_that_is_slow_does_not_hold_up_everybody_else(
+    app: FastAPI, browser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from farthing.server.auth import provider as module
+
+    setting(app, issuer="http://127.0.0.1:9/realm")
+    answered, waiting = threading.Event(), threading.Semaphore(0)
+
+    def slow(*_: Any) -> dict[str, Any]:
+        waiting.release()
+        assert answered.wait(30)
+        raise SignInFailed("it does not answer")
+
+    monkeypatch.setattr(module, "_answer", slow)
+    client = browser(app)
+    with ThreadPoolExecutor(20) as many:
+        begun_at_once = [many.submit(client.get, "/oidc/start") for _ in range(20)]
+        for _ in range(module._MOST_WAITING):
+            assert waiting.acquire(timeout=30)
+        # All others are told at once, so that at most so many threads wait.
+        told: set[Any] = set()
+        while len(told) < 20 - module._MOST_WAITING:
+            more, _ = wait(set(begun_at_once) - told, timeout=10, return_when=FIRST_COMPLETED)
+            told |= more
+            if not more:
+                break
+        answered.set()
+    assert len(told) == 20 - module._MOST_WAITING
+    assert {each.result().headers["location"] for each in begun_at_once} == {PROBLEM}
+    assert not waiting.acquire(blocking=False)
 
 
 @pytest.mark.usefixtures("unknown")
