@@ -90,7 +90,9 @@ def priced(state: State, who: Caller, asked: SessionAsked) -> QuoteView:
 
 def opening(state: State, who: Caller, body: SessionOpening) -> Job:
     """The job that opens a session."""
-    state.study(who, body.dataset)  # a dataset that is not theirs is not there
+    from farthing.study.asking import is_session_of
+
+    study = state.study(who, body.dataset)  # a dataset that is not theirs is not there
     return submitted(
         state,
         who,
@@ -99,6 +101,9 @@ def opening(state: State, who: Caller, body: SessionOpening) -> Job:
         dataset=body.dataset,
         asked=body.words(),
         limits={"confirmed_epsilon": body.confirmed_epsilon},
+        is_answer_to=lambda stored: (
+            stored.answer is None or is_session_of(study, wish_of(body.words()), stored.charge.request_id)
+        ),
     )
 
 

@@ -16,7 +16,7 @@ BODY = 60.0  # seconds for what follows them, of which there is little
 
 
 class Impatient(H11Protocol):
-    """Uvicorn's way of reading requests, with a limit of time for each of them. Answers may take as long as they like."""
+    """Uvicorn's way of reading requests, with a limit of time for each; answers may take as long as they like."""
 
     _stage: tuple[int, str] | None = None
     _timer: asyncio.TimerHandle | None = None

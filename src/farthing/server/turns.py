@@ -1,7 +1,7 @@
 """Nobody takes all the threads: of one person's requests only a few are worked on at a time, the others wait.
 
-Routes that may take seconds, and wait for each other, run in a pool of some forty threads that everybody shares, signing
-in included. Whoever waits here holds none of them.
+Routes that may take seconds, and wait for each other, run in a pool of some forty threads that everybody shares,
+signing in included. Whoever waits here holds none of them.
 """
 
 from __future__ import annotations

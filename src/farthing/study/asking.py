@@ -121,12 +121,27 @@ def opened(
 
 def taken_up(study: Study, wish: Wish, request_id: str) -> Conversation:
     """A session that was opened, here or elsewhere, as it stands in the ledger; nothing is charged."""
+    return opened_answerer(study, _asked_again(study, wish, request_id), request_id)
+
+
+def is_session_of(study: Study, wish: Wish, request_id: str) -> bool:
+    """Whether a session of that id was opened for the same columns, cuts and promises; no row is read.
+
+    What it may have been opened with is not compared where the budget of that day had a say: alpha, rows, epsilon.
+    """
+    try:
+        planned_answerer(study, _asked_again(study, wish, request_id), request_id)
+    except InvalidValue:
+        return False
+    return True
+
+
+def _asked_again(study: Study, wish: Wish, request_id: str) -> Asked:
     facts = opened_facts(study, request_id)
-    asked = wish.asked(study.dataset)
     plan = facts["plan"]
     known = tuple(facts.get("known", ()))
-    same = replace(asked, alpha=plan["alpha"], rows=plan["rows"], epsilon=facts["epsilon"], known=known)
-    return opened_answerer(study, same, request_id)
+    asked = wish.asked(study.dataset)
+    return replace(asked, alpha=plan["alpha"], rows=plan["rows"], epsilon=facts["epsilon"], known=known)
 
 
 def opened_facts(study: Study, request_id: str) -> Mapping[str, Any]:

@@ -13,10 +13,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from farthing.ledger import Receipt
+from farthing.server.routes import releases
 from farthing.server.store import jobs as rows
-from farthing.server.store.tables import jobs
+from farthing.server.store.tables import jobs, tokens
 from farthing.server.work.worker import Worker
-from unit.server.conftest import DATASET, Served
+from unit.server.conftest import DATASET, DECLARATION, Served
 
 API = "/api/v1/releases"
 
@@ -166,8 +167,6 @@ def test_events_tell_until_it_is_done(served: Served, analyst: TestClient) -> No
 def test_silence_is_filled_with_signs_of_life(
     served: Served, analyst: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from farthing.server.routes import releases
-
     monkeypatch.setattr(releases, "STILL_HERE", 0.02)
     monkeypatch.setattr(releases, "LONGEST_STREAM", 0.3)
     row = {"id": "bob:waits", "owner": "bob", "role": "analyst", "kind": "release", "state": "running"}
@@ -280,3 +279,84 @@ def test_an_answer_is_seen_though_nobody_wrote_down_that_it_is_there(
     assert ask(analyst, "once", wait=0).json() == view
     assert "event: done" in analyst.get(f"{API}/once/events").text
     assert rows.end(served.state.store, "bob:once", "dead", "released")
+
+
+def test_events_end_for_whoever_is_shut_out_meanwhile(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(releases, "STILL_HERE", 0.05)
+    monkeypatch.setattr(releases, "LONGEST_STREAM", 20.0)
+    row = {"id": "bob:never", "owner": "bob", "role": "analyst", "kind": "release", "state": "running"}
+    more = {"worker": "nobody", "heartbeat": 1, "progress": 0.5, "created": 1, "changed": 1}
+    with served.state.store.begin() as connection:
+        connection.execute(jobs.insert().values(**row, **more, body=rows.body_text(DATASET, "0", {}, {})))
+    token, begun, found = served.with_token("bob", "read"), threading.Event(), releases.event_stream
+
+    def begins(*told: Any) -> Any:
+        begun.set()
+        return found(*told)
+
+    monkeypatch.setattr(releases, "event_stream", begins)
+    texts: list[str] = []
+    listening = threading.Thread(target=lambda: texts.append(token.get(f"{API}/never/events").text))
+    listening.start()
+    assert begun.wait(10)
+    with served.state.store.begin() as connection:
+        connection.execute(tokens.update().where(tokens.c.user == "bob").values(revoked=1))
+    listening.join(10)
+    ended = bool(texts)
+    forgotten(served, "bob:never")
+    listening.join(30)
+    assert ended and texts[0].startswith("retry:") and "event: done" not in texts[0]
+
+
+def forgotten(served: Served, *names: str) -> None:
+    """Lose the rows of these jobs, as a store that was lost has, or one that was restored from before."""
+    with served.state.store.begin() as connection:
+        connection.execute(jobs.delete().where(jobs.c.id.in_(names)))
+
+
+def test_a_store_that_was_lost_does_not_pass_an_old_answer_off_as_another(
+    served: Served, curator: TestClient, analyst: TestClient
+) -> None:
+    first = ask(analyst, "kept")
+    assert first.status_code == 200
+    session = {"dataset": DATASET, "columns": ["age"], "rows": 100_000, "epsilon": 0.05, "wait": 30}
+    assert analyst.post("/api/v1/sessions", json={**session, "request_id": "talk"}).status_code == 200
+    ada = served.state.ledger(served.caller("ada"))
+    second = {**DECLARATION, "name": "second"}
+    assert curator.post("/api/v1/datasets", json=second).status_code == 201
+    ada.grant("second", "bob", 1.0, 1e-7)
+    # Somebody at the machine has used an id that looks like bob's.
+    ada.release(ada.charge(DATASET, 0.001, request_id="bob:not-his"), "{}")
+    forgotten(served, "bob:kept", "bob:talk")
+    before = spent(served)
+    for request_id, other in (
+        ("kept", draft(dataset="second")),
+        ("kept", draft(statistics=[{"kind": "mean", "column": "age"}])),
+        ("talk", draft()),
+        ("not-his", draft()),
+    ):
+        assert code(ask(analyst, request_id, draft=other)) == (409, "conflict"), other
+    for request_id, words in (("kept", session), ("talk", {**session, "columns": ["sex"]})):
+        refused = analyst.post("/api/v1/sessions", json={**words, "request_id": request_id})
+        assert code(refused) == (409, "conflict")
+    # Whoever asks the same again is told the same, as ever.
+    assert ask(analyst, "kept").json()["answers"] == first.json()["answers"]
+    again = analyst.post("/api/v1/sessions", json={**session, "request_id": "talk"})
+    assert (again.status_code, again.json()["state"]) == (200, "released")
+    assert spent(served) == before
+
+
+def test_a_table_for_a_spreadsheet_has_no_formula_in_it(
+    served: Served, analyst: TestClient, curator: TestClient
+) -> None:
+    names = ['=HYPERLINK("http://evil")', "@SUM(1)", "+cmd|' /C calc'!A0", "-2+cmd|' /C calc'!A0"]
+    asked = draft(
+        statistics=[{"kind": "count", "name": name} for name in names] + [{"kind": "count", "by": "sex"}]
+    )
+    assert ask(analyst, "formulas", draft=asked).status_code == 200
+    table = list(csv.reader(io.StringIO(curator.get(f"{API}/bob:formulas/download").text)))
+    assert [line[0] for line in table[1:5]] == [f"'{name}" for name in names]
+    assert [line[0] for line in table[5:]] == ["count by sex"] * 2
+    assert not any(cell[:1] in ("=", "@", "+") for line in table for cell in line)

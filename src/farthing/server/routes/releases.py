@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Annotated, Any
 
-from fastapi import Depends, Path, Query, Response
+from fastapi import Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.concurrency import run_in_threadpool
 
-from farthing.errors import RequestRefused
+from farthing.errors import FarthingError, RequestRefused
+from farthing.ledger import Stored
+from farthing.server.auth import authenticated
 from farthing.server.callers import Caller, caller, the_state
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
@@ -23,6 +25,7 @@ from farthing.server.state import State
 from farthing.server.store.drafts import draft as saved_draft
 from farthing.server.store.jobs import RELEASED, Job, job_of, listed
 from farthing.server.views.draft import Draft
+from farthing.server.views.plan import asked_of_draft
 from farthing.server.views.release import (
     Format,
     ReleaseList,
@@ -31,6 +34,7 @@ from farthing.server.views.release import (
     listed_views,
     refuse_unreleased,
     release_view,
+    tells_of,
 )
 from farthing.server.work.jobs import as_the_ledger_has_it, awaited, changes, full_id, submitted, visible_job
 
@@ -117,10 +121,10 @@ def one_release(request_id: AnyId, who: Who, state: TheState) -> ReleaseView:
         **refusals("not_found"),
     },
 )
-async def events(request_id: AnyId, who: Who, state: TheState) -> StreamingResponse:
+async def events(request_id: AnyId, request: Request, who: Who, state: TheState) -> StreamingResponse:
     """How far it is, as server-sent events: `progress` {state, progress} when that changes, and `done` at the end."""
     job = await run_in_threadpool(visible_job, state, who, KIND, request_id)
-    return event_stream(state, job)
+    return event_stream(state, job, lambda: _may_still_see(request, state, job))
 
 
 @router.get(
@@ -145,13 +149,22 @@ def file(
     return Response(text, media_type=kind, headers=headers)
 
 
-def event_stream(state: State, job: Job) -> StreamingResponse:
-    """The changes of a job as server-sent events, with a sign of life in between."""
+def event_stream(state: State, job: Job, allowed: Callable[[], bool]) -> StreamingResponse:
+    """The changes of a job as server-sent events, with a sign of life in between, while they are `allowed`."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx would keep events back
-    return StreamingResponse(_events(state, job), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_events(state, job, allowed), media_type="text/event-stream", headers=headers)
 
 
-async def _events(state: State, job: Job) -> AsyncIterator[str]:
+def _may_still_see(request: Request, state: State, job: Job) -> bool:
+    """Whether whoever asked may see the job now: a stream lasts minutes, and somebody may be shut out meanwhile."""
+    try:
+        who = authenticated(request, state)
+    except FarthingError:
+        return False
+    return who is not None and (who.role != "analyst" or who.name == job.owner)
+
+
+async def _events(state: State, job: Job, allowed: Callable[[], bool]) -> AsyncIterator[str]:
     until = time.monotonic() + LONGEST_STREAM
     news: asyncio.Queue[Job | None] = asyncio.Queue()
 
@@ -167,9 +180,14 @@ async def _events(state: State, job: Job) -> AsyncIterator[str]:
         yield "retry: 1000\n\n"
         last = job
         while True:
+            silent = False
             try:
                 found = await asyncio.wait_for(news.get(), STILL_HERE)
             except TimeoutError:
+                silent = True
+            if not await run_in_threadpool(allowed):
+                return
+            if silent:
                 yield ": still here\n\n"
                 continue
             if found is None:
@@ -208,9 +226,14 @@ def _submitted(state: State, who: Caller, body: ReleaseRequest) -> Job:
     dataset = str(words["dataset"])
     if job_of(state.store, full_id(who, body.request_id)) is None:
         state.study(who, dataset)  # refused at once where there is no such dataset, or no grant in it
+
+    def is_answer_to(stored: Stored) -> bool:
+        return tells_of(state, stored, asked_of_draft(state.study(who, dataset), words))
+
     # What it is called and where it is kept is no part of what is released.
     asked = {name: said for name, said in words.items() if name not in ("dataset", "study", "title")}
     limits = {"confirmed_epsilon": body.confirmed_epsilon, "plan": body.plan}
     return submitted(
-        state, who, kind=KIND, request_id=body.request_id, dataset=dataset, asked=asked, limits=limits
-    )
+        state, who, kind=KIND, request_id=body.request_id, dataset=dataset, asked=asked, limits=limits,
+        is_answer_to=is_answer_to,
+    )  # fmt: skip

@@ -5,22 +5,27 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from farthing.errors import RequestRefused
-from farthing.ledger import Receipt
+from farthing.errors import InvalidValue, RequestRefused
+from farthing.ledger import Receipt, Stored
 from farthing.server.envelope import ErrorBody
 from farthing.server.state import State
 from farthing.server.store.jobs import FAILED, FORFEITED, QUEUED, REFUSED, RELEASED, RUNNING, Job
 from farthing.server.work.jobs import as_the_ledger_has_it
+from farthing.study.described import Asked
 from farthing.study.released import Release, reopened
 from farthing.study.written import released_code
 
 MOST_CELLS = 2_000  # of one statistic in a view; downloads have all of them
+
+_FORMULA = re.compile(r"[=+\-@\t\r]")  # what a spreadsheet takes for the beginning of one
+_FIGURES = re.compile(r"[-+][\d.,:e+\- ]*( to [\d.,:e+\- ]*)?")  # such as -50 to -21: nothing is called in it
 
 Format = Literal["csv", "json", "html", "python", "receipt"]
 _TYPES: dict[str, tuple[str, str]] = {
@@ -111,6 +116,17 @@ def release_view(state: State, job: Job, *, with_answers: bool = True) -> Releas
     )
 
 
+def tells_of(state: State, stored: Stored, asked: Asked) -> bool:
+    """Whether what the ledger has of a request is the release of these statistics, or no answer at all."""
+    if stored.answer is None:
+        return True
+    try:
+        found = reopened(state.root, stored.charge.request_id)
+    except InvalidValue:  # the opening of a session
+        return False
+    return list(found) == [statistic.name for statistic in asked.statistics]
+
+
 def refuse_unreleased(job: Job) -> None:
     """Raise what a job ended with, if it ended without an answer."""
     if job.error is not None and job.state in (FORFEITED, REFUSED, FAILED):
@@ -150,8 +166,18 @@ def _table(records: list[dict[str, Any]]) -> str:
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, fieldnames=list(dict.fromkeys(key for one in records for key in one)))
     writer.writeheader()
-    writer.writerows(records)
+    writer.writerows({key: _as_text(value) for key, value in one.items()} for one in records)
     return file.getvalue()
+
+
+def _as_text(value: Any) -> Any:
+    """The same, but for a text that a spreadsheet would run: names are whatever an analyst wrote, others open the file.
+
+    >>> _as_text('=HYPERLINK("http://evil")'), _as_text("-50 to -21"), _as_text("-2+cmd|' /C calc'!A0"), _as_text(-3.5)
+    ('\'=HYPERLINK("http://evil")', '-50 to -21', "'-2+cmd|' /C calc'!A0", -3.5)
+    """
+    runs = isinstance(value, str) and _FORMULA.match(value) and not _FIGURES.fullmatch(value)
+    return f"'{value}" if runs else value
 
 
 def _answers(release: Release) -> list[AnswerView]:

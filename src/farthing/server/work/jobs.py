@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from farthing.server.store.jobs import (
 )
 
 if TYPE_CHECKING:
+    from farthing.ledger import Stored
     from farthing.server.callers import Caller
     from farthing.server.state import State
 
@@ -64,11 +65,15 @@ def submitted(
     dataset: str,
     asked: Mapping[str, Any],
     limits: Mapping[str, Any] | None = None,
+    is_answer_to: Callable[[Stored], bool] = lambda stored: True,
 ) -> Job:
     """The job of this request: a new one, or the one that it has.
 
     The same id with other words is refused. `limits` are no part of the words: what was refused because it would
     have cost more than was confirmed can be confirmed anew. What ended without a charge is tried again.
+
+    A store that was lost, or restored, has forgotten the job, and the ledger has not: then `is_answer_to` says whether
+    the answer that stands there is one to these words.
     """
     digest = digest_of(kind, dataset, asked)
     body = body_text(dataset, digest, asked, limits or {})
@@ -76,6 +81,9 @@ def submitted(
     job = job_of(state.store, name)
     if job is None:
         _refuse_crowd(state.store, who)
+        stored = state.root.stored(name)
+        if stored is not None and not (_is_of(stored, who, dataset) and is_answer_to(stored)):
+            raise _other_words(request_id)
         job = add(state.store, name, who.name, who.role, kind, body)
     if (job.kind, job.body["digest"]) != (kind, digest):
         raise _other_words(request_id)
@@ -144,6 +152,12 @@ def _refuse_crowd(store: Store, who: Caller) -> None:
             f"{MOST_WAITING} of your requests wait or run already; ask again when some of them have ended.",
             {"retry_after": 5},
         )
+
+
+def _is_of(stored: Stored, who: Caller, dataset: str) -> bool:
+    """Whether the caller has paid for it, and from this dataset's budget."""
+    own = who.role != "analyst" or stored.charge.analyst == who.name
+    return own and stored.charge.dataset == dataset
 
 
 def _other_words(request_id: str) -> RequestRefused:
