@@ -46,5 +46,6 @@ def proven_user(state: State, name: str, password: str, address: str) -> User:
     if state.passwords.is_outdated(kept):
         stronger = state.passwords.hash_of(password)
         with state.store.begin() as connection:
-            users.replace_hash(connection, name, kept, stronger)
+            if users.replace_hash(connection, name, kept, stronger):
+                user = users.find(connection, name) or user
     return user

@@ -69,6 +69,12 @@ def sign_in(body: LoginBody, request: Request, response: Response, state: Here) 
     """Sign in with a password: a cookie for the browser, and who it is."""
     user = user_by_password(state, body.user.lower(), body.password, address_of(request))
     word = begin(state, request, response, user.name, "password")
+    if known_user(state.store, user.name).password_mark != user.password_mark:
+        # Changed while it was checked, which takes its time: the session came too late to be ended with the others.
+        close_session(state, word)
+        raise RequestRefused(
+            "unauthenticated", "the password was changed just now; sign in with the new one."
+        )
     return me_of(Caller(user.name, user.role, SCOPES_OF_ROLE[user.role], "session"), csrf_of(word))
 
 

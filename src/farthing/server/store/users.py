@@ -7,7 +7,8 @@ answers and drafts stand under the name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -27,6 +28,7 @@ class User:
     oidc_subject: str | None
     created: int
     has_password: bool
+    password_mark: str = field(default="", repr=False)  # another one after every change of the password
 
 
 def find(connection: sa.Connection, name: str) -> User | None:
@@ -87,10 +89,10 @@ def change(connection: sa.Connection, name: str, **values: Any) -> None:
     connection.execute(users.update().where(users.c.name == name).values(**values))
 
 
-def replace_hash(connection: sa.Connection, name: str, before: str, after: str) -> None:
-    """Keep the same password better; not if it was changed in the meantime."""
+def replace_hash(connection: sa.Connection, name: str, before: str, after: str) -> bool:
+    """Keep the same password better; False if it was changed in the meantime."""
     same = (users.c.name == name) & (users.c.password_hash == before)
-    connection.execute(users.update().where(same).values(password_hash=after))
+    return connection.execute(users.update().where(same).values(password_hash=after)).rowcount == 1
 
 
 def _is_here() -> sa.ColumnElement[bool]:
@@ -101,5 +103,6 @@ def _user_of(row: Any) -> User | None:
     if row is None:
         return None
     return User(
-        row.name, row.role, bool(row.disabled), row.oidc_subject, row.created, row.password_hash is not None
-    )
+        row.name, row.role, bool(row.disabled), row.oidc_subject, row.created, row.password_hash is not None,
+        hashlib.sha256((row.password_hash or "").encode()).hexdigest(),
+    )  # fmt: skip

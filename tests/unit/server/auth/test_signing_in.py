@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from farthing.server.auth.limits import PER_ADDRESS, PER_USER, WINDOW, counted_attempt
 from farthing.server.auth.people import add_user, change_user
 from farthing.server.auth.secret_words import mark_of
+from farthing.server.routes import accounts
 from farthing.server.store import Store, attempts, now, users
 from farthing.server.store import tables as t
 
@@ -185,6 +186,22 @@ def test_a_new_password_ends_the_other_sessions_and_keeps_this_one(app: FastAPI,
     assert [each.get(f"{API}/me").status_code for each in (client, other, eve)] == [200, 401, 200]
     assert sign_in(browser(app), password=GOOD).status_code == 401
     assert sign_in(browser(app), password=OTHER).status_code == 200
+
+
+def test_a_password_that_changes_while_it_is_checked_opens_no_session(
+    app: FastAPI, state: Any, browser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = accounts.begin
+
+    def too_late(*told: Any) -> str:
+        change_user(state.store, state.passwords, "bob", by="ada", password=OTHER)  # which ends all sessions
+        return begin(*told)
+
+    monkeypatch.setattr(accounts, "begin", too_late)
+    client = browser(app)
+    assert sign_in(client).status_code == 401 and rows(state, t.logins) == []
+    monkeypatch.undo()
+    assert sign_in(client, "bob", OTHER).status_code == 200
 
 
 def test_a_new_password_needs_the_old_one(app: FastAPI, browser: Any) -> None:
