@@ -159,7 +159,8 @@ def _ask(mind: Mind) -> Wish:
     session = mind.one("session")
     opened = mind.known.asked.get(session, {"dataset": "people", "columns": ["sex"]})
     return Wish(
-        {"id": session}, body={"question": drafts.condition(mind.draw, opened["dataset"], opened.get("columns"))}
+        {"id": session},
+        body={"question": drafts.condition(mind.draw, opened["dataset"], opened.get("columns"))},
     )
 
 
