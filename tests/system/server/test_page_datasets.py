@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from system.server.accessibility import faults_of_all_looks
-from system.server.browser import DATASET, NewPage, Site, go, screenshot, serving, settled
+from system.server.browser import DATASET, DECLARATION, NewPage, Site, go, screenshot, serving, settled
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +201,27 @@ def test_a_spent_budget_says_what_can_still_be_done(new_page: NewPage, site: Sit
     go(page, site, f"#/dataset/{DATASET}", f"About {DATASET}")
     expect(page.get_by_text("Nothing is left to spend")).to_be_visible()
     assert faults_of_all_looks(page) == {}
+
+
+def test_a_budget_lowered_below_what_is_spent_still_shows_what_is_spent(
+    new_page: NewPage, site: Site
+) -> None:
+    site.declare({**DECLARATION, "name": "lowered", "epsilon": 2.0})
+    ledger = site.state.ledger(site.caller("ada"))
+    ledger.release(ledger.charge("lowered", 1.8, request_id="ada:most"), "{}")
+    page = new_page("ada")
+    go(page, site, "#/dataset/lowered", "About lowered")
+    page.get_by_text("Change the budget").first.click()
+    page.locator("#budget-epsilon").fill("0.5")
+    page.get_by_role("button", name="Change the budget").click()
+    expect(page.get_by_role("img", name="Budget: 1.8 spent, 0 free, of 0.5 in all")).to_be_visible()
+    expect(page.get_by_text("Epsilon 1.8 is spent, more than the 0.5")).to_be_visible()
+    go(page, site, "#/", "Datasets")
+    card = page.locator(".dataset-card", has=page.get_by_role("link", name="lowered", exact=True))
+    expect(card.get_by_role("img", name="Budget: 1.8 spent, 0 free, of 0.5 in all")).to_be_visible()
+    go(page, site, "#/ledger/lowered", "Ledger of lowered")
+    name = re.compile("More is spent than the budget now allows: 1.8, of 0.5")
+    expect(page.get_by_role("img", name=name)).to_be_visible()
+    # The budget's line is at 2 until the last entry and falls there: it is a step, as what was spent is.
+    heights = re.findall(r"[V,]([0-9.]+)", page.locator("path.burn-total").get_attribute("d") or "")
+    assert float(heights[0]) < float(heights[-1])

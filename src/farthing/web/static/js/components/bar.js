@@ -17,15 +17,16 @@ const PARTS = [
 ];
 
 /**
- * The parts of a bar from the server's BudgetView (which knows no plan). They add up to the total: what composition
- * saves beyond that is in the view's sentence. `waiting` is a part of what is spent.
+ * The parts of a bar from the server's BudgetView (which knows no plan). They add up to the total, unless more is spent
+ * than the budget, which can be lowered, allows now; what composition saves beyond that is in the view's sentence.
+ * `waiting` is a part of what is spent.
  */
 export function barOf(budget) {
   const total = Math.max(0, budget.total.epsilon);
-  const gone = Math.min(total, Math.max(0, budget.spent.epsilon ?? total)); // null: no finite epsilon holds for it
+  const gone = Math.max(0, budget.spent.epsilon ?? total); // null: no finite epsilon holds for it
   const waiting = Math.min(gone, Math.max(0, budget.waiting ?? 0));
   const aside = Object.values(budget.withheld ?? {}).reduce((sum, one) => sum + one.epsilon, 0);
-  const withheld = Math.min(total - gone, aside);
+  const withheld = Math.min(Math.max(0, total - gone), aside);
   return reachable({ total, spent: gone - waiting, waiting, withheld, plan: 0, free: Math.max(0, total - gone - withheld) }, budget);
 }
 

@@ -35,15 +35,16 @@ function Drawn({ data, busy }) {
       description=${`Steps of the epsilon spent after each of ${points.length} entries: ${privacy(spent)} of ${privacy(total)} now.`}
       table=${{
         caption: "Epsilon spent after each entry",
-        head: ["entry", "spent", "what happened"],
-        rows: points.map((point) => [String(point.sequence), privacy(point.spent), point.sentence]),
+        head: ["entry", "spent", "budget", "what happened"],
+        rows: points.map((point) => [String(point.sequence), privacy(point.spent), privacy(point.total), point.sentence]),
       }} />`;
 }
 
 /** One sentence above the picture. */
 function claim(spent, total) {
   if (!(total > 0)) return "There is no budget";
-  const share = Math.min(100, (100 * spent) / total);
+  const share = (100 * spent) / total;
+  if (share >= 100.05) return `More is spent than the budget now allows: ${privacy(spent)}, of ${privacy(total)}`;
   const rounded = share >= 99.95 ? "All" : `${Number(share.toPrecision(2))}%`;
   return `${rounded} of the budget is spent: ${privacy(spent)} of ${privacy(total)}`;
 }
