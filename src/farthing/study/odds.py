@@ -9,6 +9,8 @@ from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 
 PRIORS = (0.01, 0.1, 0.5, 0.9)
+LARGEST_DELTA = 0.1  # that anything can be planned with
+_WEAK_EPSILON, _WEAK_DELTA = 10.0, 1e-4  # above these a budget is worth a word
 _RARE, _COMMON = 1e-12, 0.01  # chances that are said as "1 in so many"
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations below
 
@@ -64,6 +66,33 @@ def odds_sentence(epsilon: float, delta: float = 0.0) -> str:
     thought = "Whoever thought it 1 in 2 that a person is in the table"
     text = f"{thought} can be at most {percent:g}% sure after this release"
     return f"{text}, but for a chance of at most {chance_words(delta)} (delta)." if delta > 0 else f"{text}."
+
+
+def budget_cautions(epsilon: float | None, delta: float | None, rows: int | None = None) -> list[str]:
+    """What somebody should know who sets a budget that protects little; `rows` where their number is public.
+
+    >>> budget_cautions(1.0, 1e-6), budget_cautions(None, None)
+    ([], [])
+    >>> for caution in budget_cautions(100.0, 0.01):
+    ...     print(caution)  # doctest: +NORMALIZE_WHITESPACE
+    Epsilon 100 protects next to nobody: odds can grow by more than 22,000 times, so that whoever thought it 1 in 1,000
+    that a person is in the table can be all but certain afterwards. Most budgets are 1 to 5.
+    Delta 0.01 is large: a release may tell everything about 1 in 100 of the people. Take less than 1 in the number of
+    people, such as 1e-6.
+    """
+    found = []
+    if epsilon is not None and epsilon > _WEAK_EPSILON:
+        found.append(
+            f"Epsilon {epsilon:g} protects next to nobody: odds can grow by more than 22,000 times, so that whoever "
+            "thought it 1 in 1,000 that a person is in the table can be all but certain afterwards. Most budgets are 1 "
+            "to 5."
+        )
+    if delta is not None and delta > min(_WEAK_DELTA, 1 / max(rows or 1, 1)):
+        found.append(
+            f"Delta {delta:g} is large: a release may tell everything about {chance_words(delta)} of the people. Take "
+            "less than 1 in the number of people, such as 1e-6."
+        )
+    return found
 
 
 def chance_words(chance: float) -> str:

@@ -45,8 +45,12 @@ def test_the_wizard_leads_from_a_file_to_a_plan(new_page: NewPage, site: Site) -
     step = page.get_by_role("navigation", name="Steps").locator("[aria-current=step]")
     expect(step).to_have_text("Person")
     expect(page.get_by_role("heading", name="Whom does it protect?")).to_be_focused()
+    press_next(page)  # neither answer is the server's to give
+    expect(page.get_by_role("link", name="Say where one person is in this file.")).to_be_visible()
+    page.get_by_label("One row is one person").check()
+    expect(page.get_by_text("person looks as if it named a person")).to_be_visible()
     page.get_by_label("A column names the person").check()
-    page.get_by_label("Which column names the person?").select_option("person")
+    expect(page.get_by_label("Which column names the person?")).to_have_value("person")
     page.get_by_label("At most how many rows of one person count?").fill("3")
     expect(page.get_by_text("of which at most 3 count")).to_be_visible()
     assert faults_of_all_looks(page) == {}
@@ -84,14 +88,22 @@ def test_the_wizard_says_what_is_missing_and_a_reload_loses_nothing(new_page: Ne
     expect(page.get_by_label("What shall it be called?")).to_be_focused()
     page.get_by_label("visits.csv").check()
     press_next(page)
+    page.get_by_label("One row is one person").check()
     press_next(page)
     page.get_by_label("person: What does it hold?").select_option("none")
     told_about_columns(page)
     page.get_by_label("age: Highest").fill("a lot")
     press_next(page)
     expect(page.get_by_label("age: Highest")).to_have_attribute("aria-invalid", "true")
+    tops = [page.get_by_label(f"age: {end}").bounding_box()["y"] for end in ("Lowest", "Highest")]  # type: ignore[index]
+    assert tops[0] == tops[1]  # an error below one does not move it out of line
     page.reload()
     expect(page.get_by_label("age: Highest")).to_have_value("a lot")
+    page.get_by_label("age: Highest").fill("1,000")
+    press_next(page)
+    expect(page.get_by_role("group", name="One thing is missing or not right")).to_contain_text(
+        "without a comma"
+    )
     page.get_by_label("age: Highest").fill("-1")
     press_next(page)
     expect(page.get_by_role("link", name="age: the highest value is not above the lowest.")).to_be_visible()
@@ -105,6 +117,7 @@ def test_what_the_server_objects_to_is_told_with_the_way_back(new_page: NewPage,
     page.get_by_label("people.csv").check()
     page.get_by_label("What shall it be called?").fill(DATASET)  # there is one of that name
     press_next(page)
+    page.get_by_label("One row is one person").check()
     press_next(page)
     for column in ("sex", "region", "income"):
         page.get_by_label(f"{column}: What does it hold?").select_option("none")
@@ -120,8 +133,24 @@ def test_what_the_server_objects_to_is_told_with_the_way_back(new_page: NewPage,
     page.get_by_label("age: Highest").fill("120")
     press_next(page)
     press_next(page)
+    expect(page.get_by_role("alert")).to_contain_text("there is a dataset 'people' already")
+    expect(page.get_by_text("The server has no objection")).to_have_count(0)
+    page.get_by_role("button", name="Mend the name").click()
+    page.get_by_label("What shall it be called?").fill("everybody")
+    for _ in range(3):
+        press_next(page)
+    page.get_by_label("Epsilon").fill("100")
+    page.get_by_label("Delta").fill("0,5")
+    expect(page.get_by_text("Write it without a comma.")).to_be_visible()
+    page.get_by_label("Delta").fill("0.01")
+    press_next(page)
+    expect(page.get_by_text("Epsilon 100 protects next to nobody")).to_be_visible()
+    expect(page.get_by_text("everything about 1 in 100 of the people")).to_be_visible()
+    expect(page.get_by_text("The server has no objection")).to_be_visible()
+    site.declare({**DECLARATION, "name": "everybody"})  # by somebody else, in the meantime
     page.get_by_role("button", name="Declare this dataset").click()
-    expect(page.get_by_role("alert")).to_contain_text(DATASET)
+    expect(page.get_by_role("alert")).to_contain_text("It was not declared")
+    expect(page.get_by_text("The server has no objection")).to_have_count(0)
 
 
 def test_only_a_curator_can_declare_a_dataset(new_page: NewPage, site: Site) -> None:

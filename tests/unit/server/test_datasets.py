@@ -54,6 +54,33 @@ def test_a_check_says_a_sentence_for_every_column_and_writes_nothing(
     assert "checked" not in served.state.root.datasets()
 
 
+def test_a_check_refuses_a_name_that_stands_for_another_dataset(curator: TestClient) -> None:
+    first = {**NEW, "name": "once"}
+    assert curator.post("/api/v1/datasets", json=first).status_code == 201
+    assert curator.post("/api/v1/datasets/check", json=first).json()["problems"] == []
+    other = curator.post("/api/v1/datasets/check", json={**first, "epsilon": 2.0}).json()
+    assert not other["ok"] and [each["where"] for each in other["problems"]] == ["name"]
+
+
+def test_a_budget_that_protects_little_is_cautioned_and_one_without_a_plan_refused(
+    curator: TestClient,
+) -> None:
+    def check(**told: Any) -> Any:
+        return curator.post("/api/v1/datasets/check", json={**NEW, "name": "weak", **told}).json()
+
+    assert not any("Epsilon" in note or "Delta" in note for note in check()["notes"])
+    assert any(note.startswith("Epsilon 100 protects") for note in check(epsilon=100.0)["notes"])
+    assert any("1 in 1,000 of the people" in note for note in check(delta=1e-3)["notes"])
+    few = {"neighbours": "replace", "rows": 10**6}
+    assert any(note.startswith("Delta") for note in check(delta=5e-6, **few)["notes"])
+    useless = check(delta=0.5)
+    assert not useless["ok"] and [each["where"] for each in useless["problems"]] == ["delta"]
+    refused = curator.post("/api/v1/datasets", json={**NEW, "name": "weak", "delta": 0.5})
+    assert code_of(refused) == (422, "invalid_value")
+    raised = curator.put("/api/v1/datasets/people/budget", json={"epsilon": 1.0, "delta": 0.5})
+    assert code_of(raised) == (422, "invalid_value")
+
+
 def test_a_check_tells_of_another_budget_for_the_same_table(curator: TestClient) -> None:
     found = curator.post("/api/v1/datasets/check", json={**NEW, "name": "twin"}).json()
     assert any("people" in note and "add up" in note for note in found["notes"])

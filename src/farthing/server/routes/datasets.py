@@ -19,6 +19,7 @@ from farthing.server.store.declarations import (
 )
 from farthing.server.store.declarations import (
     all_declarations,
+    canonical,
     dataset_of,
     declaration_of,
     declare,
@@ -41,9 +42,12 @@ from farthing.study.declared import (
     unit_sentence,
     unit_words,
 )
-from farthing.study.odds import odds_sentence
+from farthing.study.odds import LARGEST_DELTA, budget_cautions, odds_sentence
 
 router = guarded("datasets")
+
+_DELTA_RULE = f"must be at most {LARGEST_DELTA} to plan with"
+_DELTA_WAY_OUT = "it is the chance that nothing is protected; 1e-9 is a common choice"
 
 TheState = Annotated[State, Depends(the_state)]
 Who = Annotated[Caller, Depends(caller)]
@@ -94,6 +98,9 @@ def check(told: CheckedDeclaration, state: TheState) -> dict[str, Any]:
         unit, columns, problems = found.unit, dict(found.columns), list(found.problems)
     except InvalidValue as problem:
         problems.append(("source", f"{problem.rule}; {problem.way_out}".removesuffix("; ")))
+    problems += _name_taken(state, told)
+    if told.delta is not None and not told.delta <= LARGEST_DELTA:
+        problems.append(("delta", f"{_DELTA_RULE}; {_DELTA_WAY_OUT}"))
     budget = odds_sentence(told.epsilon, told.delta or 0.0) if told.epsilon is not None else ""
     return {
         "ok": not problems and bool(told.columns),
@@ -102,9 +109,12 @@ def check(told: CheckedDeclaration, state: TheState) -> dict[str, Any]:
         "budget_sentence": budget.replace("after this release", "after everything that is ever released"),
         "problems": [{"where": where, "message": message} for where, message in problems],
         "notes": [
-            f"The same table is registered as {each.name!r} already: the two budgets add up for the people in it."
-            for each in all_declarations(state.store)
-            if each.words["source"] == told.source and each.name != told.name
+            *budget_cautions(told.epsilon, told.delta, told.rows),
+            *(
+                f"The same table is registered as {each.name!r} already: the two budgets add up for the people in it."
+                for each in all_declarations(state.store)
+                if each.words["source"] == told.source and each.name != told.name
+            ),
         ],
     }
 
@@ -131,6 +141,7 @@ def datasets(state: TheState, who: Who) -> dict[str, Any]:
 )
 def register(told: Declaration, state: TheState, who: Who) -> dict[str, Any]:
     """Write the declaration, then open the budget in the ledger. The same again finishes what was begun."""
+    _refuse_unplannable(told.delta)
     words = told.words()
     source = planning_of(state).folder.opened(told.source)
     made = declared_dataset(told.name, words, source)
@@ -182,6 +193,7 @@ def budget(name: Name, state: TheState, who: Who) -> BudgetView:
 )
 def set_budget(name: Name, told: BudgetWords, state: TheState, who: Who) -> BudgetView:
     """What was spent stays spent; a raise is an entry of the ledger for ever."""
+    _refuse_unplannable(told.delta)
     total = _registered(state, who, name).budget(name).total
     if (total.epsilon, total.delta) != (told.epsilon, told.delta):
         state.ledger(who).set_budget(name, told.epsilon, told.delta)
@@ -224,6 +236,19 @@ def reserve(name: Name, label: Label, told: BudgetWords, state: TheState, who: W
     if now != (told.epsilon, told.delta):
         ledger.reserve(name, told.epsilon, told.delta, name=label)
     return _standing(state, who, name)
+
+
+def _refuse_unplannable(delta: float) -> None:
+    if not delta <= LARGEST_DELTA:
+        raise InvalidValue("delta", delta, _DELTA_RULE, _DELTA_WAY_OUT)
+
+
+def _name_taken(state: State, told: CheckedDeclaration) -> list[tuple[str, str]]:
+    """What stands under this name already, unless it is the same again."""
+    earlier = declaration_of(state.store, told.name)
+    if earlier is not None and canonical(earlier.words) != canonical(told.words()):
+        return [("name", f"there is a dataset {told.name!r} already; give this one another name")]
+    return []
 
 
 def _registered(state: State, who: Caller, name: str) -> Ledger:

@@ -70,6 +70,9 @@ export function moment(when) {
   return date.toLocaleString('en-GB', { day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit' });
 }
 
+/** What to say of a comma: half of the world reads 1,000 as one, the other half as a thousand. */
+export const COMMA = 'A thousand is 1000, a half is 0.5.';
+
 /** The number a person typed, or null: "1,5e-3" and "abc" are null, "1 000" is 1000. */
 export function parsed(text) {
   const trimmed = String(text ?? '').trim().replace(/[\s\u202f_]/g, '').replace(MINUS, '-');

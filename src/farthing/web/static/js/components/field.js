@@ -1,6 +1,6 @@
 // Labelled inputs. Each has a label, may have a hint, and says its own error beside it.
 import { html, useRef, useState } from '../../vendor/preact.js';
-import { parsed } from '../format.js';
+import { COMMA, parsed } from '../format.js';
 
 let numbered = 0;
 
@@ -49,7 +49,8 @@ export function NumberField({ id, label, hint, error, optional, value, onValue, 
     setText(event.target.value);
     onValue(parsed(event.target.value), event.target.value);
   };
-  return html`<${Field} ...${{ id, label, hint, error, optional }}>
+  const comma = parsed(shown) === null && shown.includes(',') ? `Write it without a comma. ${COMMA}` : null;
+  return html`<${Field} ...${{ id, label, hint, error: comma ?? error, optional }}>
     ${(control) => html`<div class="input-unit">
       <input class="input short number" type="text" inputmode="decimal" autocomplete="off" value=${shown} onInput=${typed} ...${control} ...${rest} />
       ${unit && html`<span class="muted">${unit}</span>`}

@@ -11,7 +11,7 @@ import { odds } from './budget_step.js';
 import { promise } from './unit_step.js';
 
 // Which step mends what the server objects to.
-const MENDED_IN = { source: [0, 'the file'], unit: [1, 'the person'], max_rows: [1, 'the person'], neighbours: [1, 'the person'], rows: [1, 'the person'] };
+const MENDED_IN = { name: [0, 'the name'], source: [0, 'the file'], epsilon: [3, 'the budget'], delta: [3, 'the budget'], unit: [1, 'the person'], max_rows: [1, 'the person'], neighbours: [1, 'the person'], rows: [1, 'the person'] };
 
 export function CheckStep({ draft, refusal, onChecked, to }) {
   const { data, error, again } = useCheck(bodyOf(draft), 0);
@@ -28,13 +28,16 @@ export function CheckStep({ draft, refusal, onChecked, to }) {
       <dt>Budget</dt><dd>ε ${privacy(draft.epsilon)}, δ ${privacy(draft.delta)}. ${data?.budget_sentence || odds(draft.epsilon)}</dd>
     </dl>
     ${!data && !error && html`<${Loading} label="The server checks it" lines=${2} />`}
-    ${data?.ok && html`<${Notice} tone="good" live title="The server has no objection"><p>Columns and types fit the file. No row was read, and nothing has been written yet.</p><//>`}
+    ${data?.notes.length > 0 && html`<${Notice} tone="warn" live title=${data.notes.length === 1 ? 'Think about this first' : 'Think about these first'}>
+      <ul>${data.notes.map((note) => html`<li key=${note}>${note}</li>`)}</ul>
+    <//>`}
+    ${data?.ok && !refusal && html`<${Notice} tone="good" live title="The server has no objection"><p>Columns and types fit the file. No row was read, and nothing has been written yet.</p><//>`}
     ${data && !data.ok && html`<${Notice} tone="bad" live title="This does not fit yet">
       <ul>${data.problems.map(({ where, message }) => html`<li key=${where}>${where.replace(/^columns\./, '')}: ${message}.</li>`)}</ul>
       <div class="row">${placesOf(data.problems).map(([step, words]) => html`<${Button} key=${step} small onClick=${() => to(step)}>Mend ${words}<//>`)}</div>
     <//>`}
     <${ErrorBox} error=${error} onRetry=${again} />
-    <${ErrorBox} error=${refusal} />`;
+    <${ErrorBox} error=${refusal} title=${refusal?.code === 'conflict' ? 'It was not declared' : undefined} />`;
 }
 
 function placesOf(problems) {

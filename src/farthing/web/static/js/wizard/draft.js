@@ -1,11 +1,11 @@
 // What the wizard has been told so far, what is still missing, and the body that the server is sent.
-import { parsed } from '../format.js';
+import { COMMA, parsed } from '../format.js';
 
 const KEPT = 'farthing-wizard';
 
 export const EMPTY = {
   step: 0, source: '', name: '', sourceColumns: [],
-  who: 'row', unit: '', maxRows: null, neighbours: 'add-remove', rows: null,
+  who: '', unit: '', maxRows: null, neighbours: 'add-remove', rows: null,
   columns: {}, epsilon: 1, delta: 1e-6,
 };
 
@@ -49,8 +49,14 @@ export function withSource(draft, file) {
     file.columns.map(({ name, holds }) => [name, { kind: HELD[holds] ?? '', lower: '', upper: '', categories: '' }]),
   );
   const name = file.name.replace(/\.[^.]*$/, '').replace(/[^A-Za-z0-9 ._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '').slice(0, 64);
-  return { ...draft, source: file.name, sourceColumns: file.columns, columns, unit: '', name };
+  return { ...draft, source: file.name, sourceColumns: file.columns, columns, who: '', unit: '', name };
 }
+
+const NAMING = /(^|[^a-z])(id|uid|uuid|guid|ssn|nhs|mrn|person|patient|customer|client|member|user|subject|respondent|participant|pupil|student|employee|household|account|card|email|phone)s?($|[^a-z])/;
+const words = (name) => name.replace(/([a-z])([A-Z])/g, '$1_$2').toLowerCase(); // patientId is patient_id
+
+/** The columns that look as if they named a person: then somebody may have several rows. */
+export const namingColumns = (draft) => draft.sourceColumns.map(({ name }) => name).filter((name) => NAMING.test(words(name)));
 
 export const categoriesOf = (text) => [...new Set(text.split(/[\n,;]/).map((one) => one.trim()).filter(Boolean))];
 
@@ -71,6 +77,7 @@ const CHECKS = [
     },
   ],
   (draft) => [
+    !draft.who && { id: 'wizard-who', text: 'Say where one person is in this file.' },
     draft.who === 'column' && !draft.unit && { id: 'wizard-unit', text: 'Choose the column that names the person.' },
     draft.who === 'column' && !whole(draft.maxRows, 1, 1e6) && {
       id: 'wizard-max-rows', text: 'Say how many rows of one person may count: a whole number from 1.',
@@ -106,11 +113,13 @@ function missingOf(name, column) {
   }
   if (column.kind !== 'integers' && column.kind !== 'reals') return null;
   const [lower, upper] = [parsed(column.lower), parsed(column.upper)];
-  if (lower === null) return { id: id + '-lower', text: `${name}: give the lowest value as a number.` };
-  if (upper === null) return { id: id + '-upper', text: `${name}: give the highest value as a number.` };
+  if (lower === null) return { id: id + '-lower', text: `${name}: ${unread('lowest', column.lower)}` };
+  if (upper === null) return { id: id + '-upper', text: `${name}: ${unread('highest', column.upper)}` };
   if (column.kind === 'integers' && !(Number.isInteger(lower) && Number.isInteger(upper))) return { id: id + '-lower', text: `${name}: both ends are whole numbers.` };
   return lower >= upper ? { id: id + '-upper', text: `${name}: the highest value is not above the lowest.` } : null;
 }
+
+const unread = (which, text) => (text.includes(',') ? `write the ${which} value without a comma. ${COMMA}` : `give the ${which} value as a number.`);
 
 const whole = (value, least, most) => Number.isInteger(value) && value >= least && value <= most;
 

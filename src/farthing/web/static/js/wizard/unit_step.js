@@ -2,17 +2,22 @@
 import { html } from '../../vendor/preact.js';
 import { ChoiceField, NumberField, SelectField } from '../components/field.js';
 import { Notice } from '../components/notice.js';
+import { namingColumns } from './draft.js';
 
 export function UnitStep({ draft, change, told }) {
   const set = (part) => change((old) => ({ ...old, ...part }));
+  const naming = namingColumns(draft);
   const columns = [['', 'Choose …'], ...draft.sourceColumns.map(({ name }) => [name, name])];
   return html`
-    <${ChoiceField} id="wizard-who" label="Where is one person in this file?" value=${draft.who} onValue=${(who) => set({ who })}
+    <${ChoiceField} id="wizard-who" label="Where is one person in this file?" value=${draft.who} onValue=${(who) => set({ who, unit: draft.unit || (naming[0] ?? '') })} error=${told('wizard-who')}
       hint="The promise holds for whole persons. If somebody has several rows and you say that one row is one person, only single rows are protected."
       options=${[
         ['row', 'One row is one person', 'Example: a survey in which everybody answered once.'],
         ['column', 'A column names the person', 'Example: hospital visits with a patient number; one patient may have many rows.'],
       ]} />
+    ${draft.who === 'row' && naming.length > 0 && html`<${Notice} tone="warn" live title="Can somebody have several rows?">
+      <p><code>${naming[0]}</code> looks as if it named a person. If two rows can have the same one, choose “A column names the person”; otherwise only single rows are protected.</p>
+    <//>`}
     ${draft.who === 'column' && html`
       <${SelectField} id="wizard-unit" label="Which column names the person?" value=${draft.unit} onValue=${(unit) => set({ unit })} options=${columns} error=${told('wizard-unit')}
         hint="It is used to find the rows that belong together and is never published." />
@@ -30,9 +35,9 @@ export function UnitStep({ draft, change, told }) {
           hint="Only if that number is public anyway." />`}
       </div>
     </details>
-    <${Notice} title="What is promised">
+    ${draft.who && html`<${Notice} title="What is promised">
       <p>${promise(draft)}</p>
-    <//>`;
+    <//>`}`;
 }
 
 /** The choice so far, as a promise to the persons in the data. */
