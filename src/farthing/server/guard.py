@@ -49,9 +49,9 @@ def admitted(request: Request, state: State, rule: Rule) -> Caller:
     if who is None:
         raise RequestRefused("unauthenticated", "nobody is signed in, or no longer; sign in again.")
     if who.role not in rule.roles:
-        allowed = " or ".join(sorted(rule.roles))
+        allowed = " or ".join(f"{'an' if role[0] == 'a' else 'a'} {role}" for role in sorted(rule.roles))
         raise RequestRefused(
-            "not_allowed", f"role {who.role!r} may not do this; ask a {allowed}.", {"role": who.role}
+            "not_allowed", f"role {who.role!r} may not do this; ask {allowed}.", {"role": who.role}
         )
     if rule.session_only and who.via == "token":
         raise RequestRefused("not_allowed", "a token may not do this; sign in on the page.")

@@ -54,7 +54,7 @@ def test_an_analyst_asks_until_refused(new_page: NewPage, site: Site) -> None:
     assert updates >= 1
 
     _ask(page, "age >= 50 and height > 180")
-    pointed = page.locator(".ask-caret").inner_text()
+    pointed = page.locator(".fault-caret").inner_text()
     assert pointed.splitlines() == ["age >= 50 and height > 180", " " * 14 + "^"]
     assert _left(page, "updates left") == updates
 

@@ -193,10 +193,26 @@ def test_a_condition_that_cannot_be_read_is_refused_and_the_plan_stays(new_page:
     page.get_by_text("Only some of the rows").click()
     page.get_by_label("The condition").fill("sex = 'female'")
     page.get_by_role("button", name="Add to the plan").click()
-    expect(page.get_by_role("alert")).to_contain_text("This statistic was not added")
+    expect(page.get_by_role("alert")).to_contain_text("the statistic was not added")
     expect(page.get_by_role("alert")).to_contain_text("'female' is not among the categories")
     expect(page.locator(".statistic")).to_have_count(1)
     proven(page)
+    page.get_by_label("What do you want to know?").select_option("The average of a column")
+    page.get_by_label("Which column?").select_option("income")
+    page.get_by_label("The condition").fill("agee >= 65 annd sex = 'F'")
+    page.get_by_role("button", name="Add to the plan").click()
+    expect(page.get_by_role("alert")).to_contain_text("agee")
+    asked, caret = page.locator(".fault-caret").inner_text().split("\n")[:2]
+    assert asked[caret.index("^") :].startswith("annd")  # the caret points at what cannot be read
+    expect(page.get_by_label("The condition")).to_be_focused()
+    expect(page.get_by_label("The condition")).to_have_value("agee >= 65 annd sex = 'F'")
+    expect(page.get_by_label("Which column?")).to_have_value("income")  # nothing that was typed is lost
+    assert faults_of_all_looks(page) == {}
+    page.get_by_label("The condition").fill("age >= 65 and sex = 'F'")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.get_by_role("button", name="Add to the plan").click()
+    expect(row_of(page, "mean of income where age >= 65 and sex = 'F'")).to_be_visible()
+    expect(page.get_by_label("The condition")).to_have_count(0)
 
 
 @pytest.mark.slow
@@ -270,8 +286,16 @@ def test_a_double_click_and_reloads_spend_once(new_page: NewPage, site: Site) ->
     page = new_page("ada")
     site.declare({**DECLARATION, "name": "once"})
     opened(page, site, "ada", COUNT, AGES, dataset="once")
+    for way_back in ("Escape", "Not yet"):
+        page.get_by_role("button", name="Release …").press("Enter")
+        expect(page.get_by_role("dialog")).to_contain_text("This cannot be undone.")
+        if way_back == "Escape":
+            page.keyboard.press("Escape")
+        else:
+            page.get_by_role("button", name=way_back).press("Enter")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        expect(page.get_by_role("button", name="Release …")).to_be_focused()
     page.get_by_role("button", name="Release …").click()
-    expect(page.get_by_role("dialog")).to_contain_text("This cannot be undone.")
     page.get_by_role("button", name="Release and spend").dblclick()
     page.reload()
     page.reload()
@@ -348,6 +372,7 @@ def test_an_auditor_plans_and_cannot_release(new_page: NewPage, site: Site) -> N
     opened(page, site, "eve", COUNT)
     expect(page.get_by_text("cannot release")).to_be_visible()
     expect(page.get_by_role("button", name="Release …")).to_have_count(0)
+    expect(page.get_by_role("button", name="Save draft")).to_have_count(0)
 
 
 def test_the_planner_and_a_release_fit_a_phone(new_page: NewPage, site: Site) -> None:

@@ -1,15 +1,16 @@
 // The question field: one condition, a caret under the character that cannot be read, and the answer as a sentence.
 
-import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { html, useRef, useState } from "../../vendor/preact.js";
 import { post } from "../api.js";
 import { Button } from "../components/button.js";
 import { Card } from "../components/card.js";
 import { ErrorBox } from "../components/error.js";
+import { Fault } from "../components/fault.js";
 import { Notice } from "../components/notice.js";
 import { useAction } from "../loaded.js";
 import { count } from "../format.js";
 import { Builder } from "./builder.js";
-import { giveOrTake, joinedBy, pointed } from "./columns.js";
+import { giveOrTake, joinedBy } from "./columns.js";
 
 /** `answered(answer)` and `ended(error)` tell the screen; `text`, `setText` are the question as it stands. */
 export function QuestionCard({ session, text, setText, answered, ended }) {
@@ -74,7 +75,7 @@ export function Paid({ paid, error }) {
 }
 
 function Refusal({ error, asked, field }) {
-  if (error.code === "invalid_expression") return html`<${Fault} error=${error} asked=${asked} field=${field} />`;
+  if (error.code === "invalid_expression") return html`<${Fault} id="ask-fault" title="This condition cannot be asked; nothing was used up" error=${error} asked=${asked} field=${field} />`;
   if (error.code === "session_ended") return html`<${NoUpdateLeft} estimate=${error.fields.estimate} />`;
   return html`<${ErrorBox} error=${error} />`;
 }
@@ -83,24 +84,4 @@ function Refusal({ error, asked, field }) {
 function NoUpdateLeft({ estimate }) {
   const guess = typeof estimate === "number" ? `From what was paid for one would guess ${count(estimate)} rows; nothing is promised about that.` : "";
   return html`<${Notice} tone="warn" title="Refused: no update is left for a new question"><p>${guess} Nothing was spent.</p><//>`;
-}
-
-/** A condition that cannot be read: what, where, and what to write instead. Nothing was used up. */
-function Fault({ error, asked, field }) {
-  const { text = asked, position, rule, way_out: wayOut } = error.fields;
-  const placed = position === null || position === undefined ? null : pointed(text || asked, position);
-  useEffect(() => {
-    if (placed && field.current && field.current.value.trim() === text) {
-      const before = field.current.value.length - field.current.value.trimStart().length;
-      field.current.focus();
-      field.current.setSelectionRange(before + placed.at, before + placed.at);
-    }
-  }, [error]);
-  return html`
-    <div id="ask-fault">
-      <${Notice} tone="bad" title="This condition cannot be asked; nothing was used up">
-        ${placed ? html`<pre class="ask-caret"><code>${placed.text}${"\n"}${placed.caret}</code></pre>` : null}
-        <p>${placed ? html`Character ${count(position + 1)}: ` : null}${rule || error.message.split("\n")[0]}${wayOut ? `; ${wayOut}` : ""}.</p>
-      <//>
-    </div>`;
 }

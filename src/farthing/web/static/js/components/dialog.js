@@ -12,7 +12,8 @@ export function Dialog({ open, title, onClose, actions, children }) {
   useEffect(() => {
     const element = frame.current;
     if (open && !element.open) element.showModal();
-    if (!open && element.open) element.close();
+    // Closed before it leaves the page, too: only then does the browser put the focus back to where it was.
+    return () => { if (element.open) element.close(); };
   }, [open]);
   const cancel = (event) => {
     event.preventDefault(); // the owner's state decides

@@ -1,20 +1,25 @@
 // Asking for a statistic in plain words: what, of which column, for which groups, for which rows.
 
-import { html, useState } from "../../vendor/preact.js";
+import { html, useRef, useState } from "../../vendor/preact.js";
+import { ErrorBox } from "../components/error.js";
+import { Fault } from "../components/fault.js";
 import { conditionText, joined, operatorsFor } from "./conditions.js";
-import { KINDS, bandsOf, columnsFor, emptyForm, entryOf, featuresFor, groupsOf, isBanded, kindOf, needsBands } from "./kinds.js";
+import { KINDS, bandsOf, columnsFor, entryOf, featuresFor, groupsOf, isBanded, kindOf, needsBands } from "./kinds.js";
 
-/** The whole form; `onAdd(entry)` gets the words of study.toml. */
-export function StatisticForm({ schema, onAdd, onCancel }) {
-  const [form, setForm] = useState(() => emptyForm());
+/**
+ * The whole form; `onAdd(entry, form)` gets the words of study.toml. What is typed is kept by whoever shows it, so that
+ * it is still there when the server refuses it with `error`.
+ */
+export function StatisticForm({ schema, form, onForm, error = null, onAdd, onCancel }) {
   const [tried, setTried] = useState(false);
-  const set = (changes) => setForm((before) => ({ ...before, ...changes }));
+  const where = useRef(null);
+  const set = (changes) => onForm((before) => ({ ...before, ...changes }));
   const kind = kindOf(form.kind);
   const { entry, problem } = entryOf(form, schema);
   const submit = (event) => {
     event.preventDefault();
     setTried(true);
-    if (entry) onAdd(entry);
+    if (entry) onAdd(entry, form);
   };
   return html`
     <form class="statistic-form" onSubmit=${submit} aria-label="Add a statistic" noValidate>
@@ -29,7 +34,8 @@ export function StatisticForm({ schema, onAdd, onCancel }) {
         <${Columns} ...${{ form, set, kind, schema }} />
       </div>
       <${Groups} ...${{ form, set, schema, kind }} />
-      <${Rows} ...${{ form, set, schema }} />
+      <${Rows} ...${{ form, set, schema, error, where }} />
+      ${error && error.code !== "invalid_expression" ? html`<${ErrorBox} error=${error} title="This statistic was not added" />` : null}
       ${tried && problem ? html`<p class="field-error" role="alert">${problem}</p>` : null}
       <div class="row">
         <button class="button primary" type="submit">Add to the plan</button>
@@ -106,7 +112,8 @@ function Groups({ form, set, schema, kind }) {
     </details>`;
 }
 
-function Rows({ form, set, schema }) {
+function Rows({ form, set, schema, error, where }) {
+  const fault = error?.code === "invalid_expression";
   const [choice, setChoice] = useState({ name: schema[0]?.name, operator: "", value: "" });
   const column = schema.find((one) => one.name === choice.name) ?? schema[0];
   const operators = operatorsFor(column);
@@ -139,7 +146,8 @@ function Rows({ form, set, schema }) {
       </div>
       <div class="field">
         <label for="ask-where">The condition</label>
-        <input id="ask-where" class="input" value=${form.where} placeholder="all rows" spellcheck=${false} autocomplete="off" onInput=${(event) => set({ where: event.target.value })} />
+        <input id="ask-where" ref=${where} class="input" aria-invalid=${fault ? "true" : null} aria-describedby=${fault ? "ask-where-fault" : null} value=${form.where} placeholder="all rows" spellcheck=${false} autocomplete="off" onInput=${(event) => set({ where: event.target.value })} />
+        ${fault ? html`<${Fault} live id="ask-where-fault" title="This condition cannot be read; the statistic was not added" error=${error} asked=${form.where.trim()} field=${where} />` : null}
         <p class="hint">You can also write it yourself, for example <code>${"age >= 18 and age < 65"}</code>.</p>
       </div>
     </details>`;

@@ -18,6 +18,7 @@ import { added, emptyDraft, expecting, fitting, forServer, fromServer, keepable,
 import { Drafts, SaveDraft } from "../planner/drafts.js";
 import { ExpectedRows } from "../planner/expected.js";
 import { Foot } from "../planner/foot.js";
+import { emptyForm } from "../planner/kinds.js";
 import { keepDraft, keptDraft } from "../planner/kept.js";
 import { memo } from "../planner/memo.js";
 import { More } from "../planner/more.js";
@@ -102,15 +103,15 @@ function Planner({ about, saved: loaded, me, title }) {
             <${Notice} tone="warn" live title="Less is left than this plan was made for">
               <p>It was to use ${epsilon(first.wanted)}; ${epsilon(left)} is free now. It uses what is free: look at the errors again before you release it.</p>
             <//>`}
-          ${refusal && refusal.cause.kind !== "make" ? html`<${Problem} refusal=${refusal} actions=${actions} again=${planning.again} />` : null}
+          ${refusal && refusal.cause.kind !== "make" && !refusal.cause.form ? html`<${Problem} refusal=${refusal} actions=${actions} again=${planning.again} />` : null}
           <${Statistics} ...${{ about, draft, answer, refusal, stale, actions }} />
         </div>
         <div class="planner-side stack">
           <${Outlook} about=${about} view=${view} proving=${status !== "idle"} />
           <${Card} title="Drafts" class="plan-drafts">
-            ${may(me, "plan") && draft.rows.length ? html`
+            ${me.role !== "auditor" && draft.rows.length ? html`
               <${SaveDraft} draft=${draft} saved=${saved} onSaved=${setSaved} onLoad=${planning.replace} onTitle=${actions.title} />
-              <${Button} kind="quiet" small onClick=${fresh}>Start a new plan<//>` : html`<p class="muted small">A plan can be saved here and taken up later.</p>`}
+              <${Button} kind="quiet" small onClick=${fresh}>Start a new plan<//>` : html`<p class="muted small">${me.role === "auditor" ? "Analysts and curators keep their drafts here." : "A plan can be saved here and taken up later."}</p>`}
             <${Drafts} dataset=${about.name} me=${me} current=${saved} />
           <//>
           <${Releases} dataset=${about.name} />
@@ -142,14 +143,14 @@ function useActions(planning) {
     /** After a lock was taken away or loosened, the wish that it stood against is tried again. */
     const retried = (cause, before) => (cause.kind === "make" ? make(cause.key, cause.tried, before) : now().change(before, { kind: "share" }));
     return {
-      add: (entry) => {
+      add: (entry, form = null) => {
         let key = null;
         const undo = (draft) => removed(draft, key);
         now().change((draft) => {
           const next = added(draft, entry);
           key = next.rows.at(-1).key;
           return next;
-        }, { kind: "add", undo });
+        }, { kind: "add", undo, form });
       },
       remove: (key) => now().change((draft) => removed(draft, key)),
       weigh: (key, weight) => now().change((draft) => weighted(draft, key, weight)),
@@ -170,6 +171,8 @@ function useActions(planning) {
 
 function Statistics({ about, draft, answer, refusal, stale, actions }) {
   const [adding, setAdding] = useState(false);
+  const [form, setForm] = useState(emptyForm);
+  const refused = refusal?.cause.kind === "add" && refusal.cause.form ? refusal : null;
   const open = adding || !draft.rows.length;
   const card = useRef(null);
   const before = useRef(draft.rows.length);
@@ -178,11 +181,17 @@ function Statistics({ about, draft, answer, refusal, stale, actions }) {
     const grown = draft.rows.length - before.current;
     before.current = draft.rows.length;
     if (grown > 0) card.current?.querySelector(".statistic:last-child h3")?.focus();
-    if (grown < 0) card.current?.querySelector(".card-head button, select")?.focus();
+    if (grown < 0 && !refused) card.current?.querySelector(".card-head button, select")?.focus();
   }, [draft.rows.length]);
-  useEffect(() => { if (adding) card.current?.querySelector("#ask-kind")?.focus(); }, [adding]);
-  const add = (entry) => {
-    actions.add(entry);
+  useEffect(() => { if (adding && !refused) card.current?.querySelector("#ask-kind")?.focus(); }, [adding]);
+  useEffect(() => {
+    if (!refused) return;
+    setForm(refused.cause.form); // as it was typed, to be mended
+    setAdding(true);
+  }, [refused]);
+  const add = (entry, typed) => {
+    actions.add(entry, typed);
+    setForm(emptyForm());
     setAdding(false);
   };
   return html`
@@ -191,7 +200,7 @@ function Statistics({ about, draft, answer, refusal, stale, actions }) {
       actions=${open ? null : html`<${Button} kind="primary" onClick=${() => setAdding(true)}>Add a statistic<//>`}>
       ${draft.rows.length ? null : html`<${Empty} level=${3} title="What would you like to know?" action=${html`<${Suggestions} schema=${about.schema} onAdd=${add} />`}>
         Start with one of these, or put your own question together below. You will see its error at once.<//>`}
-      ${open ? html`<${StatisticForm} schema=${about.schema} onAdd=${add} onCancel=${draft.rows.length ? () => setAdding(false) : null} />` : null}
+      ${open ? html`<${StatisticForm} schema=${about.schema} form=${form} onForm=${setForm} error=${refused && form === refused.cause.form ? refused.error : null} onAdd=${add} onCancel=${draft.rows.length ? () => setAdding(false) : null} />` : null}
       ${draft.rows.length ? html`<${ExpectedRows} rows=${about.rows} expected=${draft.expected} onExpect=${actions.expect} />` : null}
       <ul class="statistics">
         ${draft.rows.map((row) => html`
