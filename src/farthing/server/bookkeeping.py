@@ -187,8 +187,11 @@ def _may_see(ledger: Ledger, who: Caller, dataset: str) -> bool:
     return True
 
 
-def verification_view(found: Verification, who: Caller) -> VerificationView:
-    """What was found; to analysts without the names of others, which problems may hold."""
+def verification_view(found: Verification, who: Caller, ledger_ok: bool) -> VerificationView:
+    """What was found, and whether the ledger by itself is intact, whatever a receipt says.
+
+    Analysts are not told the names of others, which problems may hold.
+    """
     problems, notes = list(found.problems), list(found.notes)
     if who.role == "analyst":
         problems = [
@@ -196,7 +199,12 @@ def verification_view(found: Verification, who: Caller) -> VerificationView:
         ]
         notes = []
     return VerificationView(
-        ok=found.ok, entries=found.entries, problems=problems, notes=notes, at=_iso(time.time())
+        ok=found.ok,
+        ledger_ok=ledger_ok,
+        entries=found.entries,
+        problems=problems,
+        notes=notes,
+        at=_iso(time.time()),
     )
 
 

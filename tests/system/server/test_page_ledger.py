@@ -70,7 +70,10 @@ def test_a_receipt_is_found_or_told_to_be_none(new_page: NewPage, site: Site, re
     expect(page.get_by_text("The receipt belongs to this ledger")).to_be_visible()
     pasted.fill(receipt.replace("ada:second", "ada:third"))
     check.click()
-    expect(page.locator(".ledger-result .notice.bad")).to_be_visible()
+    expect(page.locator(".ledger-result .notice")).to_contain_text("the ledger itself is intact")
+    expect(page.get_by_text("Something is wrong with this ledger")).to_have_count(0)
+    pasted.fill("rubbish")
+    expect(page.locator(".ledger-result .notice")).to_have_count(0)
 
 
 def test_an_analyst_sees_the_own_grant_on_a_phone(new_page: NewPage, site: Site) -> None:

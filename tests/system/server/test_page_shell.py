@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from farthing.server.auth.links import login_link
 from system.server.accessibility import faults_of_all_looks
-from system.server.browser import PASSWORD, NewPage, Site, go, screenshot, serving, settled, sign_in
+from system.server.browser import PASSWORD, PHONE, NewPage, Site, go, screenshot, serving, settled, sign_in
 
 FIRST = {"level": 1}
 
@@ -123,6 +125,10 @@ def test_a_curator_adds_somebody_and_locks_them_out(new_page: NewPage, site: Sit
     page.get_by_role("button", name="Suggest a password").click()
     password = page.get_by_label("First password").input_value()
     page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_text("A dataset's page is where you grant them a budget.")).to_be_visible()
+    expect(page.get_by_label("First password of grace.hopper")).to_have_text(password)
+    page.get_by_role("button", name="I have it").click()
+    expect(page.get_by_text(password)).to_have_count(0)
     row = page.get_by_role("row", name=re.compile("grace.hopper"))
     row.get_by_label("Role of grace.hopper").select_option("auditor")
     expect(page.get_by_text("grace.hopper is now auditor.")).to_be_visible()
@@ -135,10 +141,34 @@ def test_a_curator_adds_somebody_and_locks_them_out(new_page: NewPage, site: Sit
     page.evaluate("for (const one of document.querySelectorAll('details.more')) one.open = true")
     assert faults_of_all_looks(page) == {}
     screenshot(page, "people")
+    page.set_viewport_size({"width": PHONE, "height": 800})
+    for button in (row.get_by_role("button", name="Remove"), row.get_by_role("button", name="Lock out")):
+        box = button.bounding_box()  # nobody has to scroll sideways to what can be done
+        assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= PHONE
     row.get_by_role("button", name="Lock out").click()
     expect(row).to_contain_text("locked out")
     other.get_by_role("link", name="People", exact=True).click()
     other.get_by_role("heading", name="Sign in", **FIRST).wait_for()
+    expect(other.get_by_text("a curator has locked you out")).to_be_visible()
+
+
+def test_whoever_came_by_a_link_is_warned_before_there_is_no_way_back(new_page: NewPage, site: Site) -> None:
+    page = new_page()
+    page.goto(f"{site.url}/login?{urlsplit(login_link(site.state, user='owner')).query}")
+    page.get_by_role("heading", name="Datasets", **FIRST).wait_for()
+    who = page.locator(".who summary")
+    who.click()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("dialog")).to_contain_text("only the link of another start of the server")
+    page.get_by_role("link", name="Set a password first").click()
+    page.get_by_role("heading", name="People", **FIRST).wait_for()
+    page.get_by_label("New password").fill(PASSWORD)
+    page.get_by_role("button", name="Change it").click()
+    expect(page.get_by_text("The password is changed.")).to_be_visible()
+    page.reload()
+    who.click()
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("heading", name="Sign in", **FIRST).wait_for()
 
 
 def test_a_wrong_old_password_is_told_and_signs_nobody_out(new_page: NewPage, site: Site) -> None:

@@ -202,7 +202,7 @@ def test_a_receipt_of_something_else_is_told_apart_from_a_bad_ledger(
     assert receipt is not None
     forged = {**receipt.to_dict(), "epsilon": 0.01}
     found = analyst.post(f"{API}/verify", json={"receipt": json.dumps(forged)}).json()
-    assert not found["ok"] and "not the one of the receipt" in found["problems"][0]
+    assert not found["ok"] and found["ledger_ok"] and "not the one of the receipt" in found["problems"][0]
     assert analyst.get(API).json()["verified"]["ok"]  # which is the ledger's
     for nonsense in ("", "{", "[]", "{}", "null", '{"receipt": 3}', "[" * 5000):
         assert code(analyst.post(f"{API}/verify", json={"receipt": nonsense})) == (422, "invalid_value"), (
@@ -272,6 +272,7 @@ def damaged(tmp_path: Path) -> Iterator[Served]:
 def test_a_ledger_that_was_edited_does_not_verify(damaged: Served) -> None:
     found = damaged.signed_in("eve").post(f"{API}/verify", json={})
     assert found.status_code == 200 and not found.json()["ok"] and found.json()["problems"]
+    assert not found.json()["ledger_ok"]
     bob = damaged.signed_in("bob")
     assert bob.post(f"{API}/verify", json={}).json()["problems"] == [
         "the ledger does not verify; tell its curator"

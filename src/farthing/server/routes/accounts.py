@@ -75,7 +75,7 @@ def sign_in(body: LoginBody, request: Request, response: Response, state: Here) 
         raise RequestRefused(
             "unauthenticated", "the password was changed just now; sign in with the new one."
         )
-    return me_of(Caller(user.name, user.role, SCOPES_OF_ROLE[user.role], "session"), csrf_of(word))
+    return me_of(Caller(user.name, user.role, SCOPES_OF_ROLE[user.role], "session"), csrf_of(word), True)
 
 
 @router.post(
@@ -92,10 +92,11 @@ def sign_out(request: Request, response: Response, state: Here) -> None:
 
 
 @router.get("/me")
-def me(request: Request, who: Who) -> Me:
+def me(request: Request, state: Here, who: Who) -> Me:
     """Who is signed in, and what they may do."""
     word = session_word(request)
-    return me_of(who, None if who.via == "token" or word is None else csrf_of(word))
+    has_password = known_user(state.store, who.name).has_password
+    return me_of(who, None if who.via == "token" or word is None else csrf_of(word), has_password)
 
 
 @router.post("/password", status_code=204, responses=refusals("conflict"))

@@ -60,6 +60,7 @@ class VerificationView(_View):
     """What reading the whole ledger again came to."""
 
     ok: bool
+    ledger_ok: bool = Field(description="whether the ledger is intact by itself, whatever the receipt says")
     entries: int
     problems: list[str]
     notes: list[str]

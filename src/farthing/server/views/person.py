@@ -86,6 +86,7 @@ class Me(View):
     scopes: list[Scope]
     via: Literal["session", "token", "link"]
     csrf: str | None
+    has_password: bool
     version: str
 
 
@@ -143,10 +144,10 @@ class TokensView(View):
     tokens: list[TokenView]
 
 
-def me_of(who: Caller, csrf: str | None) -> Me:
+def me_of(who: Caller, csrf: str | None, has_password: bool) -> Me:
     """The caller as they see themselves."""
     facts = {"name": who.name, "role": who.role, "scopes": ordered(who.scopes), "via": who.via}
-    return Me.model_validate(facts | {"csrf": csrf, "version": _version()})
+    return Me.model_validate(facts | {"csrf": csrf, "has_password": has_password, "version": _version()})
 
 
 def view_of_user(user: User) -> UserView:

@@ -3,13 +3,18 @@ import { get, post, useCsrf } from './api.js';
 import { useEffect, useState } from '../vendor/preact.js';
 
 let me;
+let thrownOut = false; // by the server, in the middle of something
 const listeners = new Set();
 
 function tell(next) {
   me = next;
+  if (next) thrownOut = false;
   useCsrf(next?.csrf ?? null);
   for (const listener of listeners) listener(next);
 }
+
+/** Did a session end by itself? Then the sign-in screen says why it is there. */
+export const wasThrownOut = () => thrownOut;
 
 /** Ask the server who we are; nobody is an answer, too. */
 export async function loadMe() {
@@ -50,4 +55,8 @@ export function may(person, scope) {
   return Boolean(person?.scopes?.includes(scope));
 }
 
-window.addEventListener('farthing:signed-out', () => me && tell(null));
+window.addEventListener('farthing:signed-out', () => {
+  if (!me) return;
+  thrownOut = true;
+  tell(null);
+});

@@ -2,6 +2,7 @@
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { may, signOut } from './session.js';
 import { link, go } from './router.js';
+import { Dialog } from './components/dialog.js';
 import { Toasts, toast } from './components/toast.js';
 
 const NAVIGATION = [
@@ -74,7 +75,12 @@ function Who({ me, route }) {
     document.addEventListener('click', outside);
     return () => document.removeEventListener('click', outside);
   }, []);
-  const leave = () => signOut().then(() => go('#/login'), (error) => toast(error.message));
+  const [warned, setWarned] = useState(false);
+  const leave = () => {
+    setWarned(false);
+    signOut().then(() => go('#/login'), (error) => toast(error.message));
+  };
+  const noWayBack = me.via === 'link' && !me.has_password;
   const escape = (event) => {
     if (event.key === 'Escape') {
       close();
@@ -86,9 +92,14 @@ function Who({ me, route }) {
     <div class="who-menu">
       <p>Signed in as <strong>${me.name}</strong>, ${ROLE_WORDS[me.role] ?? me.role}.</p>
       <a class="button" href="#/people">Password and tokens</a>
-      <button class="button" type="button" onClick=${leave}>Sign out</button>
+      <button class="button" type="button" onClick=${noWayBack ? () => setWarned(true) : leave}>Sign out</button>
     </div>
-  </details>`;
+  </details>
+  <${Dialog} open=${warned} title="You have no password" onClose=${() => setWarned(false)} actions=${html`
+    <button class="button" type="button" onClick=${leave}>Sign out all the same</button>
+    <a class="button primary" href="#/people" onClick=${() => setWarned(false)}>Set a password first</a>`}>
+    <p>You came in by the link that <code>farthing serve</code> printed, and it works once. After signing out, only the link of another start of the server lets you in again.</p>
+  <//>`;
 }
 
 export const ROLE_WORDS = {

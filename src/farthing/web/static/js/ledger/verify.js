@@ -9,12 +9,14 @@ import { TextArea } from "../components/field.js";
 import { Notice } from "../components/notice.js";
 import { moment, plural } from "../format.js";
 import { useAction } from "../loaded.js";
+import { taken } from "./handed.js";
 
 const LARGEST = 500000; // characters: a receipt has a few thousand
 
 export function VerifyCard({ summary, actions }) {
   const [result, setResult] = useState(null);
-  const [text, setText] = useState("");
+  const [handed] = useState(taken);
+  const [text, setText] = useState(handed ?? "");
   const [verify, busy, error, clear] = useAction(async (receipt) => {
     setResult(null);
     const found = await post("/ledger/verify", receipt === undefined ? {} : { receipt });
@@ -36,7 +38,7 @@ export function VerifyCard({ summary, actions }) {
         <${ErrorBox} error=${error} />
         ${result ? html`<${Result} result=${result} />` : null}
       </div>
-      <details class="ledger-receipt">
+      <details class="ledger-receipt" open=${handed !== null}>
         <summary>Check a receipt</summary>
         <p class="hint">A receipt came with each release. It proves that the ledger you see is the one that was charged then, and that nothing was taken out since.</p>
         <div class="field">
@@ -44,7 +46,7 @@ export function VerifyCard({ summary, actions }) {
           <input id="receipt-file" class="input" type="file" accept=".json,application/json,.txt" onChange=${read} />
         </div>
         <${TextArea} id="receipt-text" label="Or paste it" value=${text} spellcheck="false" maxlength=${LARGEST}
-          onValue=${(next) => { setText(next); clear(); }} error=${text.trim() && receipt === null ? "This is not a receipt: it must be the JSON text that begins with { and ends with }." : null} />
+          onValue=${(next) => { setText(next); setResult(null); clear(); }} error=${text.trim() && receipt === null ? "This is not a receipt: it must be the JSON text that begins with { and ends with }." : null} />
         <p class="ledger-check"><${Button} busy=${busy} disabled=${receipt === null} onClick=${() => verify(receipt)}>Check this receipt<//></p>
       </details>
     <//>`;
@@ -75,6 +77,14 @@ function Result({ result }) {
     return html`
       <${Notice} tone="good" title=${`${what}: ${plural(result.entries, "entry", "entries")} checked`}>
         <${Listed} lines=${result.notes} />
+      <//>`;
+  }
+  if (result.ledger_ok) {
+    return html`
+      <${Notice} tone="warn" title="This receipt was not written by this ledger, or was changed; the ledger itself is intact">
+        <${Listed} lines=${result.problems} />
+        <p>Check that it is the receipt as it was handed out, to the last character, and of this ledger.</p>
+        <p>If it is, the ledger has been replaced by another since: stop releasing, and compare it with your last backup.</p>
       <//>`;
   }
   return html`

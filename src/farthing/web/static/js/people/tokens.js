@@ -39,7 +39,7 @@ export function Tokens({ me }) {
       <${ErrorBox} error=${error} onRetry=${reload} />
       ${!data && !error && html`<${Loading} lines=${2} />`}
       ${data && live.length === 0 && html`<p class="muted">You have no token that works.</p>`}
-      ${live.length > 0 && html`<${Table} caption="Your tokens" hideCaption rows=${live} rowKey=${(one) => one.id} columns=${[
+      ${live.length > 0 && html`<${Table} caption="Your tokens" hideCaption stacks rows=${live} rowKey=${(one) => one.id} columns=${[
         { key: 'label', title: 'For', head: true, cell: (one) => one.label || 'no label' },
         { key: 'scopes', title: 'May', cell: (one) => one.scopes.map((scope) => SCOPES[scope]?.[0].toLowerCase() ?? scope).join(', ') },
         { key: 'expires', title: 'Until', cell: (one) => html`<span class="nowrap">${moment(one.expires)}</span>` },

@@ -9,6 +9,7 @@ import { ConfirmDialog } from '../components/dialog.js';
 import { ErrorBox, ErrorSummary } from '../components/error.js';
 import { SelectField, TextField } from '../components/field.js';
 import { Loading } from '../components/loading.js';
+import { Notice } from '../components/notice.js';
 import { Table } from '../components/table.js';
 import { toast } from '../components/toast.js';
 import { SHORTEST } from './password.js';
@@ -39,7 +40,7 @@ export function Users({ me }) {
       <${ErrorBox} error=${error} onRetry=${reload} />
       <${ErrorBox} error=${refusal} />
       ${!data && !error && html`<${Loading} lines=${3} />`}
-      ${data && html`<${Table} caption="Accounts" hideCaption rows=${data.users} rowKey=${(user) => user.name} columns=${[
+      ${data && html`<${Table} caption="Accounts" hideCaption stacks rows=${data.users} rowKey=${(user) => user.name} columns=${[
         { key: 'name', title: 'Name', head: true, cell: (user) => html`${user.name}${user.name === me.name && html` <span class="badge">you</span>`}` },
         { key: 'role', title: 'Role', cell: (user) => (user.name === me.name ? user.role : html`<select class="input" aria-label=${`Role of ${user.name}`} disabled=${changing} value=${user.role} onChange=${(event) => change(user, { role: event.target.value }, `${user.name} is now ${event.target.value}.`)}>
           ${ROLES.map(([role]) => html`<option key=${role} value=${role} selected=${role === user.role}>${role}</option>`)}</select>`) },
@@ -63,10 +64,12 @@ function NewUser({ onMade }) {
   const blank = { name: '', role: 'analyst', password: '' };
   const [user, setUser] = useState(blank);
   const [attempt, setAttempt] = useState(0);
+  const [made, setMade] = useState(null);
   const set = (part) => setUser((old) => ({ ...old, ...part }));
   const [run, busy, refusal] = useAction(async () => {
     await post('/users', { name: user.name, role: user.role, password: user.password || null });
-    toast(`${user.name} is added. A dataset's page is where you grant them a budget.`);
+    toast(`${user.name} is added.${user.role === 'analyst' ? " A dataset's page is where you grant them a budget." : ''}`);
+    setMade(user.password ? user : null);
     setUser(blank);
     setAttempt(0);
     onMade();
@@ -82,7 +85,12 @@ function NewUser({ onMade }) {
     setAttempt(attempt + 1);
     if (!wrong.length) run();
   };
-  return html`<details class="more"><summary>Add somebody</summary>
+  return html`${made && html`<${Notice} tone="good" live title=${`${made.name} is added`}>
+    <p>Hand over the first password now: it cannot be shown again.</p>
+    <pre class="secret" tabindex="0" aria-label=${`First password of ${made.name}`}><code>${made.password}</code></pre>
+    <div class="row"><${CopyButton} small text=${made.password} label="Copy the password" /><${Button} small onClick=${() => setMade(null)}>I have it<//></div>
+  <//>`}
+  <details class="more"><summary>Add somebody</summary>
     <form class="stack narrow" onSubmit=${submit} novalidate>
       <${ErrorSummary} problems=${problems} attempt=${attempt} />
       <${ErrorBox} error=${refusal} />

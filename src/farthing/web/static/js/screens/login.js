@@ -1,7 +1,7 @@
 // Signing in: with a password, through the organisation's own sign-in, or with the link that the server printed.
 import { html, useState } from '../../vendor/preact.js';
 import { useAction, useLoaded } from '../loaded.js';
-import { signIn } from '../session.js';
+import { signIn, wasThrownOut } from '../session.js';
 import { Button, LinkButton } from '../components/button.js';
 import { Card } from '../components/card.js';
 import { ErrorBox, ErrorSummary } from '../components/error.js';
@@ -13,14 +13,15 @@ import { Page } from '../components/page.js';
 // Why the server sent somebody here, by the word it put into the address.
 const REASONS = {
   link: 'This link has been used already, or is older than ten minutes. Start farthing serve again for a new one.',
+  ended: 'You were signed out: your sign-in is too old, your password was changed, or a curator has locked you out. What you did not save is still in this tab. If you cannot get in again, ask a curator of this server.',
   provider: 'The sign-in of your organisation did not work out. Try once more; if it stays so, ask a curator of this server.',
 };
 
 export default function Login({ search }) {
   const { data, error, reload } = useLoaded('/sign-in');
-  const reason = REASONS[search.problem];
+  const reason = REASONS[search.problem] ?? (wasThrownOut() ? REASONS.ended : null);
   return html`<${Page} title="Sign in" lead="farthing writes down who spends what of a privacy budget, so it must know who you are.">
-    ${reason && html`<${Notice} tone="warn" live><p>${reason}${(data?.local || data?.oidc) && ' Or sign in below.'}</p><//>`}
+    ${reason && html`<${Notice} tone="warn" live><p>${reason}${(data?.local || data?.oidc) && (reason === REASONS.ended ? '' : ' Or sign in below.')}</p><//>`}
     <${ErrorBox} error=${error} onRetry=${reload} />
     ${!data && !error && html`<${Loading} label="Asking how to sign in" lines=${3} />`}
     ${data && html`<div class="login stack">

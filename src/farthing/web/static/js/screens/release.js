@@ -8,6 +8,7 @@ import { Loading } from "../components/loading.js";
 import { Page } from "../components/page.js";
 import { Progress } from "../components/progress.js";
 import { epsilon, moment, privacy } from "../format.js";
+import { hand } from "../ledger/handed.js";
 import { link } from "../router.js";
 import { Ending } from "../release/ending.js";
 import { Releases, StateBadge } from "../release/releases.js";
@@ -79,7 +80,7 @@ function Released({ release, id }) {
         <p>It proves that the ledger holds this release. Whoever keeps it can check later that nothing was changed.</p>
         <div class="row">
           <${CopyButton} small text=${receiptText(release.receipt)} label="Copy the receipt" />
-          <a class="button small" href=${link("ledger", release.dataset)}>Check it in the ledger</a>
+          <a class="button small" href=${link("ledger", release.dataset)} onClick=${() => hand(receiptText(release.receipt))}>Check it in the ledger</a>
         </div>
         <details class="more"><summary>Show it</summary><pre tabindex="0" aria-label="Receipt"><code>${receiptText(release.receipt)}</code></pre></details>
       <//>` : null}`;

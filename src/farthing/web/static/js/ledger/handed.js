@@ -1,0 +1,14 @@
+// A receipt on its way from the screen of a release to the ledger's, so that nobody has to copy it.
+
+let handed = null;
+
+export function hand(receipt) {
+  handed = receipt;
+}
+
+/** The receipt that was handed over, once. */
+export function taken() {
+  const found = handed;
+  handed = null;
+  return found;
+}
