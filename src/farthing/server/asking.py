@@ -166,7 +166,7 @@ def answered(state: State, who: Caller, job: Job, question: str) -> AnswerView:
         value=one.value,
         error=one.error,
         paid=one.paid,
-        sentence=answer_sentence(one),
+        sentence=answer_sentence(one, repeated),
         number=one.number,
         repeated=repeated,
         updates_left=left,

@@ -43,6 +43,7 @@ def test_an_analyst_asks_until_refused(new_page: NewPage, site: Site) -> None:
     for slider in (page.get_by_label("What may it cost?"), page.locator("input[name=alpha]")):
         slider.focus()
         page.keyboard.press("End")
+    expect(page.get_by_text("More exact than this price allows")).to_be_visible()
     page.get_by_role("button", name=re.compile("^Make it within")).click()
     expect(page.get_by_role("button", name="Open the session")).to_be_enabled()
     screenshot(page, "ask-open")
@@ -57,6 +58,10 @@ def test_an_analyst_asks_until_refused(new_page: NewPage, site: Site) -> None:
     pointed = page.locator(".fault-caret").inner_text()
     assert pointed.splitlines() == ["age >= 50 and height > 180", " " * 14 + "^"]
     assert _left(page, "updates left") == updates
+    _ask(page, "income > 30000")  # which the dataset has, and the session has not
+    expect(
+        page.get_by_text("income is a column of people, but this session was opened without it")
+    ).to_be_visible()
 
     ended = page.get_by_text("The updates of this session are used up")
     for question in SURPRISES:
@@ -74,6 +79,8 @@ def test_an_analyst_asks_until_refused(new_page: NewPage, site: Site) -> None:
     _ask(page, question)
     first = page.get_by_role("row", name=re.compile(re.escape(question)))
     expect(page.locator(".ask-number")).to_contain_text(first.locator("td").nth(1).inner_text())
+    expect(page.locator(".ask-answer")).to_contain_text("you asked this before, and the same answer is free")
+    expect(page.locator(".ask-answer .badge")).to_have_text("free")
 
     go(page, site, "#/ask/people")
     expect(page.get_by_role("link", name=re.compile("^Ask in session"))).to_have_count(1)

@@ -107,6 +107,12 @@ def test_the_wizard_says_what_is_missing_and_a_reload_loses_nothing(new_page: Ne
     page.get_by_label("age: Highest").fill("-1")
     press_next(page)
     expect(page.get_by_role("link", name="age: the highest value is not above the lowest.")).to_be_visible()
+    page.go_back()  # one step, and nothing that was said is lost
+    expect(page.get_by_label("One row is one person")).to_be_checked()
+    page.go_forward()
+    expect(page.get_by_label("age: Highest")).to_have_value("-1")
+    go(page, site, "#/wizard?step=5", "Declare a dataset")  # not before the columns are right
+    expect(page.get_by_role("heading", name="What may the columns hold?")).to_be_visible()
     page.get_by_role("button", name="File: done; go back to it").click()
     expect(page.get_by_role("heading", name="Which file is it?")).to_be_focused()
 
@@ -182,6 +188,14 @@ def test_a_curator_divides_a_budget(new_page: NewPage, site: Site) -> None:
     page.get_by_text("Grant a share").click()
     page.get_by_role("button", name="Grant it").click()
     expect(page.get_by_role("group", name="2 things are missing")).to_be_focused()
+    page.get_by_label("Analyst", exact=True).select_option("carol")
+    page.locator("#grant-epsilon").fill("0.5")
+    page.get_by_role("button", name="Grant it").click()
+    expect(page.get_by_role("row", name="carol 0.5 0 0.5")).to_be_visible()
+    page.get_by_label("Analyst", exact=True).select_option("carol")
+    page.locator("#grant-epsilon").fill("5")  # both limits hold, and the toast says which one is nearer
+    page.get_by_role("button", name="Grant it").click()
+    expect(page.get_by_text("The budget of people has only ε 3 left")).to_be_visible()
     page.get_by_label("Analyst", exact=True).select_option("carol")
     page.locator("#grant-epsilon").fill("0.5")
     page.get_by_role("button", name="Grant it").click()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from system.server.browser import (
     DATASET,
     DECLARATION,
     PHONE,
+    WIDE,
     NewPage,
     Site,
     fits,
@@ -178,12 +180,31 @@ def test_a_stranger_asks_in_plain_words_and_sees_errors_first(new_page: NewPage,
     row.get_by_text("What do you expect?").click()
     row.get_by_label("Average").fill("41")
     expect(row.get_by_text("you expect 41; the answer would lie between 4")).to_be_visible()
+    row = row_of(page, "count by sex")
+    row.get_by_text("What do you expect?").click()
+    row.get_by_label("F", exact=True).fill("60")
+    expect(row.get_by_label("M", exact=True)).to_have_value("40")  # the others share the rest
+    row.get_by_label("F", exact=True).fill("170")
+    expect(row.get_by_role("alert")).to_contain_text("Together these are 210%, and must be 100%.")
+    row.get_by_label("F", exact=True).fill("60")
+    expect(row.get_by_role("alert")).to_have_count(0)
+    page.get_by_label("About how many rows are there?").fill("30000")
     proven(page)
     expect(page.get_by_text("No gain yet")).to_be_visible()
     whole = "Budget of people: 0 spent, 3 this plan, 0 set aside, 0 free, of 3 in all"
     expect(page.get_by_role("img", name=whole)).to_be_visible()
     assert not NO_NUMBER.search(page.locator("main").inner_text())
     assert faults_of_all_looks(page) == {}
+    go(page, site, f"#/ask/{DATASET}", f"Ask about {DATASET}")
+    expect(page.get_by_label("About how many rows are there?")).to_have_value("30000")  # said once
+
+
+def test_a_cost_that_delta_covers_is_not_told_as_nothing(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    opened(page, site, "ada", {**COUNT, "within": 1e9})
+    page.get_by_role("button", name="Release …").click()
+    expect(page.get_by_role("button", name=re.compile("Release and spend"))).to_contain_text("under 1e−9")
+    expect(page.get_by_role("dialog")).not_to_contain_text(re.compile(r"ε\s0(?![.\d])"))
 
 
 def test_a_condition_that_cannot_be_read_is_refused_and_the_plan_stays(new_page: NewPage, site: Site) -> None:
@@ -378,13 +399,25 @@ def test_an_auditor_plans_and_cannot_release(new_page: NewPage, site: Site) -> N
 def test_the_planner_and_a_release_fit_a_phone(new_page: NewPage, site: Site) -> None:
     page = new_page("ada", width=PHONE)
     site.declare({**DECLARATION, "name": "small"})
-    opened(page, site, "ada", COUNT, MEAN, AGES, dataset="small")
+    table = {"kind": "contingency", "columns": ["age", "income"], "bins": 10}
+    quarters = {"kind": "quantiles", "column": "age", "probabilities": [0.25, 0.5, 0.75]}
+    opened(page, site, "ada", COUNT, MEAN, AGES, table, quarters, dataset="small")
     assert fits(page)
     page.get_by_role("button", name="Add a statistic").click()
     assert fits(page)
     page.get_by_role("button", name="Release …").click()
     assert fits(page)
     page.get_by_role("button", name="Release and spend").click()
-    expect(page.locator(".answer")).to_have_count(3)
+    expect(page.locator(".answer")).to_have_count(5)
     settled(page)
     assert fits(page)
+    expect(page.get_by_role("rowheader", name="25%", exact=True)).to_be_visible()
+    expect(page.get_by_text("100 numbers; scroll to see them all")).to_be_visible()
+    for width in (PHONE, WIDE):
+        page.set_viewport_size({"width": width, "height": 800})
+        labels = page.locator(".answer", has_text="100 numbers").locator(".chart-drawing .axis-text[y='217']")
+        boxes = [labels.nth(place).bounding_box() for place in range(labels.count())]
+        assert len(boxes) >= 1
+        for left, right in pairwise(boxes):
+            assert left is not None and right is not None
+            assert left["x"] + left["width"] < right["x"]  # no label stands on another

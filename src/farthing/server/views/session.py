@@ -242,14 +242,18 @@ def asked_view(one: Asked) -> AskedView:
     )
 
 
-def answer_sentence(one: Asked) -> str:
-    """An answer in words.
+def answer_sentence(one: Asked, repeated: bool = False) -> str:
+    """An answer in words; what it took when it was first given is not taken again.
 
     >>> answer_sentence(Asked(1, "age < 30", "ab", 1200, 300, False, 0))
     'About 1,200 rows, give or take 300: this answer was free.'
+    >>> answer_sentence(Asked(1, "age < 30", "ab", 1200, 300, True, 0), repeated=True)
+    'About 1,200 rows, give or take 300: you asked this before, and the same answer is free.'
     """
     rows = "1 row" if one.value == 1 else f"{one.value:,} rows"
     cost = "it was a surprise and used up one update" if one.paid else "this answer was free"
+    if repeated:
+        cost = "you asked this before, and the same answer is free"
     return f"About {rows}, give or take {one.error or 0:,}: {cost}."
 
 

@@ -49,7 +49,7 @@ async function call(method, path, body, { signal, stay = false } = {}) {
     });
   } catch (reason) {
     if (reason.name === 'AbortError') throw reason;
-    throw new ApiError(0, 'unreachable', 'The server does not answer. Check that `farthing serve` is running, then try again.');
+    throw new ApiError(0, 'unreachable', 'Check that farthing serve is running, then try again.');
   }
   if (response.ok) return response.status === 204 ? null : read(response);
   const told = (await read(response).catch(() => null))?.error;

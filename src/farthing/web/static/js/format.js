@@ -16,6 +16,8 @@ export function privacy(value) {
 }
 
 export const epsilon = (value) => `ε${THIN}${privacy(value)}`;
+/** What is charged: something is never told as nothing. A cost of 0 is one that delta alone covers. */
+export const charged = (value) => (value === 0 ? `ε${THIN}under 1e${MINUS}9` : epsilon(value));
 export const delta = (value) => `δ${THIN}${privacy(value)}`;
 
 /** A number in the data's own units: as many digits as its error makes sensible, thousands separated. */

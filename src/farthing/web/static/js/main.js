@@ -40,7 +40,7 @@ function App() {
 
   let inside;
   if (failure) {
-    inside = html`<${Page} title="farthing is not answering"><${ErrorBox} error=${failure} onRetry=${start} /><//>`;
+    inside = html`<${Page} title="farthing"><${ErrorBox} error=${failure} onRetry=${start} /><//>`;
   } else if (me === undefined) {
     inside = html`<${Loading} label="Opening farthing" />`;
   } else if (wanted === null) {

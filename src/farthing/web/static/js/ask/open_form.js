@@ -11,6 +11,7 @@ import { Notice } from "../components/notice.js";
 import { count, epsilon, percent, privacy } from "../format.js";
 import { useNewest } from "../learn/newest.js";
 import { Stops } from "../learn/stops.js";
+import { knownRows, rememberRows } from "../known.js";
 import { useAction } from "../loaded.js";
 import { confirm, forget, requestFor } from "../release/request.js";
 import { go, link } from "../router.js";
@@ -26,7 +27,7 @@ const PAUSE = 350; // milliseconds at rest before a price is asked for: planning
 export function OpenForm({ dataset }) {
   const left = dataset.budget.remaining.epsilon;
   const [form, setForm] = useState(() => ({
-    alpha: 0.05, queries: "1000", epsilon: left / 2, rows: null, chosen: firstChoice(dataset.schema), bins: firstBins(dataset.schema),
+    alpha: 0.05, queries: "1000", epsilon: left / 2, rows: dataset.rows ? null : knownRows(dataset.name), chosen: firstChoice(dataset.schema), bins: firstBins(dataset.schema),
   }));
   const [asking, setAsking] = useState(false);
   const [touched, setTouched] = useState(false);
@@ -74,7 +75,7 @@ export function OpenForm({ dataset }) {
           <${SelectField} label="How many questions?" value=${form.queries} options=${QUESTIONS} onValue=${(queries) => change({ queries })}
             hint="Different questions the promise must hold for. Asking again what was asked costs nothing." />
           ${dataset.rows ? null : html`
-            <${NumberField} label="About how many rows are there?" optional value=${form.rows} onValue=${(rows) => change({ rows })} unit="rows"
+            <${NumberField} label="About how many rows are there?" optional value=${form.rows} onValue=${(rows) => { change({ rows }); rememberRows(dataset.name, rows === null ? null : Math.round(rows)); }} unit="rows"
               hint="A guess from elsewhere. Without one they are counted first, for a hundredth of the price." />`}
           <${ColumnChoice} schema=${dataset.schema} form=${form} change=${change} cells=${cells} problem=${problem} />
         </div>

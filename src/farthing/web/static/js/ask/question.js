@@ -13,7 +13,7 @@ import { Builder } from "./builder.js";
 import { giveOrTake, joinedBy } from "./columns.js";
 
 /** `answered(answer)` and `ended(error)` tell the screen; `text`, `setText` are the question as it stands. */
-export function QuestionCard({ session, text, setText, answered, ended }) {
+export function QuestionCard({ session, schema, text, setText, answered, ended }) {
   const field = useRef(null);
   const [answer, setAnswer] = useState(null);
   const [ask, busy, error, clear] = useAction(async (question) => {
@@ -51,7 +51,7 @@ export function QuestionCard({ session, text, setText, answered, ended }) {
         <div class="row"><${Button} kind="primary" type="submit" busy=${busy} disabled=${!text.trim()}>Ask<//></div>
       </form>
       <div class="ask-said" aria-live="polite">
-        ${error ? html`<${Refusal} error=${error} asked=${text.trim()} field=${field} />` : null}
+        ${error ? html`<${Refusal} ...${{ error, asked: text.trim(), field, session, schema }} />` : null}
         ${answer && !error ? html`<${Answer} answer=${answer} />` : null}
       </div>
       <${Builder} columns=${session.columns} empty=${!text.trim()} use=${write} add=${(word, one) => write(joinedBy(word, text, one))} />
@@ -64,7 +64,7 @@ function Answer({ answer }) {
     <div class="ask-answer">
       <p class="ask-number"><span class="number">${count(answer.value)}</span> <span class="number muted">${giveOrTake(answer.error)}</span></p>
       <p>${answer.sentence}</p>
-      <p><${Paid} paid=${answer.paid} error=${answer.error} /> <code>${answer.question}</code></p>
+      <p><${Paid} paid=${answer.paid && !answer.repeated} error=${answer.error} /> <code>${answer.question}</code></p>
     </div>`;
 }
 
@@ -74,10 +74,17 @@ export function Paid({ paid, error }) {
   return paid ? html`<span class="badge accent">used one update</span>` : html`<span class="badge good">free</span>`;
 }
 
-function Refusal({ error, asked, field }) {
-  if (error.code === "invalid_expression") return html`<${Fault} id="ask-fault" title="This condition cannot be asked; nothing was used up" error=${error} asked=${asked} field=${field} />`;
+function Refusal({ error, asked, field, session, schema }) {
+  if (error.code === "invalid_expression") return html`<${Fault} id="ask-fault" title="This condition cannot be asked; nothing was used up" error=${error} asked=${asked} field=${field} more=${leftOut(error, session, schema)} />`;
   if (error.code === "session_ended") return html`<${NoUpdateLeft} estimate=${error.fields.estimate} />`;
   return html`<${ErrorBox} error=${error} />`;
+}
+
+/** A column that the dataset has and this session does not: that is another matter than a slip of the pen. */
+function leftOut(error, session, schema) {
+  const name = /^there is no column '(.*)'$/.exec(error.fields.rule ?? "")?.[1];
+  if (!schema.some((one) => one.name === name) || session.columns.some((one) => one.name === name)) return null;
+  return `${name} is a column of ${session.dataset}, but this session was opened without it: ask about the columns below, or open another session with ${name}.`;
 }
 
 /** The session has ended: at most a guess is left, and it is told to be one. */

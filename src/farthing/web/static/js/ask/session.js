@@ -20,7 +20,8 @@ const EVERY = 700; // milliseconds between two looks at a session that is being 
 
 export function SessionScreen({ dataset, id }) {
   const { data: session, error, reload, setData } = useLoaded(`/sessions/${encodeURIComponent(id)}`);
-  const budget = useLoaded(`/datasets/${encodeURIComponent(dataset)}/budget`).data;
+  const about = useLoaded(`/datasets/${encodeURIComponent(dataset)}`).data;
+  const budget = about?.budget;
   const [text, setText] = useState("");
   const [end, setEnd] = useState(null);
   const waiting = session !== null && WAITING.includes(session.state);
@@ -48,7 +49,7 @@ export function SessionScreen({ dataset, id }) {
     <${Page} title=${title} lead="Each question asks how many rows meet a condition. The session is paid for: asking costs nothing more." actions=${back}>
       <${Left} session=${session} budget=${budget} />
       ${over ? html`<${Ended} session=${session} error=${end} dataset=${dataset} again=${setText} />` : null}
-      <${QuestionCard} ...${{ session, text, setText, answered, ended: setEnd }} />
+      <${QuestionCard} ...${{ session, schema: about?.schema ?? [], text, setText, answered, ended: setEnd }} />
       <${History} history=${session.history} again=${setText} />
     <//>`;
 }

@@ -73,6 +73,8 @@ export function Legend({ entries }) {
     </ul>`;
 }
 
+const isWords = (cell) => typeof cell === "string" && cell.length > 14 && cell.includes(" ");
+
 /** The numbers behind a drawing. */
 export function AsTable({ caption, head, rows, most = 200 }) {
   const shown = rows.slice(0, most);
@@ -88,7 +90,7 @@ export function AsTable({ caption, head, rows, most = 200 }) {
               <tr key=${at}>
                 ${row.map((cell, column) => column === 0
                   ? html`<th scope="row">${cell}</th>`
-                  : html`<td>${cell}</td>`)}
+                  : html`<td class=${isWords(cell) ? "words" : null}>${cell}</td>`)}
               </tr>`)}
           </tbody>
         </table>

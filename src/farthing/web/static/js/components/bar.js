@@ -7,6 +7,9 @@ const CRUMB = 1e-5; // of a budget: what rounding leaves of one that is used up 
 /** What is free, without the crumbs that rounding up has left. */
 export const worthAWord = (free, total) => (free > CRUMB * total ? free : 0);
 
+/** A part in words: a small rest is told as one, and not to the last digit. */
+const told = (value, total) => (value > 0 && value < 1e-3 * total ? `under ${privacy(1e-3 * total)}` : privacy(value));
+
 const PARTS = [
   ['spent', 'spent'],
   ['waiting', 'being spent now'],
@@ -46,7 +49,7 @@ export function BudgetBar({ bar, label = 'Budget', legend = true, always = ['spe
     ([key, , value]) => value > 0 || always.includes(key),
   );
   const whole = parts.reduce((sum, [, , value]) => sum + value, 0);
-  const words = parts.map(([, word, value]) => `${privacy(value)} ${word}`).join(', ');
+  const words = parts.map(([, word, value]) => `${told(value, bar.total)} ${word}`).join(', ');
   return html`<div ...${rest}>
     <div class="bar" role="img" aria-label=${`${label}: ${words}, of ${privacy(bar.total)} in all`}>
       ${parts.map(([key, , value]) => html`<div key=${key} class=${'bar-part ' + key} data-value=${value} style=${{ width: `${whole > 0 ? (100 * value) / whole : 0}%` }}></div>`)}
@@ -54,7 +57,7 @@ export function BudgetBar({ bar, label = 'Budget', legend = true, always = ['spe
     ${legend && html`<ul class="bar-legend" aria-hidden="true">
       ${parts.map(([key, word, value]) => html`<li key=${key}>
         <span class="bar-swatch"><span class=${'bar-part ' + key}></span></span>
-        <span><span class="number strong">${privacy(value)}</span> ${word}</span>
+        <span><span class="number strong">${told(value, bar.total)}</span> ${word}</span>
       </li>`)}
       <li class="muted">of ε ${privacy(bar.total)}</li>
     </ul>`}

@@ -5,7 +5,7 @@ import { count } from '../format.js';
 import { Notice } from './notice.js';
 
 /** `field` is a ref to where it was typed: the cursor goes to the fault. Nothing was used up. */
-export function Fault({ id, title, error, asked, field, live = false }) {
+export function Fault({ id, title, error, asked, field, live = false, more = null }) {
   const { text = asked, position, rule, way_out: wayOut } = error.fields;
   const placed = position === null || position === undefined ? null : pointed(text || asked, position);
   useEffect(() => {
@@ -18,7 +18,7 @@ export function Fault({ id, title, error, asked, field, live = false }) {
   return html`<div id=${id}>
     <${Notice} tone="bad" live=${live} title=${title}>
       ${placed ? html`<pre class="fault-caret"><code>${placed.text}${'\n'}${placed.caret}</code></pre>` : null}
-      <p>${placed ? html`Character ${count(position + 1)}: ` : null}${rule || error.message.split('\n')[0]}${wayOut ? `; ${wayOut}` : ''}.</p>
+      <p>${placed ? html`Character ${count(position + 1)}: ` : null}${more ? null : html`${rule || error.message.split('\n')[0]}${wayOut ? `; ${wayOut}` : ''}.`}${more}</p>
     <//>
   </div>`;
 }

@@ -62,8 +62,10 @@ export function Grants({ data, me, path, reload }) {
   const [user, setUser] = useState('');
   const analysts = (people.data?.users ?? []).filter((one) => one.role === 'analyst').map((one) => [one.name, one.name]);
   const save = async ({ epsilon, delta }) => {
-    await put(`${path}/grants/${encodeURIComponent(user)}`, { epsilon, delta });
-    toast(`${user} may now spend up to ε ${privacy(epsilon)} in all.`);
+    const grant = await put(`${path}/grants/${encodeURIComponent(user)}`, { epsilon, delta });
+    const [own, left] = [epsilon - (grant.spent.epsilon ?? epsilon), grant.remaining.epsilon];
+    const less = left < own * 0.999 ? ` The budget of ${data.name} has only ε ${privacy(left)} left, so they can spend no more than that now.` : '';
+    toast(`${user} may now spend up to ε ${privacy(epsilon)} in all.${less}`, less ? 12 : 5);
     setUser('');
     reload();
   };

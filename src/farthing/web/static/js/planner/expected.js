@@ -2,6 +2,7 @@
 
 import { html } from "../../vendor/preact.js";
 import { NumberField } from "../components/field.js";
+import { percent } from "../format.js";
 
 const SHOWN_CATEGORIES = 12;
 const COUNTS = ["count"];
@@ -55,19 +56,31 @@ function Spread({ column, known, onExpect }) {
 function Shares({ column, shares, onExpect }) {
   const given = shares && typeof shares === "object" && !Array.isArray(shares) ? shares : null;
   const even = Math.round(1000 / column.categories.length) / 10;
-  const set = (category, percent) => {
-    const before = given ?? Object.fromEntries(column.categories.map((one) => [String(one), even / 100]));
-    const next = { ...before, [String(category)]: percent / 100 };
-    onExpect(column.name, Object.values(next).some((share) => share > 0) ? next : null);
+  const set = (category, share) => {
+    // Until more is said, the others share the rest.
+    const rest = Math.max(0, 1 - share / 100) / Math.max(1, column.categories.length - 1);
+    const before = given ?? Object.fromEntries(column.categories.map((one) => [String(one), Number(rest.toPrecision(4))]));
+    const next = { ...before, [String(category)]: share / 100 };
+    onExpect(column.name, Object.values(next).some((one) => one > 0) ? next : null);
   };
   return html`
     <fieldset class="expected-shares">
       <legend>${column.name}: share of each</legend>
+      ${given ? html`<${Together} column=${column} given=${given} />` : null}
       ${column.categories.map((category) => html`
         <${NumberField} key=${category} label=${String(category)} unit="%" placeholder=${String(even)}
           value=${given ? Number((100 * (given[String(category)] ?? 0)).toPrecision(4)) : null}
           onValue=${(number, text) => settled(number, text, (value) => value >= 0, (value) => (value === null ? onExpect(column.name, null) : set(category, value)))} />`)}
     </fieldset>`;
+}
+
+/** Shares that are not 100 in the hundred are read as weights: that is told, because nobody means it. */
+function Together({ column, given }) {
+  const sum = column.categories.reduce((all, one) => all + (given[String(one)] ?? 0), 0);
+  if (Math.abs(sum - 1) <= 0.015) return null;
+  const [first] = [...column.categories].sort((a, b) => (given[String(b)] ?? 0) - (given[String(a)] ?? 0));
+  const read = percent((100 * (given[String(first)] ?? 0)) / sum);
+  return html`<p class="field-error" role="alert">Together these are ${percent(100 * sum)}, and must be 100%. Until then ${String(first)} counts as ${read}.</p>`;
 }
 
 /** The number of rows, where it is not public: the errors of averages and all percentages follow from it. */

@@ -2,7 +2,7 @@
 
 import { html, useState } from "../../vendor/preact.js";
 import { Button } from "../components/button.js";
-import { epsilon, plural } from "../format.js";
+import { charged, epsilon, plural } from "../format.js";
 import { may } from "../session.js";
 import { ConfirmRelease } from "../release/confirm.js";
 
@@ -12,11 +12,11 @@ export function Foot({ view, draft, answer, status, stale, me, budget }) {
   const [open, setOpen] = useState(false);
   const shown = answer.draft === draft && !stale; // only what is on the screen can be released
   const settled = status === "idle" && shown;
-  const spoken = settled ? `${plural(view.statistics.length, "statistic")} for ${epsilon(view.cost.upper)}` : "";
+  const spoken = settled ? `${plural(view.statistics.length, "statistic")} for ${charged(view.cost.upper)}` : "";
   return html`
     <div class="plan-foot">
       <p class="plan-foot-words">
-        <strong>${plural(draft.rows.length, "statistic")}</strong> for <strong class="number" id="plan-cost">${epsilon(view.cost.upper)}</strong>
+        <strong>${plural(draft.rows.length, "statistic")}</strong> for <strong class="number" id="plan-cost">${charged(view.cost.upper)}</strong>
         <span class="badge ${view.cost.proven ? "good" : ""}" id="plan-proof">${settled ? (view.cost.proven ? "proven" : "estimate") : (PROOF[status] ?? "waiting")}</span>
         ${view.cost.proven ? null : html`<span class="muted small"> at most ${epsilon(view.epsilon)}</span>`}
       </p>

@@ -5,16 +5,16 @@ const ORDERED = ["integers", "reals", "dates"];
 const MOST_OWN_CELLS = 1000; // whole numbers and days up to so many are cells of their own, as the planner has it
 
 export const KINDS = [
-  { kind: "count", words: "How many rows", help: "For example how many people, or how many of each sex." },
+  { kind: "count", words: "How many rows", help: "For example how many rows in all, or how many of each sex." },
   { kind: "mean", words: "The average of a column", column: NUMBERS, help: "For example the average income." },
   { kind: "median", words: "The middle value of a column", column: NUMBERS, help: "Half of the rows lie below it." },
-  { kind: "histogram", words: "How many in each band or category", column: "any", bins: true, help: "For example how many people of each age." },
+  { kind: "histogram", words: "How many in each band or category", column: "any", bins: true, help: "For example how many rows of each age." },
   { kind: "sum", words: "The total of a column", column: NUMBERS, help: "For example the sum of all incomes." },
   { kind: "std", words: "How spread out a column is", column: NUMBERS, help: "Its standard deviation." },
   { kind: "quantile", words: "A percentile of a column", column: NUMBERS, share: true, help: "90% means: nine rows in ten lie below it." },
   { kind: "ranges", words: "How many in any range, to be asked later", column: ORDERED, bins: true, help: "After the release you can ask for any range, as often as you like, at no more cost." },
   { kind: "cdf", words: "Which share lies below each value", column: ORDERED, bins: true, help: "A curve from 0% to 100%." },
-  { kind: "contingency", words: "A table of several columns together", columns: "any", bins: true, help: "For example how many people of each sex and age." },
+  { kind: "contingency", words: "A table of several columns together", columns: "any", bins: true, help: "For example how many rows of each sex and age." },
   { kind: "marginals", words: "All tables of two columns each", columns: "any", bins: true, help: "Every pair of the columns you choose, all agreeing with each other." },
   { kind: "linear_regression", words: "How one column depends on others (a line)", column: NUMBERS, features: NUMBERS, help: "The coefficients of the least-squares line." },
   { kind: "variance", words: "The variance of a column", column: NUMBERS, help: "The square of the standard deviation." },

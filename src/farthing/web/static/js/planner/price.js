@@ -3,7 +3,7 @@
 import { html } from "../../vendor/preact.js";
 import { Bars } from "../charts/bars.js";
 import { Notice } from "../components/notice.js";
-import { epsilon, privacy } from "../format.js";
+import { charged, privacy } from "../format.js";
 import { memo } from "./memo.js";
 
 const MARKS = { sum: "theorem-basic", advanced: "theorem-advanced", kov: "theorem-kov", optimal: "theorem-optimal", own: "theorem-optimal" };
@@ -23,7 +23,7 @@ function PlainPrice({ price, cost, delta, proving }) {
   }));
   return html`
     <p>
-      This plan costs <span class="strong number">${epsilon(cost.upper)}</span>${delta > 0 ? html` at δ ${privacy(delta)}` : null}.${" "}
+      This plan costs <span class="strong number">${charged(cost.upper)}</span>${delta > 0 ? html` at δ ${privacy(delta)}` : null}.${" "}
       ${cost.proven
         ? html`<span class="badge good">proven</span>`
         : html`<span class="badge">${proving ? "proving …" : "estimate"}</span>`}

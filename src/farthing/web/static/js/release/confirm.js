@@ -5,7 +5,7 @@ import { reachable } from "../components/bar.js";
 import { Button } from "../components/button.js";
 import { Dialog } from "../components/dialog.js";
 import { Notice } from "../components/notice.js";
-import { epsilon, plural, privacy } from "../format.js";
+import { charged, epsilon, plural, privacy } from "../format.js";
 import { forServer } from "../planner/draft.js";
 import { go, link } from "../router.js";
 import { confirm, requestFor } from "./request.js";
@@ -34,7 +34,7 @@ export function ConfirmRelease({ view, draft, budget, me, onClose }) {
       <${Button} onClick=${onClose}>Not yet<//>
       ${request.sent
         ? html`<${Button} kind="primary" onClick=${release}>Show what was released<//>`
-        : html`<${Button} kind="primary" onClick=${release}>Release and spend ${epsilon(view.cost.upper)}<//>`}`}>
+        : html`<${Button} kind="primary" onClick=${release}>Release and spend ${charged(view.cost.upper)}<//>`}`}>
       ${request.sent ? html`
         <${Notice} tone="warn" title="You have released exactly this already">
           <p>Reading it again costs nothing. New answers to the same questions would be charged again.</p>
@@ -43,7 +43,7 @@ export function ConfirmRelease({ view, draft, budget, me, onClose }) {
       <dl class="facts confirm-facts">
         <dt>What</dt><dd>${plural(view.statistics.length, "statistic")} of ${view.dataset}</dd>
         <dt>Will be spent</dt>
-        <dd><strong class="number">${epsilon(view.cost.upper)}</strong>${view.delta > 0 ? ` and δ ${privacy(view.delta)}` : ""}${view.cost.proven ? ", proven" : `; this is an estimate, and it is never more than ${epsilon(view.epsilon)}`}</dd>
+        <dd><strong class="number">${charged(view.cost.upper)}</strong>${view.delta > 0 ? ` and δ ${privacy(view.delta)}` : ""}${view.cost.proven ? ", proven" : `; this is an estimate, and it is never more than ${epsilon(view.epsilon)}`}</dd>
         <dt>From</dt><dd>${purse}</dd>
         <dt>Will be left</dt><dd>${left > 0 ? html`<span class="number">${epsilon(left)}</span> for everything after this` : "nothing: this is the last release the budget allows"}</dd>
         <dt>Released by</dt><dd>${me.name}; you can show the answers to anybody</dd>

@@ -9,14 +9,21 @@ import { ErrorBars } from "./error_bars.js";
 
 const NAMED = 10; // cells that are drawn with their labels
 const DRAWN = 300; // cells in a picture; more are told in the table
+const SEEN = 5; // rows of a table that are in sight at once
 const LISTED = 500; // rows of a table; downloads have all of them
 
 export function Results({ answers }) {
   return html`<div class="results">${answers.map((answer) => html`<${Answer} key=${answer.name} answer=${answer} />`)}</div>`;
 }
 
+/** Ranks as percent: the label 0.25 of quantiles means that a quarter of the rows lies below. */
+function cellsOf({ name, cells }) {
+  if (!/^quantiles? of /.test(name)) return cells;
+  return cells.map((cell) => ({ ...cell, label: cell.label.replace(/(^|, )0?\.(\d+)$/, (_all, before, digits) => `${before}${Number((100 * Number(`0.${digits}`)).toPrecision(6))}%`) }));
+}
+
 function Answer({ answer }) {
-  const { cells } = answer;
+  const cells = cellsOf(answer);
   const total = answer.total ?? cells.length;
   return html`
     <${Card} title=${answer.name} class="answer" data-name=${answer.name}>
@@ -24,7 +31,7 @@ function Answer({ answer }) {
       <${Picture} name=${answer.name} cells=${cells} total=${total} />
       ${cells.length > 1 ? html`
         <div class="answer-cells">
-          <${Table} caption=${total > LISTED ? `The first ${LISTED} of ${count(total)} numbers; downloads have all of them` : `${count(total)} numbers`}
+          <${Table} caption=${total > LISTED ? `The first ${LISTED} of ${count(total)} numbers; downloads have all of them` : `${count(total)} numbers${cells.length > SEEN ? "; scroll to see them all" : ""}`}
             columns=${COLUMNS} rows=${cells.slice(0, LISTED)} />
         </div>` : null}
       ${answer.note ? html`<p class="small muted">${answer.note}</p>` : null}

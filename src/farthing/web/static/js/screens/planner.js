@@ -9,6 +9,7 @@ import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
 import { epsilon } from "../format.js";
+import { knownRows, rememberRows } from "../known.js";
 import { useLoaded } from "../loaded.js";
 import { link } from "../router.js";
 import { may } from "../session.js";
@@ -57,8 +58,9 @@ function beginning(about, saved, me) {
     const own = saved.owner === me.name ? { id: saved.id, version: saved.version } : null;
     return { draft: fromServer(saved.draft), saved: own };
   }
-  if (kept) return { draft: fromServer(kept.draft), saved: kept.saved ?? null };
-  return { draft: emptyDraft(about.name), saved: null };
+  const found = kept ? { draft: fromServer(kept.draft), saved: kept.saved ?? null } : { draft: emptyDraft(about.name), saved: null };
+  const rows = knownRows(about.name); // said elsewhere, such as when a session was to be opened
+  return rows === null || found.draft.expected.rows !== undefined || about.rows ? found : { ...found, draft: expecting(found.draft, "rows", rows) };
 }
 
 function Planner({ about, saved: loaded, me, title }) {
@@ -154,7 +156,10 @@ function useActions(planning) {
       },
       remove: (key) => now().change((draft) => removed(draft, key)),
       weigh: (key, weight) => now().change((draft) => weighted(draft, key, weight)),
-      expect: (name, value) => now().change((draft) => expecting(draft, name, value)),
+      expect: (name, value) => {
+        if (name === "rows") rememberRows(now().draft.dataset, value);
+        now().change((draft) => expecting(draft, name, value));
+      },
       lock: (key) => make(key, keepable(planned(key).error)),
       share: (value) => now().change((draft) => ({ ...draft, epsilon: value }), { kind: "share" }),
       reserve: (value) => now().change((draft) => ({ ...draft, reserve: value }), { kind: "share" }),

@@ -7,7 +7,7 @@ import { ErrorBox } from "../components/error.js";
 import { Loading } from "../components/loading.js";
 import { Page } from "../components/page.js";
 import { Progress } from "../components/progress.js";
-import { epsilon, moment, privacy } from "../format.js";
+import { charged, moment, privacy } from "../format.js";
 import { hand } from "../ledger/handed.js";
 import { link } from "../router.js";
 import { Ending } from "../release/ending.js";
@@ -62,7 +62,7 @@ function Released({ release, id }) {
     <${Card} title="What it cost" class="release-facts">
       <dl class="facts">
         <dt>State</dt><dd><${StateBadge} state=${release.state} /></dd>
-        <dt>Spent</dt><dd>${release.charged ? html`<strong class="number" id="release-charged">${epsilon(release.charged.epsilon)}</strong>${release.charged.delta > 0 ? ` and δ ${privacy(release.charged.delta)}` : ""}` : "nothing"}, once</dd>
+        <dt>Spent</dt><dd>${release.charged ? html`<strong class="number" id="release-charged">${charged(release.charged.epsilon)}</strong>${release.charged.delta > 0 ? ` and δ ${privacy(release.charged.delta)}` : ""}` : "nothing"}, once</dd>
         <dt>By</dt><dd>${release.owner}, ${moment(release.created)}</dd>
         <dt>Number</dt><dd><code class="request-id">${release.request_id}</code></dd>
       </dl>

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from '../../vendor/preact.js';
 import { post } from '../api.js';
 import { useAction } from '../loaded.js';
-import { link } from '../router.js';
+import { go, link } from '../router.js';
 import { Button, LinkButton } from '../components/button.js';
 import { Card } from '../components/card.js';
 import { ErrorSummary } from '../components/error.js';
@@ -25,7 +25,14 @@ const STEPS = [
 ];
 const LAST = STEPS.length - 1;
 
-export default function Wizard({ me }) {
+/** The first step in which something is missing: nobody gets beyond it by the address. */
+const reachOf = (draft) => {
+  const at = STEPS.findIndex((_, step) => missing(draft, step).length > 0);
+  return at < 0 ? LAST : at;
+};
+const addressOf = (step) => `#/wizard?step=${step + 1}`;
+
+export default function Wizard({ me, search }) {
   const [draft, setDraft] = useState(kept);
   const [attempt, setAttempt] = useState(0);
   const [checked, setChecked] = useState(false);
@@ -47,7 +54,14 @@ export default function Wizard({ me }) {
     setAttempt(0);
     forgive();
     setDraft((old) => ({ ...old, step }));
+    if (search.step !== String(step + 1)) go(addressOf(step)); // the browser's Back is the wizard's
   };
+  useEffect(() => {
+    const wanted = STEPS.findIndex((_, step) => String(step + 1) === search.step);
+    const step = Math.min(wanted < 0 ? draft.step : wanted, reachOf(draft));
+    if (step !== wanted) go(addressOf(step), { replace: true });
+    if (step !== draft.step) to(step);
+  }, [search.step]);
   const problems = attempt > 0 ? missing(draft, draft.step) : [];
   const told = (id) => problems.find((one) => one.id === id)?.text;
   const next = (event) => {
@@ -63,7 +77,7 @@ export default function Wizard({ me }) {
   if (me.role !== 'curator') {
     return html`<${Page} title="Declare a dataset"><${Notice} tone="warn"><p>Only a curator can declare a dataset. Your role is ${me.role}.</p><//><//>`;
   }
-  if (done) return html`<${Done} name=${done} heading=${heading} again=${() => { setDone(null); setDraft(EMPTY); }} />`;
+  if (done) return html`<${Done} name=${done} heading=${heading} again=${() => { setDone(null); setDraft(EMPTY); go(addressOf(0)); }} />`;
   const [, question, Step] = STEPS[draft.step];
   return html`<${Page} title="Declare a dataset" lead="Say once what is public about a file. From then on farthing guards it; no row is read for this.">
     <${Steps} steps=${STEPS.map(([short]) => short)} current=${draft.step} onStep=${to} />
