@@ -399,7 +399,7 @@ def test_an_auditor_plans_and_cannot_release(new_page: NewPage, site: Site) -> N
 def test_the_planner_and_a_release_fit_a_phone(new_page: NewPage, site: Site) -> None:
     page = new_page("ada", width=PHONE)
     site.declare({**DECLARATION, "name": "small"})
-    table = {"kind": "contingency", "columns": ["age", "income"], "bins": 10}
+    table = {"kind": "contingency", "columns": ["age", "income"], "bins": {"age": 10, "income": 10}}
     quarters = {"kind": "quantiles", "column": "age", "probabilities": [0.25, 0.5, 0.75]}
     opened(page, site, "ada", COUNT, MEAN, AGES, table, quarters, dataset="small")
     assert fits(page)
