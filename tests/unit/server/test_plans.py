@@ -125,7 +125,9 @@ def test_an_analyst_plans_with_the_grant_and_an_auditor_with_nothing_saved(
     assert own["epsilon"] == 1.0 and own["delta"] == 1e-7 and own["budget"]["analyst"] == "bob"
     assert own["bar"]["total"] == 1.0
     checked(auditor.post(PRICE, params={"proof": False}, json=DRAFT))
-    assert code_of(auditor.post("/api/v1/plans", json=DRAFT)) == (403, "not_allowed")
+    refused = auditor.post("/api/v1/plans", json=DRAFT)
+    assert code_of(refused) == (403, "not_allowed")
+    assert refused.json()["error"]["message"].endswith("ask an analyst or a curator.")
     assert auditor.get("/api/v1/plans").json() == {"plans": []}
 
 
