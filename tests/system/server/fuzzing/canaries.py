@@ -19,6 +19,7 @@ from urllib.parse import unquote
 _NUMBER = re.compile(r"(?<![A-Za-z0-9.])\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?(?![A-Za-z0-9])")
 _GROUPED = re.compile(r"\d{1,3}(?:[,_ ]\d{3})+(?:\.\d+)?")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
+_FEW = 60
 _START = 12  # so many letters of a secret are one
 _RUN = re.compile(rf"[A-Za-z0-9_+/=-]{{{_START},}}")
 _COARSE, _FINE = (
@@ -61,8 +62,13 @@ class Canaries:
         return f"{self.header}{word(4)}"
 
     def whole(self) -> int:
-        """A whole number far outside of all bounds, and of a size that no answer and no clock has."""
-        return int(_kept(self.coarse, lambda: self._draw.randrange(2 * 10**15, 9 * 10**15), _COARSE))
+        """A whole number far outside of all bounds, and of a size that no answer and no clock has.
+
+        Only some are known by their first digits alone: one random id in two thousand is all digits, and among a
+        thousand of these numbers one would begin like it now and then.
+        """
+        among, digits = (self.coarse, _COARSE) if len(self.coarse) < _FEW else (self.fine, _FINE)
+        return int(_kept(among, lambda: self._draw.randrange(2 * 10**15, 9 * 10**15), digits))
 
     def huge(self) -> float:
         """A real number far outside of all bounds."""
@@ -117,9 +123,9 @@ class Canaries:
             except ValueError:
                 continue
             if digits > _COARSE and f"{number:.{_COARSE}e}" in self.coarse:
-                yield f"number {number!r}"
+                yield f"number {match}"
             if digits > _FINE and f"{number:.{_FINE}e}" in self.fine:
-                yield f"number {number!r}"
+                yield f"number {match}"
 
 
 def _kept(among: set[str], draw: Callable[[], float], digits: int) -> float:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import requests
 from schemathesis import Case
@@ -141,8 +142,15 @@ def sent_text(request: requests.PreparedRequest) -> str:
 
 
 def _fits(template: str, path: str) -> bool:
-    """Whether a path is one of the template's: a parameter with a slash in it leads elsewhere."""
-    return re.fullmatch(re.sub(r"\\\{[^/]+\\\}", "[^/]+", re.escape(template)), path) is not None
+    """Whether a path is one of the template's: a parameter with a slash in it, however written, leads elsewhere.
+
+    >>> _fits("/plans/{id}", "/plans/a%20b"), _fits("/plans/{id}", "/plans/a%2Fb"), _fits("/plans/{id}", "/plans/")
+    (True, False, False)
+    """
+    return (
+        re.fullmatch(re.sub(r"\\\{[^/]+\\\}", "[^/]+", re.escape(template)), unquote(path), re.DOTALL)
+        is not None
+    )
 
 
 def parsed(body: bytes) -> Any:

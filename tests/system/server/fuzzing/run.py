@@ -129,5 +129,8 @@ class Tail:
             whole = new.rpartition(b"\n")[0]
             self._read[file] = done + len(whole)
             seen = self._canaries.found(whole.decode("utf-8", "replace")) if whole else set()
-            found += [f"{file.name} tells {each}" for each in sorted(seen - {"secret: folder"})]
+            for each in sorted(seen - {"secret: folder"}):
+                lines_of = whole.decode("utf-8", "replace").splitlines()
+                where = next((line for line in lines_of if each in self._canaries.found(line)), "")
+                found.append(f"{file.name} tells {each}: {where[:300]!r}")
         return found
