@@ -94,8 +94,9 @@ def report(console: Console, tally: Tally) -> None:
     console.print(
         "statuses: " + ", ".join(f"{status}: {count:,}" for status, count in sorted(totals.items()))
     )
-    slow = sorted(tally.slowest.items(), key=lambda each: -each[1])[:5]
-    console.print("slowest: " + ", ".join(f"{' '.join(call)} {seconds:.1f} s" for call, seconds in slow))
+    console.print("slowest:")
+    for seconds, shown in sorted(tally.slowest.values(), reverse=True)[:4]:
+        console.print(f"  {seconds:.1f} s: {shown}", markup=False, highlight=False)
     for call in tally.without_success():
         console.print(f"WRONG: no case of {' '.join(call)} got anywhere")
     seen: Counter[str] = Counter()

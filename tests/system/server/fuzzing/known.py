@@ -24,6 +24,7 @@ class Known:
         self.drafts: dict[str, tuple[dict[str, Any], int]] = {}  # a plan's id -> its draft and version
         self.asked: dict[str, dict[str, Any]] = {}  # a session's id -> what it was opened with
         self.receipts: list[Any] = [None]
+        self.done: set[tuple[str, str]] = set()  # operations that somebody has got through
         for name in DECLARED:
             self.note("dataset", "", name)
         self.dispensable("person", "")
@@ -65,6 +66,7 @@ class Known:
 
     def learn(self, call: tuple[str, str], user: str, path: dict[str, Any], sent: Any, told: Any) -> None:
         """Take from a success what can be used later."""
+        self.done.add(call)
         method, address = call[0], call[1].removeprefix("/api/v1")
         body = told if isinstance(told, dict) else {}
         if (method, address) == ("POST", "/plans"):

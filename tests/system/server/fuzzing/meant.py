@@ -36,6 +36,7 @@ class Mind:
     known: Known
     way: Way
     user: str
+    plain: bool  # nobody has got through yet: nothing that may be refused for a good reason
 
     def one(self, kind: str, owner: str | None = None, otherwise: str = "none-such") -> str:
         """One of the ids of a kind: one's own unless told."""
@@ -58,6 +59,11 @@ class Mind:
         if self.way.role != "analyst" and self.draw.random() < 0.5:
             return self.one("release", "analyst", self.one("release", "curator"))
         return self.one("release", otherwise=self.one("release", "curator"))
+
+    def draft(self, dataset: str | None = None) -> dict[str, Any]:
+        if self.plain:
+            return {"dataset": "people", "statistics": [{"kind": "count", "by": "sex"}], "epsilon": 0.1}
+        return drafts.draft(self.draw, dataset)
 
     def amount(self) -> dict[str, Any]:
         epsilon = self.draw.choice((0.0, 0.5, 1, 7.25))
@@ -114,26 +120,38 @@ def _link(mind: Mind) -> Wish:
 
 def _sources(mind: Mind) -> Wish:
     only = mind.draw.choice((None, "people.csv", "visits.parquet", "broken.csv", "registry"))
-    return Wish(query={} if only is None else {"only": only})
+    return Wish(query={} if only is None or mind.plain else {"only": only})
 
 
 def _check(mind: Mind) -> Wish:
     made = drafts.declaration(mind.draw, mind.known.fresh())
     if mind.draw.random() < 0.4:
         made["columns"] = {}
-    if mind.draw.random() < 0.2:
+    if mind.draw.random() < 0.2 and not mind.plain:
         made["source"] = mind.draw.choice(("registry", "broken.csv"))
     return Wish(body=made)
+
+
+def _grant(mind: Mind) -> Wish:
+    user = "expendable" if mind.plain or mind.draw.random() < 0.5 else mind.one("person", "")
+    return Wish({"name": mind.loose_dataset(), "user": user}, body=mind.amount())
+
+
+def _reserve(mind: Mind) -> Wish:
+    label = mind.draw.choice(("next year", "x"))
+    if mind.plain:
+        return Wish({"name": "torn", "label": label}, body={"epsilon": 1.0, "delta": 1e-7})
+    return Wish({"name": mind.loose_dataset(), "label": label}, body=mind.amount())
 
 
 def _plan_change(mind: Mind) -> Wish:
     plan = mind.one("plan")
     body, version = mind.known.drafts.get(plan, ({"dataset": "people"}, 1))
-    return Wish({"id": plan}, mind.proof(), {**drafts.draft(mind.draw, body["dataset"]), "version": version})
+    return Wish({"id": plan}, mind.proof(), {**mind.draft(body["dataset"]), "version": version})
 
 
 def _plan_save(mind: Mind) -> Wish:
-    made = drafts.draft(mind.draw, None if mind.known.all("plan", mind.user) else "people")
+    made = mind.draft()
     study = mind.one(f"study of {made['dataset']}", otherwise="")
     return Wish(
         query=mind.proof(), body=made | ({"study": study} if study and mind.draw.random() < 0.5 else {})
@@ -143,7 +161,7 @@ def _plan_save(mind: Mind) -> Wish:
 def _release(mind: Mind) -> Wish:
     name = mind.known.fresh()
     first = not mind.known.all("release", mind.user)
-    what: dict[str, Any] = {"draft": drafts.draft(mind.draw, "people" if first else None)}
+    what: dict[str, Any] = {"draft": mind.draft("people" if first else None)}
     if mind.draw.random() < 0.3 and mind.known.all("plan", mind.user):
         what = {"plan": mind.one("plan")}
     if mind.draw.random() < 0.2 and not first:
@@ -217,20 +235,15 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("GET", f"{V}/datasets/{{name}}"): lambda mind: Wish({"name": mind.dataset()}),
     ("GET", f"{V}/datasets/{{name}}/budget"): lambda mind: Wish({"name": mind.dataset()}),
     ("PUT", f"{V}/datasets/{{name}}/budget"): lambda mind: Wish({"name": mind.loose_dataset()}, body=mind.amount()),
-    ("PUT", f"{V}/datasets/{{name}}/grants/{{user}}"): lambda mind: Wish(
-        {"name": mind.loose_dataset(), "user": mind.draw.choice(("expendable", mind.one("person", "")))},
-        body=mind.amount(),
-    ),
-    ("PUT", f"{V}/datasets/{{name}}/reserves/{{label}}"): lambda mind: Wish(
-        {"name": mind.loose_dataset(), "label": mind.draw.choice(("next year", "x"))}, body=mind.amount()
-    ),
+    ("PUT", f"{V}/datasets/{{name}}/grants/{{user}}"): _grant,
+    ("PUT", f"{V}/datasets/{{name}}/reserves/{{label}}"): _reserve,
     ("GET", f"{V}/studies"): _nothing,
     ("POST", f"{V}/studies"): lambda mind: Wish(
         body={"dataset": mind.draw.choice(("people", "visits", "spare")), "title": "a study, 1 ü"}
     ),
     ("GET", f"{V}/studies/{{id}}"): lambda mind: Wish({"id": mind.one("study")}),
     ("DELETE", f"{V}/studies/{{id}}"): _goes("study"),
-    ("POST", f"{V}/plans/price"): lambda mind: Wish(query=mind.proof(), body=drafts.draft(mind.draw)),
+    ("POST", f"{V}/plans/price"): lambda mind: Wish(query=mind.proof(), body=mind.draft()),
     ("GET", f"{V}/plans"): lambda mind: Wish(query=mind.draw.choice(({}, {"dataset": "people"}))),
     ("POST", f"{V}/plans"): _plan_save,
     ("GET", f"{V}/plans/{{id}}"): lambda mind: Wish({"id": mind.one("plan")}, mind.proof()),

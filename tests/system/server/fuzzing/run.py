@@ -41,7 +41,7 @@ class Tally:
     admitted: Counter[Call] = field(default_factory=Counter)
     faults: list[Fault] = field(default_factory=list)
     unsent: int = 0
-    slowest: dict[Call, float] = field(default_factory=dict)  # seconds
+    slowest: dict[Call, tuple[float, str]] = field(default_factory=dict)  # seconds, and what took them
 
     @property
     def cases(self) -> int:
@@ -97,7 +97,7 @@ def one(sender: Sender, trial: Trial, tally: Tally, server: Fuzzed) -> None:
         return
     tally.count(trial, response.status_code)
     seconds = response.elapsed.total_seconds()
-    tally.slowest[trial.call] = max(seconds, tally.slowest.get(trial.call, 0.0))
+    tally.slowest[trial.call] = max((seconds, shown), tally.slowest.get(trial.call, (0.0, "")))
     for words in faults(trial, case, request, response, server.canaries):
         shown_answer = f"{shown} -> {response.status_code} {response.text[:300]!r}"
         tally.faults.append(Fault(trial.call, words, shown_answer))

@@ -37,7 +37,8 @@ class Sender:
         """The case as it will be checked, and the request."""
         draw = random.Random(trial.dice)
         user = self.known.people.user(trial.way, *trial.call)
-        wish = MEANT[trial.call](Mind(draw, self.known, trial.way, user))
+        plain = trial.call not in self.known.done
+        wish = MEANT[trial.call](Mind(draw, self.known, trial.way, user, plain))
         case, raw, kind = bent(trial, wish, draw)
         headers = self.known.people.header(trial.way.name, *trial.call)
         sent = case.as_transport_kwargs(base_url=self.url, headers=headers)
