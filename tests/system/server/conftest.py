@@ -10,6 +10,14 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from system.server.browser import NewPage, Site, launch, serving, watched
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever needs a browser is slow."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 # Not of the whole run: while Playwright is there, no other test of this process could run a loop of its own.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:

@@ -31,6 +31,7 @@ OUTSIDE_THE_DESCRIPTION = {("GET", "/"), ("GET", "/static/{path:path}"), ("GET",
 OPERATIONS = (set(PERMISSIONS) | PUBLIC) - OUTSIDE_THE_DESCRIPTION
 
 
+@pytest.mark.slow
 def test_nothing_that_is_sent_by_anybody_breaks_the_server_or_makes_it_tell_a_secret(tmp_path: Path) -> None:
     with fuzzed(tmp_path, random.Random(SEED)) as server:
         tally = run(server, CASES, random.Random(SEED))
@@ -41,6 +42,7 @@ def test_nothing_that_is_sent_by_anybody_breaks_the_server_or_makes_it_tell_a_se
     assert {way for _, way, _ in tally.statuses} == set(WAYS)
 
 
+@pytest.mark.slow
 def test_a_run_finds_every_fault_that_is_planted(tmp_path: Path) -> None:
     planted = ("fails", "echoes", "logs", "lets in", "misdescribes", "workers")
     touched = {
