@@ -162,7 +162,17 @@ def _connected(path: Path) -> Any:
     import sqlite3
 
     connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+    until = time.monotonic() + _WAIT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            break
+        except sqlite3.OperationalError:  # two who make the file at once: SQLite does not wait here by itself
+            if time.monotonic() >= until:
+                connection.close()
+                raise
+            time.sleep(0.01)
+    for pragma in ("synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
     return connection
 

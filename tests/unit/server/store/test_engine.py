@@ -108,6 +108,20 @@ def test_what_no_database_can_keep_is_refused_and_not_shown(store: Store) -> Non
         connection.execute(declarations.insert().values({**ROW, "created": 2**70}))
 
 
+def test_of_many_who_make_a_file_at_once_nobody_is_turned_away(tmp_path: Path) -> None:
+    """SQLite does not wait by itself for whoever changes how a file is written: one of thirty was turned away."""
+    with ThreadPoolExecutor(4) as pool:
+        for n in range(40):
+            gate = threading.Barrier(4)
+
+            def made(ledger: Path = tmp_path / f"{n}.db", gate: threading.Barrier = gate) -> Store:
+                gate.wait()
+                return Store.beside(ledger)
+
+            for found in [pool.submit(made) for _ in range(4)]:
+                found.result().close()
+
+
 def test_the_file_is_closed_to_others(tmp_path: Path) -> None:
     store = Store.beside(tmp_path / "study.db")
     with store.begin() as connection:
