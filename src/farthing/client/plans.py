@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import json
 import secrets
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from farthing.client.connection import Connection, part
+from farthing.client.connection import part
+from farthing.client.jobs import awaited
 from farthing.client.refusals import refusal_of
 from farthing.errors import InvalidValue, LedgerUnavailable
 from farthing.ledger import Receipt
@@ -23,8 +23,6 @@ from farthing.study.words import shown
 if TYPE_CHECKING:
     from farthing.client.studies import RemoteStudy
 
-_WAIT = 20.0  # seconds that the server may hold a request for us
-_LOOK = 0.2  # seconds between two looks at a release that runs
 _INFINITE = float("inf")
 
 
@@ -156,14 +154,10 @@ class RemotePlan:
         """Charge, run once on the server's engine, record, answer: the same plan or `request_id` is answered once."""
         name = request_id or self.request_id
         confirmed = {"confirmed_epsilon": self.cost.upper} if self.cost.upper < _INFINITE else {}
-        body = {"draft": self.draft, "request_id": name, "wait": _WAIT, **confirmed}
+        body = {"draft": self.draft, "request_id": name, **confirmed}
         connection = self.study.connection
         repeated = self.study.was_released(name)
-        try:
-            view = _awaited(connection, body, progress)
-        except KeyboardInterrupt as stopped:
-            stopped.add_note(f"the server goes on, and what it charges stays spent; ask again as {name}")
-            raise
+        view = awaited(connection, "/releases", body, progress, f"ask again as {name}")
         if view["state"] != "released":
             raise refusal_of(view["error"] or {"code": "internal", "message": str(view["sentence"])})
         if progress is not None:
@@ -236,19 +230,6 @@ class RemotePlan:
 
     def __repr__(self) -> str:
         return f"RemotePlan({len(self.view['statistics'])} statistics, nothing spent)"
-
-
-def _awaited(
-    connection: Connection, body: Mapping[str, Any], progress: Callable[[float], None] | None
-) -> dict[str, Any]:
-    """What became of a release, when something did."""
-    view: dict[str, Any] = connection.post("/releases", body)
-    while view["state"] in ("queued", "running"):
-        if progress is not None:
-            progress(float(view["progress"]))
-        time.sleep(_LOOK)
-        view = connection.get(f"/releases/{part(view['request_id'])}")
-    return view
 
 
 def release_from(text: str, *, repeated: bool = True) -> Release:

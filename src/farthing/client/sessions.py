@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from farthing.adaptive.online import Answer
 from farthing.client.connection import Connection, part
+from farthing.client.jobs import awaited
 from farthing.client.refusals import refusal_of
 from farthing.study.words import shown
-
-_WAIT = 20.0  # seconds that the server may hold a request for us
-_LOOK = 0.3  # seconds between two looks at a session that is being opened
 
 
 @dataclass(frozen=True)
@@ -108,11 +105,8 @@ def opened(
 ) -> RemoteAnswerer:
     """Open a session, or take it up, and wait until it can be asked."""
     name = request_id or name_of(body)
-    try:
-        view = _awaited(connection, {**body, "request_id": name, "wait": _WAIT}, progress)
-    except KeyboardInterrupt as stopped:
-        stopped.add_note(f"the server goes on, and what it charges stays spent; take it up as {name}")
-        raise
+    asked = {**body, "request_id": name}
+    view = awaited(connection, "/sessions", asked, progress, f"take it up as {name}")
     if view["error"]:
         raise refusal_of(view["error"])
     if progress is not None:
@@ -134,15 +128,3 @@ def plan_from(view: Mapping[str, Any]) -> RemoteAnswererPlan:
     """The plan that a server tells."""
     told = {name: view[name] for name in RemoteAnswererPlan.__dataclass_fields__ if name != "notes"}
     return RemoteAnswererPlan(**told, notes=tuple(view.get("notes", ())))
-
-
-def _awaited(
-    connection: Connection, body: Mapping[str, Any], progress: Callable[[float], None] | None
-) -> dict[str, Any]:
-    view: dict[str, Any] = connection.post("/sessions", body)
-    while view["state"] in ("queued", "running"):
-        if progress is not None:
-            progress(float(view["progress"]))
-        time.sleep(_LOOK)
-        view = connection.get(f"/sessions/{part(view['id'])}")
-    return view
