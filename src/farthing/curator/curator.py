@@ -178,8 +178,7 @@ class Curator:
         self, question: Question, dataset: Dataset, asking: _Asking, progress: Progress | None
     ) -> Answered:
         question.check(dataset)
-        registered = self.ledger.budget(asking.name).unit
-        refuse_other_unit(dataset, registered, asking.name, asking.sampling_rate)
+        refuse_other_unit(dataset, self.ledger.budget(asking.name), asking.sampling_rate)
         self._refuse_second_sample(asking, None)
         digest = digest_of(question, dataset)
         with _turn_of(self.ledger, asking.request_id):

@@ -103,6 +103,11 @@ class Dataset:
         return self._base.unit
 
     @property
+    def source_columns(self) -> tuple[str, ...]:
+        """The names of all columns of the source, declared or not."""
+        return self._base.source.columns
+
+    @property
     def neighbours(self) -> str:
         """Which tables are neighbours: "add-remove" or "replace" one unit."""
         return self._base.neighbours

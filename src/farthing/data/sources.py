@@ -38,6 +38,12 @@ class Source:
     table: Any
     engine: Engine
     text_file: bool = False
+    left_out: tuple[str, ...] = ()  # columns of a frame that nobody declared
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all its columns, declared or not."""
+        return (*self.table.columns, *self.left_out)
 
 
 def opened(source: Any, names: Sequence[str] = ()) -> Source:
@@ -48,7 +54,8 @@ def opened(source: Any, names: Sequence[str] = ()) -> Source:
         return _files(source)
     if hasattr(source, "op") and hasattr(source, "schema"):
         return _ibis_table(source)
-    return _frame(_cut(source, list(names)))
+    cut = _cut(source, list(names))
+    return _frame(cut, tuple(str(name) for name in _columns(source) if name not in _columns(cut)))
 
 
 def header(path: str) -> tuple[list[str], str]:
@@ -166,7 +173,7 @@ def _csv(backend: Any, paths: list[str]) -> Any:
     )  # fmt: skip
 
 
-def _frame(source: Any) -> Source:
+def _frame(source: Any, left_out: tuple[str, ...] = ()) -> Source:
     """pandas, polars or Arrow, handed to DuckDB as Arrow without a copy where that is possible."""
     import pyarrow
 
@@ -205,7 +212,7 @@ def _frame(source: Any) -> Source:
         raise InvalidValue(
             "source", kind, "has a column of a type that DuckDB cannot hold", "leave it out, or convert it"
         )
-    opened_frame = Source(kind, opened_table, engine)
+    opened_frame = Source(kind, opened_table, engine, left_out=left_out)
     weakref.finalize(opened_frame, engine.forget, name)  # DuckDB would keep the rows for as long as it runs
     return opened_frame
 
@@ -229,10 +236,14 @@ def _ibis_table(table: Any) -> Source:
 
 def _cut(frame: Any, names: list[str]) -> Any:
     """The columns of a frame that are used: what stands in the others must not decide whether it is refused."""
-    columns = getattr(frame, "column_names", getattr(frame, "columns", ()))
+    columns = _columns(frame)
     if not names or not all(name in columns for name in names):
         return frame
     return frame.select(names) if hasattr(frame, "select") else frame[names]
+
+
+def _columns(frame: Any) -> list[Any]:
+    return list(getattr(frame, "column_names", getattr(frame, "columns", ())))
 
 
 def _is_in_memory(source: Any) -> bool:

@@ -11,6 +11,7 @@ from farthing.accounting import compose
 from farthing.errors import FarthingError
 from farthing.numerics import Bounds
 from farthing.privacy.events import ApproxDP, Event
+from farthing.privacy.units import Unit
 
 
 @dataclass(frozen=True)
@@ -20,10 +21,11 @@ class Budget:
     `remaining` is the largest (epsilon, delta) charge that would be admitted now. `reserved` is the part of what is
     spent whose answer has not been given yet, in plain sums; it counts as spent. `withheld` is set aside by reserves.
 
-    `untouched` says that nothing was charged yet but charges of nothing.
+    `untouched` says that nothing was charged yet but charges of nothing. `unit` says in words whose privacy it is, and
+    `protects` as data; None where nobody said, or where the ledger holds somebody's own words.
 
     >>> events = lambda: [ApproxDP(0.3)]
-    >>> budget = Budget("census", "", ApproxDP(1.0), 0.3, 0.0, {}, ApproxDP(0.7), 3, "person", False, events)
+    >>> budget = Budget("census", "", ApproxDP(1.0), 0.3, 0.0, {}, ApproxDP(0.7), 3, "person", False, None, events)
     >>> budget.spent.upper, budget.spent.lower > 0.299
     (0.3, True)
     """
@@ -38,6 +40,7 @@ class Budget:
     count: int
     unit: str = ""
     untouched: bool = False
+    protects: Unit | None = None
     _events: Callable[[], Iterable[Event]] = field(default=lambda: (), repr=False, compare=False)
 
     @cached_property

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from farthing.errors import InvalidValue
 from farthing.ledger.account import Account
 from farthing.ledger.chain import canonical
 from farthing.ledger.prices import Price
+from farthing.privacy.units import Unit
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,14 @@ class Holding:
     reserves: dict[str, tuple[int, int]] = field(default_factory=dict)
     waiting: int = 0
     waiting_nano: int = 0
-    unit: str = ""
+    unit: Unit | str = ""  # words where an older version, or somebody in their own, wrote them
 
     def text(self) -> str:
         """The state in its one spelling: whole numbers, names and nothing else."""
         reserves, unit = self.reserves, self.unit
         return (
             f'{{"account":{self.account.text()},"reserves":{canonical(reserves) if reserves else "{}"},'
-            f'"unit":{canonical(unit)},"waiting":{self.waiting},"waiting_nano":{self.waiting_nano}}}'
+            f'"unit":{_unit_text(unit)},"waiting":{self.waiting},"waiting_nano":{self.waiting_nano}}}'
         )
 
     def sums(self) -> str:
@@ -56,7 +58,7 @@ class Holding:
             {str(name): (int(nano), int(units)) for name, (nano, units) in data["reserves"].items()},
             int(data["waiting"]),
             int(data["waiting_nano"]),
-            str(data["unit"]),
+            Unit.from_dict(data["unit"]) if isinstance(data["unit"], dict) else str(data["unit"]),
         )
 
     def withheld(self, *, but: str = "") -> tuple[int, int]:
@@ -124,6 +126,11 @@ def checked_reserve(holding: Holding, name: str | None) -> str:
         known = ", ".join(sorted(holding.reserves)) or "none"
         raise InvalidValue("use_reserve", name, f"must name a reserve of this dataset ({known})")
     return name
+
+
+@lru_cache(maxsize=256)
+def _unit_text(unit: Unit | str) -> str:
+    return canonical(unit.to_dict() if isinstance(unit, Unit) else unit)
 
 
 def _known(amount: int | None, otherwise: int) -> int:

@@ -25,6 +25,7 @@ from farthing.ledger.values import (
     checked_note,
 )
 from farthing.privacy.events import Event, checked_delta
+from farthing.privacy.units import Unit
 
 _Done = TypeVar("_Done")
 
@@ -101,11 +102,17 @@ class Ledger(OpenLedger):
 
     # What a curator decides.
 
-    def register(self, dataset: str, epsilon: float, delta: float = 0.0, *, unit: str = "") -> Entry:
-        """Open the budget of a dataset; `unit` says whose privacy it is, in the curator's words."""
+    def register(self, dataset: str, epsilon: float, delta: float = 0.0, *, unit: Unit | str = "") -> Entry:
+        """Open the budget of a dataset; `unit` says whose privacy it is.
+
+        Words such as "row, add-remove" or "person, replace" are kept as data: `row` is one row, and a column of that
+        name is written in quotes. Other words are kept as they are, and no dataset has such a unit.
+        """
         self._only("register a dataset", "curator")
         name, budget = checked_name(dataset, "dataset"), checked_budget(epsilon, delta)
-        words = checked_note(unit, "unit")
+        words = unit if isinstance(unit, Unit) else checked_note(unit, "unit")
+        if isinstance(words, str):
+            words = Unit.read(words) or words
         return self._changed(Question(name), lambda tx: policy.register(tx, name, *budget, words))
 
     def set_budget(self, dataset: str, epsilon: float, delta: float = 0.0) -> Entry:

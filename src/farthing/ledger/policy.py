@@ -12,16 +12,18 @@ from farthing.ledger.chain import canonical
 from farthing.ledger.entries import Entry
 from farthing.ledger.holdings import Holding
 from farthing.ledger.transaction import Reader, Transaction
+from farthing.privacy.units import Unit
 
 _FORMS = "use Ledger.set_budget to change a budget"
 
 
-def register(tx: Transaction, dataset: str, epsilon: float, delta: float, unit: str) -> Entry:
+def register(tx: Transaction, dataset: str, epsilon: float, delta: float, unit: Unit | str) -> Entry:
     """Open the account of a dataset."""
     if tx.whole() is not None:
         raise InvalidValue("dataset", dataset, "must not be registered already", _FORMS)
     holding = Holding(Account.of(epsilon, delta), unit=unit)
-    return _kept(tx, "dataset", dataset, "", holding, epsilon, delta, new=True, unit=unit)
+    told = unit.to_dict() if isinstance(unit, Unit) else unit
+    return _kept(tx, "dataset", dataset, "", holding, epsilon, delta, new=True, unit=told)
 
 
 def set_budget(tx: Transaction, dataset: str, epsilon: float, delta: float) -> Entry:

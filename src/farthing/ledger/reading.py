@@ -25,6 +25,7 @@ from farthing.ledger.values import checked_name, event_of
 from farthing.ledger.verification import Known, Progress, Verification, rows, verify_store
 from farthing.ledger.witness import Witness
 from farthing.privacy.events import ApproxDP, Event, checked_count
+from farthing.privacy.units import Unit
 
 _DATASETS = f"SELECT dataset FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
 _ANALYSTS = f"SELECT analyst FROM {ACCOUNTS} WHERE dataset = ? AND analyst <> '' ORDER BY analyst"
@@ -136,8 +137,9 @@ class OpenLedger:
             },
             account.remaining_beside(holding.withheld()),
             account.count,
-            whole.unit,
+            str(whole.unit),
             account.untouched,
+            whole.unit if isinstance(whole.unit, Unit) else None,
             lambda: self._events(name, who),
         )
 

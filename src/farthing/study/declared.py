@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from farthing.curator import unit_of
+from farthing.curator.units import refuse_other_unit, unit_of
 from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals, dataset
 from farthing.data.declaration import domain_of_entry
 from farthing.data.sources import Source
 from farthing.errors import FarthingError, InvalidValue
+from farthing.ledger import Budget
+from farthing.privacy.units import Unit
 from farthing.study.words import shown
 
 _FEW = 6  # categories that are named in a sentence
@@ -158,9 +160,18 @@ def schema_of(made: Dataset) -> list[dict[str, Any]]:
     return found
 
 
-def unit_words(made: Dataset) -> str:
+def protected_by(made: Dataset) -> Unit:
     """The unit as a ledger keeps it."""
     return unit_of(made)
+
+
+def fits_budget(made: Dataset, budget: Budget) -> bool:
+    """Whether the dataset protects whom the budget was set for."""
+    try:
+        refuse_other_unit(made, budget)
+    except InvalidValue:
+        return False
+    return True
 
 
 def _said(problem: FarthingError) -> str:

@@ -188,5 +188,7 @@ def _refuse_unlike(table: Any, dataset: Dataset) -> Dataset:
             "table", list(table.schema), "must have the columns and domains that the monitor was opened with"
         )
     if unit_of(table) != unit_of(dataset) or table.probability != dataset.probability:
-        raise InvalidValue("table", unit_of(table), f"must protect {unit_of(dataset)!r}, as the monitor does")
+        raise InvalidValue(
+            "table", str(unit_of(table)), f"must protect {str(unit_of(dataset))!r}, as the monitor does"
+        )
     return table

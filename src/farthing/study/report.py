@@ -12,6 +12,7 @@ import numpy as np
 
 from farthing.inference import Answer
 from farthing.inference.figures import with_interval
+from farthing.privacy.units import Unit
 from farthing.study.explanations import Risk
 from farthing.study.report_charts import MOST_BARS, budget_bar, curve, error_bars, price_bars
 from farthing.study.stored import are_neighbours, records_of
@@ -66,8 +67,12 @@ def _about(release: Release) -> str:
 
 
 def _whom(plan: Any) -> str:
-    unit = str(plan.get("unit", "row, add-remove")).split(",")[0]
-    return "any one row" if unit == "row" else f"any one {unit}, with all of its rows"
+    words = str(plan.get("unit", "row, add-remove"))
+    unit = Unit.read(words)
+    if unit is not None and not unit.columns:
+        return "any one row"
+    named = words.split(",")[0] if unit is None else " and ".join(unit.columns)
+    return f"any one {named}, with all of its rows"
 
 
 def _numbers(release: Release) -> str:

@@ -361,7 +361,7 @@ class Study:
                     raise
                 # Another process was quicker; its word counts like that of any earlier one.
         registered = self.ledger.budget(self.name)
-        self._refuse_other_rate(rate_of(registered.unit))
+        self._refuse_other_rate(rate_of(registered))
         total = registered.total
         if (total.epsilon, total.delta) != (self.epsilon, self.delta):
             raise InvalidValue(

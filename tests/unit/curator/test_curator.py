@@ -85,7 +85,7 @@ def test_a_budget_for_persons_is_not_spent_on_answers_about_rows(ledger: Ledger,
 
 def test_protecting_groups_of_the_registered_unit_is_welcome(ledger: Ledger) -> None:
     threes = PEOPLE.group_privacy(3)
-    assert unit_of(threes) == "row, add-remove, groups of 3"
+    assert str(unit_of(threes)) == "row, add-remove, groups of 3"
     Curator(ledger).release(threes, plan(people=threes), ledger_name="survey")
     Curator(ledger).register(threes, "threes", epsilon=1.0)
     with pytest.raises(InvalidValue, match="groups of 3"):

@@ -38,9 +38,10 @@ from farthing.server.views.dataset import (
 from farthing.study.declared import (
     checked_declaration,
     declared_dataset,
+    fits_budget,
+    protected_by,
     schema_of,
     unit_sentence,
-    unit_words,
 )
 from farthing.study.odds import LARGEST_DELTA, budget_cautions, odds_sentence
 
@@ -148,11 +149,11 @@ def register(told: Declaration, state: TheState, who: Who) -> dict[str, Any]:
     ledger = state.ledger(who)
     earlier = declaration_of(state.store, told.name)
     if earlier is None and told.name in ledger.datasets():
-        _refuse_another_budget(ledger, told, unit_words(made))
+        _refuse_another_budget(ledger, told, made)
     declared = declare(state.store, told.name, words, who.name)
     if told.name not in ledger.datasets():
         try:
-            ledger.register(told.name, told.epsilon, told.delta, unit=unit_words(made))
+            ledger.register(told.name, told.epsilon, told.delta, unit=protected_by(made))
         except InvalidValue:
             if told.name not in ledger.datasets():
                 raise
@@ -275,13 +276,11 @@ def _budget(ledger: Ledger, who: Caller, name: str) -> BudgetView | None:
         return None
 
 
-def _refuse_another_budget(ledger: Ledger, told: Declaration, unit: str) -> None:
+def _refuse_another_budget(ledger: Ledger, told: Declaration, made: Any) -> None:
     """A dataset that the ledger knows from elsewhere keeps its budget and the unit that it was set for."""
     stands = ledger.budget(told.name)
-    if (stands.total.epsilon, stands.total.delta) != (told.epsilon, told.delta) or stands.unit not in (
-        "",
-        unit,
-    ):
+    same = (stands.total.epsilon, stands.total.delta) == (told.epsilon, told.delta)
+    if not (same and fits_budget(made, stands)):
         raise RequestRefused(
             "conflict",
             f"the ledger has a budget for {told.name!r} already: epsilon {stands.total.epsilon:g}, delta "
