@@ -83,6 +83,14 @@ class Answer:
     >>> counts["F"].values
     510.0
 
+    `raw` are the unbiased numbers as the noise left them, where `values` were moved to where the truth must lie (counts
+    are not negative, and add up to the total that the raw ones have); elsewhere both are the same.
+
+    >>> from farthing.inference import ErrorLaw, Term
+    >>> law = ErrorLaw([Term("laplace", 2.0)])
+    >>> Answer.around("count by sex", [508, 0], law, ("F", "M"), centre=[510, -2], least=0).raw
+    array([510.,  -2.])
+
     `note` says in words what numbers cannot, such as what an interval rests on.
     """
 
@@ -96,6 +104,7 @@ class Answer:
     interval_at: IntervalAt = field(repr=False)
     note: str = ""
     asking: Asking | None = field(default=None, repr=False)
+    raw: Numbers = math.nan
 
     @classmethod
     def around(
@@ -117,7 +126,9 @@ class Answer:
         """
         middle = np.atleast_1d(np.asarray(values if centre is None else centre, dtype=float))
         interval = Around(middle, law, least, most)
-        return cls.within(name, values, law.standard_errors, interval, labels, confidence=confidence)
+        return cls.within(
+            name, values, law.standard_errors, interval, labels, confidence=confidence, raw=middle
+        )
 
     @classmethod
     def within(
@@ -131,6 +142,7 @@ class Answer:
         confidence: float = 0.95,
         note: str = "",
         asking: Asking | None = None,
+        raw: ArrayLike | None = None,
     ) -> Answer:
         """An answer whose interval is a function of the confidence; it is widened to hold the value itself."""
         level = checked_confidence(confidence)
@@ -140,14 +152,16 @@ class Answer:
                 "values", flat.shape, f"must be {len(labels) or 1} number(s), one for each label"
             )
         errors = np.broadcast_to(np.asarray(standard_errors, dtype=float), flat.shape)
+        plain = np.broadcast_to(np.asarray(flat if raw is None else raw, dtype=float).reshape(-1), flat.shape)
         low, high = interval_at(level)
         low, high = np.minimum(low, flat), np.maximum(high, flat)
         if labels:
             return cls(
-                name, tuple(labels), flat, np.array(errors), low, high, level, interval_at, note, asking
-            )
-        value, error, least, most = map(float, (flat[0], errors[0], low[0], high[0]))
-        return cls(name, (), value, error, least, most, level, interval_at, note, asking)
+                name, tuple(labels), flat, np.array(errors), low, high, level, interval_at, note, asking,
+                np.array(plain),
+            )  # fmt: skip
+        value, error, least, most, own = map(float, (flat[0], errors[0], low[0], high[0], plain[0]))
+        return cls(name, (), value, error, least, most, level, interval_at, note, asking, own)
 
     def at(self, confidence: float) -> Answer:
         """The same answer with its interval at another confidence."""
@@ -160,6 +174,7 @@ class Answer:
             confidence=confidence,
             note=self.note,
             asking=self.asking,
+            raw=self.raw,
         )
 
     def query(self, what: Any) -> Answer:
@@ -209,6 +224,7 @@ class Answer:
             one,
             confidence=self.confidence,
             note=self.note,
+            raw=np.atleast_1d(self.raw)[place],
         )
 
     def __iter__(self) -> Iterator[Any]:
@@ -245,6 +261,7 @@ class Answer:
             "name": self.name,
             "labels": [list(label) if isinstance(label, tuple) else label for label in self.labels],
             "values": _plain(self.values),
+            "raw": _plain(self.raw),
             "standard_errors": _plain(self.standard_errors),
             "lower": _plain(self.lower),
             "upper": _plain(self.upper),

@@ -66,6 +66,7 @@ def _restored_shaped(form: Mapping[str, Any]) -> Answer:
         confidence=form["confidence"],
         note=form["note"],
         asking=asking,
+        raw=centre,
     )
 
 
@@ -99,20 +100,22 @@ def restored(form: Mapping[str, Any]) -> Answer:
         interval_at,
         labels,
         confidence=form["confidence"],
-        note=form.get("note", ""),  # answers of older ledgers have none
+        note=form.get("note", ""),  # answers of older ledgers have none, nor raw numbers
+        raw=_read(form.get("raw", form["values"]), math.nan),
     )
 
 
 def records_of(answer: Answer) -> Iterator[dict[str, Any]]:
     """One flat record for each cell."""
-    columns = [answer.values, answer.standard_errors, answer.lower, answer.upper]
+    columns = [answer.values, answer.raw, answer.standard_errors, answer.lower, answer.upper]
     cells = zip(*(np.atleast_1d(column).tolist() for column in columns), strict=True)
     names = label_texts(answer.labels) or [""]
-    for name, (value, error, lower, upper) in zip(names, cells, strict=True):
+    for name, (value, raw, error, lower, upper) in zip(names, cells, strict=True):
         yield {
             "statistic": answer.name,
             "cell": name,
             "value": value,
+            "raw": raw,
             "standard_error": error,
             "lower": lower,
             "upper": upper,

@@ -100,6 +100,7 @@ def test_an_answer_is_plain_data_for_json() -> None:
         "name": "x",
         "labels": ["a", ["b", 2]],
         "values": [1.0, 2.0],
+        "raw": [1.0, 2.0],
         "standard_errors": [0.5, None],
         "lower": [0.0, None],
         "upper": [2.0, None],

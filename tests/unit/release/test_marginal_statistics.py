@@ -202,3 +202,13 @@ def test_tables_without_negative_counts_still_agree_and_are_nearer_to_the_truth(
     np.testing.assert_allclose(tables[0, 1].sum(axis=2), tables[0, 2].sum(axis=2), atol=1e-6)
     np.testing.assert_allclose(tables[0, 1].sum(axis=1), tables[1, 2].sum(axis=2), atol=1e-6)
     assert not whole or np.array_equal(moved.values, moved.values.round())
+
+
+def test_tables_without_negative_counts_keep_the_total_of_their_noise() -> None:
+    design = design_of([marginals(("age", "region", "smoker"), way=2, by="sex", nonnegative=True)], PEOPLE)
+    (output,), (slot,) = design.outputs, design.slots
+    exact = slot.transforms["laplace"].apply(slot.own(PEOPLE.exact(dict(slot.aggregates))))  # type: ignore[attr-defined]
+    noisy = exact + np.rint(np.random.default_rng(2).laplace(0, 900, exact.shape)).astype(np.int64)
+    answer = output.answer({slot.name: noisy}, {slot.name: Noise("laplace", 1.0)})
+    assert np.min(answer.raw) < 0 <= np.min(answer.values)
+    assert np.sum(answer.values) == pytest.approx(np.sum(answer.raw), rel=1e-6)

@@ -350,3 +350,17 @@ def test_what_was_not_measured_has_an_error_without_limit() -> None:
     assert asking.query("x < 2", 0.95).upper < np.inf
     vague = asking.query("x < 1", 0.95)
     assert (vague.lower, vague.upper) == (0.0, np.inf)
+
+
+@pytest.mark.parametrize("by", [None, "sex"])
+def test_cells_of_ranges_keep_the_total_of_their_noise(by: str | None) -> None:
+    """Most cells are empty: where the ends of the sums are left free, an empty end gains rows from its noise."""
+    design = design_of([ranges("bmi", bins=64, by=by)], PEOPLE)
+    (output,), (slot,) = design.outputs, design.slots
+    exact = slot.transforms["laplace"].apply(slot.own(PEOPLE.exact(dict(slot.aggregates))))  # type: ignore[attr-defined]
+    draw = np.random.default_rng(5)
+    for _ in range(20):
+        noisy = exact + np.rint(draw.laplace(0, 40, exact.shape)).astype(np.int64)
+        answer = output.answer({slot.name: noisy}, {slot.name: Noise("laplace", 1.0)})
+        assert np.min(answer.raw) < 0 <= np.min(answer.values)
+        assert np.sum(answer.values) == pytest.approx(np.sum(answer.raw))

@@ -63,6 +63,7 @@ def test_a_release_is_answered_charged_once_and_stays_the_same(served: Served, a
     assert [cell["label"] for cell in answer["cells"]] == ["F", "M"] and answer["total"] == 2
     for cell in answer["cells"]:
         assert cell["lower"] <= cell["value"] <= cell["upper"]
+        assert isinstance(cell["raw"], float)
         assert cell["error"] >= cell["value"] - cell["lower"]
     again = [
         ask(analyst, "once").json(),

@@ -45,6 +45,20 @@ def test_a_mean_of_which_nothing_was_known_is_as_exact_as_was_foretold(study: ft
     assert answer.error() < 1.5 * plan["mean of income"].error()
 
 
+def test_raw_counts_are_released_beside_the_ones_that_were_moved(make_study: Make) -> None:
+    """100 cells, nearly all of them empty: some come out negative, and the total stays that of the noise."""
+    study = make_study()
+    plan = study.plan(ft.histogram("income", bins=400), epsilon=0.05)
+    release = plan.release()
+    answer = release["histogram of income"]
+    assert np.min(answer.raw) < 0 <= np.min(answer.values)
+    assert np.sum(answer.values) == pytest.approx(max(0.0, float(np.sum(answer.raw))))
+    again = study.released(release.request_id)["histogram of income"]
+    assert np.asarray(again.raw).tolist() == np.asarray(answer.raw).tolist()
+    assert [row["raw"] for row in release.records()] == np.asarray(answer.raw).tolist()
+    assert json.loads(release.to_json())["answers"][0]["raw"] == np.asarray(answer.raw).tolist()
+
+
 def test_a_plan_is_answered_once(study: ft.Study) -> None:
     plan = study.plan(ft.count(by="sex"), epsilon=0.5)
     first, again = plan.release(), plan.release()

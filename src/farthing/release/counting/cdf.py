@@ -137,7 +137,7 @@ class CdfOutput(Output):
             return shares_between(totals.reshape(-1), whole, own, own, own + squares * above, population)
 
         return Answer.within(
-            self.name, values, law.standard_errors, interval_at, self.labels, confidence=confidence
+            self.name, values, law.standard_errors, interval_at, self.labels, confidence=confidence, raw=plain
         )
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorLaw, LeastSquares, Term
+from farthing.inference import Answer, ErrorLaw, LeastSquares, Term, rounded
 from farthing.inference.least_squares import sums_matrix
+from farthing.release.counting.consistency import counts_of_total
 from farthing.release.counting.count_outputs import CountOutput
 from farthing.release.counting.grouping import Group
 from farthing.release.counting.laws import WIDE, smooth_factor, smooth_noise
@@ -81,11 +82,21 @@ class CombinedOutput(CountOutput):
         """The least-squares estimates, none of them below zero, whole where that was asked for."""
         numbers = [np.asarray(measured[slot.name], dtype=np.float64) for slot in self.combination.slots]
         plain = self.weights(noises) @ np.concatenate(numbers)
-        values = np.maximum(plain.round() if self.statistic.rounded else plain, 0.0)
+        values = self._counts_of(plain, noises)
         return Answer.around(
             self.name, values, self._combined_law(noises, values), self.labels,
             confidence=confidence, centre=plain, least=0.0,
         )  # fmt: skip
+
+    def _counts_of(self, plain: Floats, noises: Mapping[str, Noise]) -> Floats:
+        """The estimates without negative ones, with the same total; whole where that was asked for."""
+        total = max(0.0, float(plain.sum()))
+        if (plain < 0).any():
+            deviations = self._combined_law(noises, plain).standard_errors
+            plain = counts_of_total(plain, total, np.maximum(deviations, 1e-9))
+        if not self.statistic.rounded or not total < 2**45:
+            return np.maximum(plain, 0.0)
+        return rounded(np.maximum(plain, 0.0), round(total)).astype(np.float64)
 
 
 def _terms(slot: Slot, noise: Noise, coefficients: Floats) -> list[Term]:

@@ -1,8 +1,10 @@
-"""Counts that are counts: none below zero, totals that agree with their parts, whole numbers; and nothing else moved.
+"""Counts that are counts: none below zero, with the total that the noise implies; and nothing else moved.
 
-Noise can make a count negative. Setting it to zero by itself would leave a total that differs from the sum of its
-parts; taking the excess from every other cell would push large counts down. Here a count that is below zero gives its
-excess to cells near zero that are parts of the same totals. Where nothing is negative, nothing moves.
+Noise can make a count negative. Setting it to zero by itself would push every total upward: a table of a thousand
+empty cells would gain hundreds of rows that nobody has. Here a count that is below zero takes what it lacks from the
+other parts of the same total, most of it from cells near zero, whose size nobody can tell anyway. So the cells of a
+statistic always add up to what its noisy cells add up to, which is unbiased, unless that is negative itself. Where
+nothing is negative, nothing moves.
 """
 
 from __future__ import annotations
@@ -15,47 +17,72 @@ from numpy.typing import NDArray
 from farthing.inference import nearest_nonnegative, rounded
 
 Places = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
-NEAR = 3.0
-"""Cells up to this many standard deviations of their noise are near zero."""
+NEAR = 2.0
+"""Cells up to this many standard deviations of their noise are near zero, and move alike."""
+
+_LARGEST = 2**45
 
 
 def settled_cells(cells: NDArray[np.int64], members: Sequence[Places], deviation: float) -> NDArray[np.int64]:
-    """The cells of a slot, moved so that no count that is a sum of them is negative.
+    """The cells of a slot, moved so that no count that is a sum of them is negative and totals stay what they are.
 
     `members` is, for each statistic, the place of every cell in it, -1 for none. Statistics without a negative count
-    keep all of their counts, unless even their cells near zero are negative together.
+    keep all of their counts, unless even their cells near zero are negative together; the others keep their total.
 
     >>> everybody, by_age = np.array([0, 0, 0, 0]), np.array([0, 1, 2, 3])
     >>> settled_cells(np.array([500, 4, 3, -2]), [everybody, by_age], 2.0)
     array([500,   3,   2,   0])
+    >>> settled_cells(np.array([500, 4, -9, -2]), [by_age], 2.0)
+    array([493,   0,   0,   0])
     """
     plain = np.clip(cells, -(2**53), 2**53).astype(np.int64)  # noise without a limit may leave 64 bits
     negative = [bool((_sums(plain, places) < 0).any()) for places in members]
     if not any(negative):
         return plain
+    # Of a statistic with a negative count it is the total that stays: one count of all its cells.
+    wholes = [np.where(places >= 0, 0, -1) for places, below in zip(members, negative, strict=True) if below]
     kept = [places for places, below in zip(members, negative, strict=True) if not below]
+    moving = np.flatnonzero(np.any(np.array(wholes) >= 0, axis=0))
     settled = plain.copy()
-    for block in _blocks(plain, kept):
-        values = plain[block]
-        if not (values < 0).any():
-            continue
-        if not kept or all(places[block[0]] < 0 for places in kept):
-            settled[block] = np.maximum(values, 0)
-            continue
-        near = block[values <= NEAR * deviation]
-        settled[near] = nearest_counts(plain[near])
+    for whole in _blocks(moving, wholes):
+        parts = _blocks(whole, kept)
+        sums = np.array([plain[part].sum() for part in parts], dtype=np.int64)
+        if (sums < 0).any():
+            sizes = np.sqrt([float(len(part)) for part in parts])
+            sums = whole_counts(sums, max(0, int(sums.sum())), deviation * sizes)
+        for part, total in zip(parts, sums.tolist(), strict=True):
+            settled[part] = whole_counts(plain[part], total, np.full(len(part), deviation))
     return settled
 
 
-def nearest_counts(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The whole numbers >= 0 with the same sum (or 0, if that is negative) that are nearest to `values`.
+def whole_counts(values: NDArray[np.int64], total: int, deviations: Floats) -> NDArray[np.int64]:
+    """Whole numbers >= 0 with the given total, near to `values`; see `counts_of_total`.
 
-    >>> nearest_counts(np.array([4, 3, -2]))
+    >>> whole_counts(np.array([4, 3, -2]), 5, np.full(3, 2.0))
     array([3, 2, 0])
     """
-    total = max(0, int(values.sum()))
-    return rounded(nearest_nonnegative(values, total=total), total)
+    if total == int(values.sum()) and not (values < 0).any():
+        return values
+    if (
+        not total < _LARGEST
+    ):  # so much noise that doubles are whole steps: what has been paid for is not refused
+        return np.maximum(values, 0)
+    return rounded(counts_of_total(values.astype(np.float64), float(total), deviations), total)
+
+
+def counts_of_total(values: Floats, total: float, deviations: Floats) -> Floats:
+    """Numbers >= 0 with the given total, near to `values`; the larger a cell, the less it moves.
+
+    Moving all cells alike would push every large count down by what the empty cells have too much: a bias where counts
+    matter most. So beyond two standard deviations of its noise a cell moves in inverse proportion to its square.
+
+    >>> counts_of_total(np.array([500.0, 4.0, 3.0, -2.0]), 505.0, np.full(4, 2.0)).round(2)
+    array([500.,   3.,   2.,   0.])
+    """
+    large = NEAR * deviations
+    return nearest_nonnegative(values, total, np.square(large / np.maximum(values, large)))
 
 
 def _sums(cells: NDArray[np.int64], places: Places) -> NDArray[np.int64]:
@@ -65,13 +92,14 @@ def _sums(cells: NDArray[np.int64], places: Places) -> NDArray[np.int64]:
     return sums
 
 
-def _blocks(cells: NDArray[np.int64], kept: Sequence[Places]) -> list[NDArray[np.int64]]:
-    """Cells that lie in the same counts of all statistics that are kept."""
-    if not kept:
-        return [np.arange(len(cells))]
+def _blocks(cells: Places, partitions: Sequence[Places]) -> list[Places]:
+    """Those of the cells that lie in the same counts of all partitions, together."""
+    if not partitions or not len(cells):
+        return [cells] if len(cells) else []
     block = np.zeros(len(cells), dtype=np.int64)
-    for places in kept:  # renumbered every time, so that the numbers stay small
-        _, block = np.unique(block * (int(places.max(initial=0)) + 2) + places + 1, return_inverse=True)
+    for places in partitions:  # renumbered every time, so that the numbers stay small
+        own = places[cells]
+        _, block = np.unique(block * (int(own.max(initial=0)) + 2) + own + 1, return_inverse=True)
     order = np.argsort(block, kind="stable")
     starts = np.flatnonzero(np.diff(block[order])) + 1
-    return np.split(order, starts)
+    return np.split(cells[order], starts)

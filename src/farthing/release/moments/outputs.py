@@ -76,7 +76,10 @@ class MomentOutput(Output):
     ) -> Answer:
         """The estimate, told with its interval; it lies where the bounds say that the truth must."""
         values, errors, interval = self.estimate(measured, noises)
-        return Answer.within(self.name, values, errors, interval, self.labels, confidence=confidence)
+        raw = (
+            interval.centre if isinstance(interval, Around) else None
+        )  # a sum before it was cut at its bounds
+        return Answer.within(self.name, values, errors, interval, self.labels, confidence=confidence, raw=raw)
 
     def number(self, measured: Mapping[str, Integers]) -> Floats:
         """The rows of every cell: as measured, or as known."""

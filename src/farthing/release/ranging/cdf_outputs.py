@@ -102,7 +102,9 @@ class StrategyCdfOutput(StrategyOutput):
             ends = np.full(len(own), noisy * spreads.whole)
             return shares_between(totals.reshape(-1), whole, own, both, ends, population)
 
-        return Answer.within(self.name, values, errors, interval_at, self.labels, confidence=confidence)
+        return Answer.within(
+            self.name, values, errors, interval_at, self.labels, confidence=confidence, raw=plain
+        )
 
     def _at_unit(self, kind: Kind) -> ShapedErrors:
         if kind not in self._known:

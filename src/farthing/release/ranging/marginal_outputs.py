@@ -18,6 +18,7 @@ from farthing.inference.marginals import Subset
 from farthing.inference.nonnegative_marginals import nonnegative_marginals
 from farthing.inference.whole_marginals import rounded_marginals
 from farthing.release.counting.cells import CellAxis, cut_of
+from farthing.release.counting.consistency import counts_of_total
 from farthing.release.counting.piece_counts import PieceCounts
 from farthing.release.counting.pieces import pieces_of
 from farthing.release.counting.questions import group_axes
@@ -73,8 +74,8 @@ class MarginalsOutput(StrategyOutput):
         groups = transform.estimate(measured[self.slot.name])
         plain = self._flat(groups)
         moved = self.statistic.nonnegative or self.statistic.rounded
-        values = self._flat([self._settled(group) for group in groups]) if moved else plain
         variance = self.slot.variance(noise)
+        values = self._flat(self._settled(groups, transform, math.sqrt(variance))) if moved else plain
         unit = self._at_unit(noise.kind)
         units = self.rows_per_unit if self.statistic.for_population else 0
         errors, shape = unit.deviations * math.sqrt(variance), unit.shape
@@ -85,7 +86,7 @@ class MarginalsOutput(StrategyOutput):
         asking = MarginalAsking(self.name, self.cells, plain, residuals, noise.kind, units)
         return Answer.within(
             self.name, values, errors, ShapedInterval(plain, errors, shape, 0.0 if moved else -math.inf), self.labels,
-            confidence=confidence, asking=asking,
+            confidence=confidence, asking=asking, raw=plain,
         )  # fmt: skip
 
     def _flat(self, groups: Sequence[Mapping[Subset, Any]]) -> Floats:
@@ -95,10 +96,22 @@ class MarginalsOutput(StrategyOutput):
         ]
         return np.concatenate(tables).astype(np.float64)
 
-    def _settled(self, tables: Mapping[Subset, Floats]) -> Mapping[Subset, Any]:
-        """The nearest tables that agree and have no count below zero; whole ones near them."""
-        nearest = nonnegative_marginals(tables)
-        return rounded_marginals(nearest) if self.statistic.rounded else nearest
+    def _settled(
+        self, groups: Sequence[Mapping[Subset, Floats]], transform: MarginalTransform, deviation: float
+    ) -> list[Mapping[Subset, Any]]:
+        """The nearest tables that agree and have no count below zero, with the same total; whole ones near them.
+
+        Left free, the total would grow with every cell that is lifted to zero.
+        """
+        totals = np.array([float(next(iter(tables.values())).sum()) for tables in groups])
+        if (totals < 0).any():
+            spread = max(deviation * math.sqrt(transform.fit.variance_per_cell(())), 1e-9)
+            totals = counts_of_total(totals, max(0.0, float(totals.sum())), np.full(len(totals), spread))
+        found = [
+            nonnegative_marginals(tables, total=total)
+            for tables, total in zip(groups, totals.tolist(), strict=True)
+        ]
+        return [rounded_marginals(tables) if self.statistic.rounded else tables for tables in found]
 
     def _blurred(self, unit: ShapedErrors, deviation: float, counts: Floats) -> ShapedErrors:
         sampling = self.rows_per_unit * np.maximum(counts, 0.0)

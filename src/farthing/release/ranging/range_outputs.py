@@ -10,8 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorLaw, rounded
+from farthing.inference import Answer, ErrorLaw, nearest_increasing, rounded
 from farthing.release.counting.cells import CellAxis
+from farthing.release.counting.consistency import counts_of_total
 from farthing.release.noise import Kind, Noise
 from farthing.release.ranging.asking import MOST_CELLS_SHAPED, RangeAsking
 from farthing.release.ranging.shapes import NORMAL, UNKNOWN, Shape, ShapedErrors, ShapedInterval, ShapedLaw
@@ -94,9 +95,14 @@ class RangesOutput(StrategyOutput):
         transform = transform_of(self.slot, noise.kind)
         cells = transform.estimate(measured[self.slot.name])
         plain = np.concatenate([self.workload.answers(group) for group in cells])
-        settled = np.array([self._settled(group) for group in cells])
-        values = np.concatenate([self.workload.answers(group) for group in settled])
         deviation = float(np.sqrt(self.slot.variance(noise)))
+        settled = np.array(
+            [
+                self._settled(group, total)
+                for group, total in zip(cells, self._totals(transform, cells, deviation), strict=True)
+            ]
+        )
+        values = np.concatenate([self.workload.answers(group) for group in settled])
         unit = self._at_unit(noise.kind)
         units = self.rows_per_unit if self.statistic.for_population else 0
         errors, shape = unit.deviations * deviation, unit.shape
@@ -109,13 +115,20 @@ class RangesOutput(StrategyOutput):
         )
         return Answer.within(
             self.name, values, errors, ShapedInterval(plain, errors, shape), self.labels,
-            confidence=confidence, asking=asking,
+            confidence=confidence, asking=asking, raw=plain,
         )  # fmt: skip
 
-    def _settled(self, cells: Floats) -> Floats:
+    def _totals(self, transform: StrategyTransform, cells: Floats, deviation: float) -> Floats:
+        """The rows of every group, none below zero, adding up to what they add up to with their noise."""
+        totals = cells.sum(axis=1)
+        if not (totals < 0).any():
+            return np.asarray(totals)
+        spread = deviation * math.sqrt(transform.estimator.variance(np.ones(cells.shape[1])))
+        return counts_of_total(totals, max(0.0, float(totals.sum())), np.full(len(totals), max(spread, 1e-9)))
+
+    def _settled(self, cells: Floats, total: float) -> Floats:
         """The cells that are shown: cut off one by one, thousands of them would add up to far too many rows."""
-        asked = self.workload if self.statistic.ranges else all_ranges(self.workload.cells)
-        found = nearest_in_answers(cells, asked)
+        found = nearest_in_answers(cells, self.workload) if self.statistic.ranges else _of_total(cells, total)
         # Doubles from 2^52 on are whole already; so much noise is no reason to refuse what has been paid for.
         if self.statistic.rounded and found.sum() < 2**52:
             return rounded(found).astype(float)
@@ -138,6 +151,18 @@ class RangesOutput(StrategyOutput):
     @cached_property
     def _known(self) -> dict[Kind, ShapedErrors]:
         return {}
+
+
+def _of_total(cells: Floats, total: float) -> Floats:
+    """The cells >= 0 with this total whose ranges are nearest to those of `cells`.
+
+    As `nearest_in_answers` for all ranges, with both ends of the sums up to each edge where they are: left free, an
+    empty end would gain rows from its noise, and so would the total.
+    """
+    if not (cells < 0).any() and total == float(cells.sum()):
+        return cells.copy()
+    inner = nearest_increasing(np.cumsum(cells)[:-1], least=0.0, most=total)
+    return np.diff(inner, prepend=0.0, append=total)
 
 
 def told_strategy(transform: StrategyTransform, statistic: Statistic) -> str:

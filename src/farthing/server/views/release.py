@@ -53,6 +53,7 @@ class CellView(_View):
 
     label: str
     value: float | None
+    raw: float | None = Field(description="unbiased, as the noise left it; counts may be negative")
     error: float | None = Field(description="the truth is within this of the value in 95 cases out of 100")
     lower: float | None
     upper: float | None
@@ -197,6 +198,7 @@ def _cell(row: dict[str, Any]) -> CellView:
     return CellView(
         label=row["cell"],
         value=_finite(value),
+        raw=_finite(row["raw"]),
         error=_finite(max(upper - value, value - lower)),
         lower=_finite(lower),
         upper=_finite(upper),
