@@ -16,6 +16,7 @@ from farthing.errors import InvalidValue, LedgerUnavailable
 from farthing.ledger import Receipt
 from farthing.numerics import Bounds
 from farthing.study import Release
+from farthing.study.simultaneous import AtOnce
 from farthing.study.stored import restored
 from farthing.study.tables import aligned
 from farthing.study.words import shown
@@ -62,11 +63,11 @@ class RemoteStatistic:
         """The error in plain words."""
         return str(self.view["sentence"])
 
-    def error(self, confidence: float = 0.95) -> float:
-        """Within this distance of the true value in 95 cases of 100, which is what servers tell."""
+    def error(self, confidence: float = 0.95, *, at_once: bool = False) -> float:
+        """Within this distance of the true value in 95 cases of 100, which is what servers tell; or all its cells."""
         if confidence != 0.95:
             raise InvalidValue("confidence", confidence, "must be 0.95 here", "a local plan tells the others")
-        return _number(self.view["error"])
+        return _number(self.view["error_at_once" if at_once else "error"])
 
     def __repr__(self) -> str:
         return f"{self.name}: ± {shown(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
@@ -132,6 +133,14 @@ class RemotePlan:
         """Which statistics would be mostly noise."""
         return tuple(self.view["notes"])
 
+    def at_once(self, confidence: float = 0.95) -> AtOnce:
+        """The errors within which all numbers of the plan are together, as servers tell them: at 95%."""
+        if confidence != 0.95:
+            raise InvalidValue("confidence", confidence, "must be 0.95 here", "a local plan tells the others")
+        told = {name: part for name, part in self.view["at_once"].items() if name != "sentence"}
+        errors = {name: _number(error) for name, error in told.pop("errors").items()}
+        return AtOnce(**told, errors=errors)
+
     def weight(self, name: str, weight: float) -> RemotePlan:
         """The statistic counts `weight` times as much as one that was not given a weight."""
         return self._controlled(name, weight=weight)
@@ -170,6 +179,8 @@ class RemotePlan:
         price = self.price
         lines = ["What comes out of it:"]
         lines += [f"  {one.name}: {one.mechanism}; {one.sentence}" for one in self.statistics]
+        if self.at_once().sentence:
+            lines += ["How far off all numbers are at once:", f"  {self.at_once().sentence}"]
         lines += [
             "What it costs:",
             f"  epsilon {shown(self.cost.upper, 6)} at delta {self.delta:g}, proven",
@@ -225,6 +236,7 @@ class RemotePlan:
         cost = f"cost: epsilon {shown(self.cost.upper, 6)} of {shown(limit, 6)} at delta {self.delta:g}"
         lines = [*aligned(rows, right=(2, 3)), "", f"{cost}; nothing is spent yet"]
         lines += [f"price: {self.view['price']['sentence']}"]
+        lines += [f"at once: {text}" for text in [self.at_once().sentence] if text]
         lines += [f"note: {text}" for text in self.notes] + [f"assumed: {text}" for text in self.assumptions]
         return "\n".join(lines)
 

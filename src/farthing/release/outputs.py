@@ -48,6 +48,11 @@ class Output(ABC):
         """The variance of every cell when the output's one slot is measured with this epsilon."""
         raise AssertionError(f"{self.name!r} is linear in its measurements")
 
+    @property
+    def independent(self) -> bool:
+        """Whether the errors of its cells are independent of each other: each cell has noise of its own."""
+        return False
+
     def remarks(self, noises: Mapping[str, Noise]) -> tuple[str, ...]:
         """What there is to know beyond the errors of its cells, in words; mostly nothing."""
         return ()

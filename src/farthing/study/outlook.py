@@ -80,6 +80,14 @@ class Outlook:
         """Each statistic in the order it was asked for."""
         return [self._statistic(statistic) for statistic in self.plan.statistics]
 
+    @property
+    def at_once(self) -> dict[str, Any] | None:
+        """All numbers together; it takes the far ends of every law, so not while a slider moves."""
+        if not self.proof:
+            return None
+        found = self.plan.at_once().to_dict()
+        return {**found, "errors": {name: _finite(error) for name, error in found["errors"].items()}}
+
     def _statistic(self, statistic: PlannedStatistic) -> dict[str, Any]:
         problem, asked = self.plan.problem, statistic.output.statistic
         required = problem.requirements.get(statistic.name)
@@ -94,6 +102,7 @@ class Outlook:
             "unit_of_error": _unit(statistic),
             "standard_error": _finite(statistic.standard_error),
             "error": _finite(error),
+            "error_at_once": _finite(statistic.error(at_once=True)) if self.proof else None,
             "error_percent": None if scale is None else _finite(100 * error / scale),
             "reference": expected,
             "whisker": None

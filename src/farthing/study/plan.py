@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import Infeasible, InvalidValue
+from farthing.inference.noise_sums import checked_confidence
 from farthing.numerics import Bounds
 from farthing.planner import Allocation, Price, Problem, Requirement, allocate, fit
 from farthing.privacy.events import checked_epsilon, checked_real
@@ -21,6 +22,7 @@ from farthing.release.measurements import Measurements
 from farthing.study.about import about_rows
 from farthing.study.code import asking_lines, control_line, study_lines
 from farthing.study.planned import PlannedStatistic, planned
+from farthing.study.simultaneous import AtOnce
 from farthing.study.stored import plain
 from farthing.study.tables import plan_table
 from farthing.study.words import explained, in_toml, shown
@@ -153,6 +155,28 @@ class Plan:
     def notes(self) -> tuple[str, ...]:
         """Which statistics would be mostly noise."""
         return tuple(statistic.note for statistic in self.statistics if statistic.note)
+
+    def at_once(self, confidence: float = 0.95) -> AtOnce:
+        """The errors within which all numbers of the plan are together, not only one by one; `errors` has them by name.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41]}), schema={"age": (0, 9)})
+        >>> study = ft.Study(people, epsilon=1.0, ledger=folder.name + "/study.db")
+        >>> plan = study.plan(ft.histogram("age"))
+        >>> plan["histogram of age"].error(0.95), plan.at_once().errors
+        (3.0, {'histogram of age': 5.0})
+        >>> plan.at_once().sentence
+        'all 10 numbers are within these errors together, 95 times in 100: histogram of age ± 5'
+        >>> study.close(); folder.cleanup()
+        """
+        if confidence not in self._together:
+            self._together[confidence] = AtOnce.of(self.statistics, checked_confidence(confidence))
+        return self._together[confidence]
+
+    @cached_property
+    def _together(self) -> dict[float, AtOnce]:
+        return {}
 
     # Controls
 
@@ -303,6 +327,7 @@ class Plan:
             "delta": self.problem.delta,
             "confidence": confidence,
             "statistics": [statistic.to_dict(confidence) for statistic in self.statistics],
+            "at_once": self.at_once(confidence).to_dict(),
             "cost": {"lower": self.cost.lower, "upper": self.cost.upper},
             "price": {
                 "basic": price.basic,

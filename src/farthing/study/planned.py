@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from farthing.inference import ErrorLaw
+from farthing.inference.simultaneous_intervals import level_at_once
 from farthing.planner import Allocation, own_epsilon
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
@@ -82,8 +83,14 @@ class PlannedStatistic:
         """The root of the mean squared error, in the data's own units."""
         return float(self.law.standard_error)
 
-    def error(self, confidence: float = 0.95) -> float:
-        """Within this distance of the true value in `confidence` of all cases."""
+    def error(self, confidence: float = 0.95, *, at_once: bool = False) -> float:
+        """Within this distance of the true value in `confidence` of all cases.
+
+        With `at_once`, within which all of its cells are together: exact where their noises are independent and alike,
+        else an upper bound.
+        """
+        if at_once:
+            return float(np.max(self.law.errors(self.level_at_once(confidence)), initial=0.0))
         if confidence not in self._found:  # a root of a sum of tails: a page shows it in four places
             self._found[confidence] = float(self.law.error(confidence))
         return self._found[confidence]
@@ -91,6 +98,10 @@ class PlannedStatistic:
     @cached_property
     def _found(self) -> dict[float, float]:
         return {}
+
+    def level_at_once(self, confidence: float = 0.95) -> float:
+        """The confidence of one cell by itself at which all of them hold together with `confidence`."""
+        return level_at_once(confidence, self.cells, independent=self.output.independent)
 
     def errors(self, confidence: float = 0.95) -> Sequence[float]:
         """The same for every cell by itself."""
@@ -156,6 +167,8 @@ class PlannedStatistic:
             "cells": self.cells,
             "standard_error": self.standard_error,
             "error": self.error(confidence),
+            "error_at_once": self.error(confidence, at_once=True),
+            "level_at_once": self.level_at_once(confidence),
             "sentence": self.sentence,
             "asked": _asked(self.output.statistic),
         }

@@ -18,13 +18,13 @@ from farthing.release.ranging.shapes import ShapedInterval
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 
 
-def stored_form(answer: Answer) -> dict[str, Any]:
-    """The answer as JSON-ready data."""
+def stored_form(answer: Answer, levels: Sequence[float] = ()) -> dict[str, Any]:
+    """The answer as JSON-ready data; `levels` are further confidences to keep its interval at."""
     if isinstance(answer.interval_at, ShapedInterval):
         return _shaped_form(answer, answer.interval_at)
     form = {**answer.to_dict(), "labels": [_label(label) for label in answer.labels]}
     intervals = {}
-    for level in LEVELS:
+    for level in dict.fromkeys((*LEVELS, *levels)):
         lower, upper = answer.interval_at(level)
         intervals[str(level)] = [_numbers(lower), _numbers(upper)]
     return {**form, "intervals": intervals}
@@ -105,12 +105,15 @@ def restored(form: Mapping[str, Any]) -> Answer:
     )
 
 
-def records_of(answer: Answer) -> Iterator[dict[str, Any]]:
-    """One flat record for each cell."""
-    columns = [answer.values, answer.raw, answer.standard_errors, answer.lower, answer.upper]
+def records_of(answer: Answer, together: Answer | None = None) -> Iterator[dict[str, Any]]:
+    """One flat record for each cell; `together` is the same answer with intervals that hold for everything at once."""
+    wide = answer if together is None else together
+    columns = [
+        answer.values, answer.raw, answer.standard_errors, answer.lower, answer.upper, wide.lower, wide.upper
+    ]  # fmt: skip
     cells = zip(*(np.atleast_1d(column).tolist() for column in columns), strict=True)
     names = label_texts(answer.labels) or [""]
-    for name, (value, raw, error, lower, upper) in zip(names, cells, strict=True):
+    for name, (value, raw, error, lower, upper, least, most) in zip(names, cells, strict=True):
         yield {
             "statistic": answer.name,
             "cell": name,
@@ -120,6 +123,7 @@ def records_of(answer: Answer) -> Iterator[dict[str, Any]]:
             "lower": lower,
             "upper": upper,
             "confidence": answer.confidence,
+            **({} if together is None else {"lower_at_once": least, "upper_at_once": most}),
             "note": answer.note,
         }
 

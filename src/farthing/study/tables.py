@@ -32,6 +32,8 @@ def plan_table(plan: Plan) -> str:
         f"cost: epsilon {shown(plan.cost.upper, 6)} of {_limit(plan)} at delta {plan.delta:g}; nothing is spent yet"
     )
     lines.append(f"price: {plan.price.sentence}")
+    if plan.at_once().sentence:
+        lines += textwrap.wrap(f"at once: {plan.at_once().sentence}", 100, subsequent_indent="  ")
     for text in plan.notes:
         lines += textwrap.wrap(f"note: {text}", 100, subsequent_indent="  ")
     for text in plan.assumptions:

@@ -83,6 +83,8 @@ def explained(plan: Plan) -> str:
         sources = ", ".join(name for name, _ in statistic.noises) or "public facts"
         lines.append(f"  {statistic.name}: from {sources}; {statistic.sentence}")
         lines += [f"    {text}" for text in statistic.remarks]
+    if plan.at_once().sentence:
+        lines += ["How far off all numbers are at once:", f"  {plan.at_once().sentence}"]
     price = plan.price
     lines += [
         "What it costs:",

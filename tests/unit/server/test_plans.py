@@ -53,6 +53,10 @@ def test_a_price_is_an_error_in_the_datas_units_first(curator: TestClient, serve
     count, mean, histogram = view["statistics"]
     assert (count["unit_of_error"], mean["unit_of_error"]) == ("rows", "income")
     assert mean["error_percent"] == pytest.approx(100 * mean["error"] / 40_000)
+    assert (
+        mean["error_at_once"] == mean["error"]
+        and view["at_once"]["errors"]["mean of income"] >= mean["error"]
+    )
     assert mean["reference"] == 40_000 and mean["whisker"][0] == pytest.approx(40_000 - mean["error"])
     assert count["reference"] is None and count["labels"] == ["F", "M"] and len(count["errors"]) == 2
     assert histogram["cells"] == 11 and count["weight"] == 2 and "95 times in 100" in mean["sentence"]

@@ -224,3 +224,23 @@ def test_a_public_count_needs_no_noise(people: Any, tmp_path: Any) -> None:
 @pytest.mark.slow
 def test_plots_are_made_of_plain_values(plan: Plan) -> None:
     assert plan.plot().to_dict()["title"]["text"] == "3 statistics for epsilon 1"
+
+
+def test_all_numbers_at_once_have_larger_errors_than_each_by_itself(make_study: Make) -> None:
+    plan = make_study().plan(ft.histogram("age", bins=20), ft.mean("income"), epsilon=0.5)
+    together = plan.at_once()
+    assert together.numbers == 21 and together.exact and 0.997 < together.level < 0.998
+    for statistic in plan.statistics:
+        alone, own = statistic.error(0.95), statistic.error(0.95, at_once=True)
+        assert alone <= own <= together.errors[statistic.name]
+    assert together.errors["mean of income"] > 1.3 * plan["mean of income"].error(0.95)
+    assert "at once: all 21 numbers" in str(plan) and "all 21 numbers" in plan.explain()
+    told = plan.to_dict()
+    assert told["at_once"]["errors"] == together.errors
+    assert told["statistics"][0]["error_at_once"] == plan["histogram of age"].error(0.95, at_once=True)
+
+
+def test_statistics_that_share_a_measurement_are_told_an_upper_bound(make_study: Make) -> None:
+    plan = make_study().plan(ft.mean("age"), ft.std("age"), epsilon=0.5)
+    assert not plan.at_once().exact and "or less" in plan.at_once().sentence
+    assert make_study().plan(ft.count(), epsilon=0.5).at_once().sentence == ""

@@ -233,3 +233,19 @@ def test_a_release_says_which_rows_it_is_about(tmp_path: Path) -> None:
     every = ft.Study(ft.dataset(visits, schema=schema), 1.0, ledger=tmp_path / "rows.db", name="rows")
     assert every.plan(ft.count()).about is None
     every.close()
+
+
+def test_intervals_at_once_are_kept_with_the_release(study: ft.Study) -> None:
+    plan = study.plan(ft.histogram("age", bins=50), ft.count(by="sex"))
+    release = plan.release()
+    again = study.released(release.request_id)
+    together = again.at_once()
+    for name, answer in again.items():
+        wide, foretold = together[name], plan.at_once().errors[name]
+        assert np.all(wide.lower <= answer.lower) and np.all(answer.upper < wide.upper)
+        assert np.all(np.isfinite(wide.upper)) and np.all(
+            wide.upper <= np.asarray(answer.raw) + foretold + 1e-9
+        )
+    alone = again.at_once("count by sex")["count by sex"]
+    assert np.all(alone.upper <= together["count by sex"].upper)
+    assert {"lower_at_once", "upper_at_once"} <= set(again.records()[0])

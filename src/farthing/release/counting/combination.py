@@ -55,6 +55,11 @@ class CombinedOutput(CountOutput):
     combination: Combination = field(kw_only=True)
     places: Places = field(kw_only=True)
 
+    @property
+    def independent(self) -> bool:
+        """One measured number is part of several estimates."""
+        return False
+
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The exact law of the linear estimate."""
         return self._combined_law(noises, self.expected)

@@ -52,6 +52,11 @@ class CountOutput(Output):
     expected: Floats = field(kw_only=True)
     rows_per_unit: int = field(kw_only=True, default=1)
 
+    @property
+    def independent(self) -> bool:
+        """A cell of the slot is part of one count at most; but units that come and go bring several counts."""
+        return not self.statistic.for_population
+
     @cached_property
     def parts(self) -> NDArray[np.int64]:
         """How many cells of the slot each count is the sum of."""

@@ -34,6 +34,11 @@ class MomentOutput(Output):
     mean: Floats
     variance: Floats
 
+    @property
+    def independent(self) -> bool:
+        """A cell has its own N, S1 and S2; but units that come and go bring rows to several cells."""
+        return not self.statistic.for_population
+
     def weights(self, rows: Floats, mean: Floats, variance: Floats) -> Weights:
         """For each slot, what one step of its noise moves every cell by, when the truth is as given."""
         raise AssertionError("every output of moments has weights")

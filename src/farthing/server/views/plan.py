@@ -66,6 +66,9 @@ class StatisticView(View):
     unit_of_error: str
     standard_error: float | None
     error: float | None = Field(description="within this of the truth in 95 cases out of 100")
+    error_at_once: float | None = Field(
+        description="all of its cells are within this together in 95 cases out of 100; null for an estimate"
+    )
     error_percent: float | None = Field(description="of what is expected or assumed of it")
     reference: float | None = Field(description="what somebody said is expected of it")
     whisker: list[float] | None
@@ -76,6 +79,17 @@ class StatisticView(View):
     note: str | None
     labels: list[str] = Field(description="the first 50 cells")
     errors: list[float | None] = Field(description="of the first 50 cells")
+
+
+class AtOnceView(View):
+    """The errors within which all numbers of the plan are together."""
+
+    confidence: float
+    numbers: int
+    level: float = Field(description="the confidence of each number by itself")
+    exact: bool = Field(description="whether the noises are independent; else the errors are an upper bound")
+    errors: dict[str, float | None]
+    sentence: str
 
 
 class BarView(View):
@@ -117,6 +131,7 @@ class PlanView(View):
     cost: CostView | None
     price: PriceView | None
     statistics: list[StatisticView]
+    at_once: AtOnceView | None = None
     budget: BudgetView
     bar: BarView | None
     risk: RiskView | None
@@ -276,6 +291,7 @@ def _view(
         "cost": {"lower": cost.lower, "upper": cost.upper, "proven": cost.proven},
         "price": outlook.price,
         "statistics": outlook.statistics(),
+        "at_once": outlook.at_once,
         "budget": budget_view(budget, whole).model_dump(),
         "bar": outlook.bar(budget),
         "risk": outlook.risk,

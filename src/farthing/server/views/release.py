@@ -57,6 +57,10 @@ class CellView(_View):
     error: float | None = Field(description="the truth is within this of the value in 95 cases out of 100")
     lower: float | None
     upper: float | None
+    lower_at_once: float | None = Field(
+        default=None, description="of an interval that holds for all numbers of the release at once"
+    )
+    upper_at_once: float | None = None
     standard_error: float | None
 
 
@@ -183,11 +187,12 @@ def _as_text(value: Any) -> Any:
 
 def _answers(release: Release) -> list[AnswerView]:
     """The statistics in their order, each with its cells."""
-    from farthing.study.stored import records_of
-
+    records: dict[str, list[dict[str, Any]]] = {}
+    for record in release.records():
+        records.setdefault(record["statistic"], []).append(record)
     found = []
     for answer in release.answers.values():
-        rows = list(records_of(answer))
+        rows = records[answer.name]
         cells = [_cell(row) for row in rows[:MOST_CELLS]]
         found.append(AnswerView(name=answer.name, cells=cells, total=len(rows), note=answer.note or None))
     return found
@@ -202,6 +207,8 @@ def _cell(row: dict[str, Any]) -> CellView:
         error=_finite(max(upper - value, value - lower)),
         lower=_finite(lower),
         upper=_finite(upper),
+        lower_at_once=_finite(row.get("lower_at_once", math.inf)),
+        upper_at_once=_finite(row.get("upper_at_once", math.inf)),
         standard_error=_finite(row["standard_error"]),
     )
 
