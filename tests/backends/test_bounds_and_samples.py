@@ -76,10 +76,9 @@ def test_a_sample_is_as_large_as_its_probability(rows: Any) -> None:
 
 
 def test_the_digest_is_sha_256_of_utf_8(engine: EngineUnderTest) -> None:
-    table = engine.load(pa.table({"city": CITIES}))
-    found = engine.engine.rows(
-        engine.engine.sql(table.select("city", digest=engine.engine.digest(table.city)))
-    )
+    table, own = engine.load(pa.table({"city": CITIES})), engine.engine
+    digest = own.hexadecimal(own.sha256(own.bytes_of(table.city)))
+    found = own.rows(own.sql(table.select("city", digest=digest)))
     assert dict(found) == {city: hashlib.sha256(city.encode()).hexdigest() for city in CITIES}
 
 

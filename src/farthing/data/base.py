@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from farthing.data.bounding import bounded, common_type, sampled, unit_columns
+from farthing.data.bounding import bounded, common_type, sampled, unit_columns, unit_key
 from farthing.data.cells import refuse_wrong_type, typed
 from farthing.data.expressions import read_column
 from farthing.data.schema import Schema
@@ -30,6 +30,7 @@ class Base:
     declared: Schema
     neighbours: str
     rows: int | None
+    padded: frozenset[str] = frozenset()
 
     @property
     def lists(self) -> tuple[str, ...]:
@@ -48,29 +49,46 @@ class Base:
         """What the columns of the unit hold; neither the width nor the NOT NULL of a column matters."""
         return [str(common_type(self.source.table.schema()[name])) for name in self.unit]
 
-    def table(self, columns: Collection[str], probability: Fraction, key: str) -> Any:
-        """Rows with a unit, sampled, bounded, and with the wanted cells read by their domains."""
+    def table(
+        self, columns: Collection[str], probability: Fraction, key: str, limits: Mapping[str, int]
+    ) -> Any:
+        """Rows with a unit, sampled, bounded, and with the wanted cells read by their domains.
+
+        Units become keys and cells are read first of all: what one row holds, however large it is, then weighs as
+        much as any other in all that follows. Lists are cut to their `limits` and read after `explode`.
+        """
         import ibis
 
-        raw = self.source.table
+        raw, engine, lists = self.source.table, self.source.engine, self.lists
         names = unit_columns(len(self.unit))
+
+        def cell(name: str) -> Any:
+            if name in lists:
+                return engine.first(raw[name], limits[name]) if name in limits else raw[name]
+            return self.read(name, raw[name])
+
         table = raw.select(
-            **{name: raw[column] for name, column in zip(names, self.unit, strict=True)},
+            **{
+                name: unit_key(self._plain(column, raw[column]), engine)
+                for name, column in zip(names, self.unit, strict=True)
+            },
             **({} if names else {_ROW: ibis.literal(1, "int8")}),
-            **{name: raw[name] for name in self.declared if name in columns},
+            **{name: cell(name) for name in self.declared if name in columns},
         )
         if names:  # rows that belong to nobody are dropped: together they would pass for one giant unit
             table = table.filter(*(table[name].notnull() for name in names))
-        table = sampled(table, self.source.engine, len(names), probability, key)
-        table = bounded(table, len(names), self.max_rows)
-        lists, text = self.lists, self.source.text_file
-        return table.mutate(
-            **{
-                name: read_column(typed(table[name], domain) if text else table[name], domain)
-                for name, domain in self.declared.columns.items()
-                if name in columns and name not in lists
-            }
-        )
+        table = sampled(table, engine, len(names), probability, key)
+        return bounded(table, len(names), self.max_rows)
+
+    def read(self, name: str, value: Any) -> Any:
+        """A cell of a declared column, or an element of its lists, as the domain reads it."""
+        domain = self.declared[name]
+        if self.source.text_file:
+            return read_column(typed(value, domain), domain, self.source.engine)
+        return read_column(self._plain(name, value), domain, self.source.engine)
+
+    def _plain(self, name: str, value: Any) -> Any:
+        return self.source.engine.plain(value, padded=name in self.padded)
 
 
 def based(
@@ -100,7 +118,13 @@ def based(
     for name in units:
         _refuse_absent("unit", name, opened_source)
         _refuse_wrong_unit(name, kinds[name])
-    return Base(opened_source, units, bound, declared, neighbours, size)
+    text = any(_is_text(kinds[name]) for name in (*declared, *units))
+    padded = opened_source.engine.padded(opened_source.table) if text else frozenset()
+    return Base(opened_source, units, bound, declared, neighbours, size, padded)
+
+
+def _is_text(kind: Any) -> bool:
+    return bool((kind.value_type if kind.is_array() else kind).is_string())
 
 
 def _checked_max_rows(max_rows: int | None, units: tuple[str, ...]) -> int:

@@ -1,5 +1,15 @@
 """Whose rows these are: units without a name leave, a secret sample is taken, at most `max_rows` rows a unit stay.
 
+Two units are the same only if their bytes are. Engines disagree with that, and with themselves: under a collation
+"a" = "A" in a GROUP BY and not in a hash, and a CHAR(8) meets VARCHARs with and without blanks at their ends. So text
+is replaced by bytes before anything is grouped, hashed or joined (`unit_key`).
+
+    whole numbers       as 64 bits; of 8 unsigned bytes, as they are
+    text                its bytes if there are fewer than 32 of them, and their SHA-256 (32 bytes) otherwise; the blanks
+                        that fill up a CHAR(n) are no part of it, other blanks are
+    dates, UUIDs, flags as they are: every engine has one form for each of them
+    anything else       refused when the dataset is made, by its type
+
 The rows of a unit that stay are chosen uniformly at random, by the engine's own generator. Privacy does not rest on
 that randomness: for *any* choice that looks at the unit's own rows only, adding or removing the unit changes at most
 `max_rows` rows, so the claim holds for every outcome of the generator and hence on average over them. Uniformity is
@@ -28,6 +38,7 @@ UNIT = "__farthing_unit_"
 _DRAW = "__farthing_draw"
 _RANK = "__farthing_rank"
 _BITS = 256
+_DIGEST = 32  # bytes; text that is shorter stands for itself, so that the two cannot meet
 
 
 def unit_columns(count: int) -> list[str]:
@@ -52,6 +63,16 @@ def common_type(kind: Any) -> Any:
     )
 
 
+def unit_key(column: Any, engine: Engine) -> Any:
+    """What stands for a unit in every comparison; see the top of this module."""
+    import ibis
+
+    if not column.type().is_string():
+        return column.cast(common_type(column.type()))
+    data = engine.bytes_of(column)
+    return ibis.cases((engine.octets(column) < _DIGEST, data), else_=engine.sha256(data))
+
+
 def fresh_key() -> str:
     """256 secret bits from the operating system, as hexadecimal digits."""
     return secrets.token_hex(_BITS // 8)
@@ -65,7 +86,7 @@ def sampled(table: Any, engine: Engine, units: int, probability: Fraction, key: 
     names = unit_columns(units)
     if names:
         # Lengths make the text of several columns one-to-one: ("a", "bc") and ("ab", "c") differ.
-        parts = [table[name].cast("string") for name in names]
+        parts = [_digits(table[name], engine) for name in names]
         text = parts[0].length().cast("string") + ":" + parts[0]
         for part in parts[1:]:
             text = text + part.length().cast("string") + ":" + part
@@ -75,10 +96,16 @@ def sampled(table: Any, engine: Engine, units: int, probability: Fraction, key: 
         text = table[name]
     import ibis
 
-    # Digits of equal number and case: the order of the text is the order of the numbers.
-    kept = engine.digest(ibis.literal(key) + text) < f"{threshold:064x}"
+    # Bytes, not digits: a database may have a collation of its own for the order of digits and letters.
+    digest = engine.sha256(engine.bytes_of(ibis.literal(key) + text))
+    kept = digest < engine.constant_bytes(threshold.to_bytes(_BITS // 8))
     found = table.filter(kept)
     return found if names else found.drop("__farthing_token")
+
+
+def _digits(unit: Any, engine: Engine) -> Any:
+    """A unit as plain ASCII text."""
+    return engine.hexadecimal(unit) if unit.type().is_binary() else unit.cast("string")
 
 
 def bounded(table: Any, units: int, max_rows: int) -> Any:

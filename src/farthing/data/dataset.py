@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -213,7 +214,8 @@ class Dataset:
             )
         if not most >= 1:
             raise InvalidValue("limit", limit, "must be a whole number >= 1")
-        return self._then(Explode(column, most, self._base.declared[column]))
+        base = self._base
+        return self._then(Explode(column, most, base.declared[column], partial(base.read, column)))
 
     def sample(self, probability: float) -> Dataset:
         """A secret sample: every unit is kept independently with `probability`, anew for every aggregate.
@@ -336,7 +338,8 @@ class Dataset:
         for step in reversed(self._steps):
             wanted.append(step.needs(wanted[-1]))
         # The sample is that of the query, not of this dataset: a union or join opens other tables for the same units.
-        table = self._base.table(wanted.pop(), run.probability, run.key)
+        limits = {step.column: step.limit for step in self._steps if isinstance(step, Explode)}
+        table = self._base.table(wanted.pop(), run.probability, run.key, limits)
         for step in self._steps:
             table = step.apply(table, run.wanting(wanted.pop()))
         return table

@@ -67,10 +67,12 @@ def test_a_unit_is_sampled_by_the_keyed_hash_of_its_name() -> None:
     kept = Counter(row[table.columns.index("__farthing_unit_0")] for row in rows)
 
     def decision(name: str) -> bool:
-        text = f"{key}{len(name)}:{name}"
+        digits = name.encode().hex()
+        text = f"{key}{len(digits)}:{digits}"
         return int(hashlib.sha256(text.encode()).hexdigest(), 16) < int(Fraction(share) * 2**256)
 
-    assert kept == {name: 3 for name in (f"person {number}" for number in range(200)) if decision(name)}
+    names = [f"person {number}" for number in range(200)]
+    assert kept == {name.encode(): 3 for name in names if decision(name)}
     assert 20 < len(kept) < 110
 
 

@@ -1,10 +1,13 @@
-"""What differs between engines, in one place: how to run text, stop it, hash it and name a row.
+"""What differs between engines, in one place: how to run text, stop it, see its bytes and name a row.
 
-| engine   | a query runs on        | stop           | progress           | SHA-256              | fresh token       |
-|----------|------------------------|----------------|--------------------|----------------------|-------------------|
-| duckdb   | one connection, a lock | interrupt()    | query_progress()   | sha256()             | uuid()            |
-| postgres | a read-only cursor     | cancel on side | none               | sha256() of bytes    | gen_random_uuid() |
-| pyspark  | a tagged operation     | interruptTag() | tasks of stages    | sha2(text, 256)      | two rand()        |
+| engine   | a query runs on        | stop           | progress           | bytes of text | fresh token       |
+|----------|------------------------|----------------|--------------------|---------------|-------------------|
+| duckdb   | one connection, a lock | interrupt()    | query_progress()   | encode()      | uuid()            |
+| postgres | a read-only cursor     | cancel on side | none               | convert_to()  | gen_random_uuid() |
+| pyspark  | a tagged operation     | interruptTag() | tasks of stages    | CAST AS BINARY| two rand()        |
+
+Text is never compared as the engine compares it: a column may ignore case, accents or blanks at the end. `key` is what
+stands for a text in comparisons, equal for equal bytes and for nothing else.
 
 Everything else is one Ibis expression for all of them. An engine that is not in the table is refused: whether its
 integers agree with the others has not been tried.
@@ -47,8 +50,51 @@ class Engine(Protocol):
         """How much of the running query is done, between 0 and 1; None where the engine does not say."""
         ...
 
-    def digest(self, text: Any) -> Any:
-        """SHA-256 of an Ibis text value, as 64 lower-case hexadecimal digits."""
+    def padded(self, table: Any) -> frozenset[str]:
+        """The columns of an Ibis table whose text is filled up with blanks that are no part of it."""
+        ...
+
+    def plain(self, column: Any, *, padded: bool = False) -> Any:
+        """A column, or an element of a list, in a type that means what its Ibis type says; NaN of a decimal is missing.
+
+        The blanks that fill up a CHAR(n) are no part of its text.
+        """
+        ...
+
+    def octets(self, text: Any) -> Any:
+        """How many bytes an Ibis text value has, found without making any of them."""
+        ...
+
+    def bytes_of(self, text: Any) -> Any:
+        """The bytes of an Ibis text value."""
+        ...
+
+    def sha256(self, data: Any) -> Any:
+        """The 32 bytes of SHA-256, of Ibis bytes."""
+        ...
+
+    def constant_bytes(self, value: bytes) -> Any:
+        """Constant bytes."""
+        ...
+
+    def hexadecimal(self, data: Any) -> Any:
+        """Ibis bytes as text of lower-case hexadecimal digits."""
+        ...
+
+    def key(self, text: Any) -> Any:
+        """An Ibis value that stands for a text: equal for equal bytes, and for nothing else."""
+        ...
+
+    def constant_key(self, value: str) -> Any:
+        """The `key` of a constant."""
+        ...
+
+    def text_of_key(self, key: Any) -> Any:
+        """The text that a `key` stands for, to be compared by its bytes from now on."""
+        ...
+
+    def first(self, column: Any, limit: int) -> Any:
+        """A column of lists without what lies beyond the first `limit` elements, where the engine can cut it."""
         ...
 
     def token(self) -> Any:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from farthing.data.engines import PART
+from farthing.data.engines.functions import function
 from farthing.errors import EngineError
 
 T = TypeVar("T")
@@ -109,9 +110,52 @@ class DuckDBEngine:
         percentage = float(self.backend.con.query_progress())
         return percentage / 100 if percentage >= 0 else None
 
-    def digest(self, text: Any) -> Any:
-        """sha256()."""
-        return text.hexdigest("sha256")
+    def padded(self, table: Any) -> frozenset[str]:
+        """None: a CHAR(n) is a VARCHAR here."""
+        return frozenset()
+
+    def plain(self, column: Any, *, padded: bool = False) -> Any:
+        """As it is."""
+        return column
+
+    def octets(self, text: Any) -> Any:
+        """strlen()."""
+        return function("strlen", ("string",), "int64")(text)
+
+    def bytes_of(self, text: Any) -> Any:
+        """encode(): UTF-8."""
+        return function("encode", ("string",), "binary")(text)
+
+    def sha256(self, data: Any) -> Any:
+        """unhex(sha256())."""
+        digits = function("sha256", ("binary",), "string")(data)
+        return function("unhex", ("string",), "binary")(digits)
+
+    def constant_bytes(self, value: bytes) -> Any:
+        """A BLOB."""
+        import ibis
+
+        return ibis.literal(value, "binary")
+
+    def hexadecimal(self, data: Any) -> Any:
+        """lower(hex())."""
+        return function("hex", ("binary",), "string")(data).lower()
+
+    def key(self, text: Any) -> Any:
+        """The bytes: a cast to VARCHAR would keep the collation of the column."""
+        return self.bytes_of(text)
+
+    def constant_key(self, value: str) -> Any:
+        """Its UTF-8."""
+        return self.constant_bytes(value.encode())
+
+    def text_of_key(self, key: Any) -> Any:
+        """decode(), which knows of no collation."""
+        return function("decode", ("binary",), "string")(key)
+
+    def first(self, column: Any, limit: int) -> Any:
+        """list_slice()."""
+        return column[:limit]
 
     def token(self) -> Any:
         """uuid(): 122 random bits."""

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 from farthing.data.engines import PART
 from farthing.data.engines.addresses import split_address
 from farthing.data.engines.exact_values import exact_rows
+from farthing.data.engines.functions import function
 from farthing.errors import EngineError, InvalidValue
 
 __all__ = ["PostgresEngine", "postgres_table"]
@@ -102,17 +103,61 @@ class PostgresEngine:
         """PostgreSQL does not say how far a SELECT is."""
         return None
 
-    def digest(self, text: Any) -> Any:
-        """encode(sha256(convert_to(text, 'UTF8')), 'hex'): the bytes of UTF-8, whatever the database is stored in."""
+    def padded(self, table: Any) -> frozenset[str]:
+        """None: a cast to text leaves the blanks of a CHAR(n) out."""
+        return frozenset()
+
+    def plain(self, column: Any, *, padded: bool = False) -> Any:
+        """Ibis calls CHAR(n), citext, name and enumerations text, oid a whole number and money a decimal."""
         import ibis
 
-        builtin = ibis.udf.scalar.builtin
-        convert_to = builtin(
-            lambda text, encoding: None, name="convert_to", signature=(("string", "string"), "binary")
-        )
-        sha256 = builtin(lambda data: None, name="sha256", signature=(("binary",), "binary"))
-        encode = builtin(lambda data, as_: None, name="encode", signature=(("binary", "string"), "string"))
-        return encode(sha256(convert_to(text, "UTF8")), "hex")
+        kind = column.type()
+        if kind.is_string():
+            return function("text", ("string",), "string")(column)
+        if kind.is_int64():
+            return function("int8", ("int64",), "int64")(column)
+        if kind.is_decimal():
+            number = column.cast("decimal")
+            return number.nullif(ibis.literal("NaN").cast("decimal"))
+        return column
+
+    def octets(self, text: Any) -> Any:
+        """octet_length(), which does not unpack what is stored elsewhere."""
+        return function("octet_length", ("string",), "int64")(text)
+
+    def bytes_of(self, text: Any) -> Any:
+        """convert_to() the encoding of the database itself: to any other, the conversion can fail at a row."""
+        return function("convert_to", ("string", "string"), "binary")(text, _encoding())
+
+    def sha256(self, data: Any) -> Any:
+        """sha256()."""
+        return function("sha256", ("binary",), "binary")(data)
+
+    def constant_bytes(self, value: bytes) -> Any:
+        """decode(): Ibis writes a bytea that PostgreSQL does not read."""
+        return function("decode", ("string", "string"), "binary")(value.hex(), "hex")
+
+    def hexadecimal(self, data: Any) -> Any:
+        """encode()."""
+        return function("encode", ("binary", "string"), "string")(data, "hex")
+
+    def key(self, text: Any) -> Any:
+        """The same text by way of its bytes: it comes back with the collation "C", which compares bytes."""
+        return function("convert_from", ("binary", "string"), "string")(self.bytes_of(text), _encoding())
+
+    def constant_key(self, value: str) -> Any:
+        """The text itself, which takes on the collation of what it is compared with."""
+        import ibis
+
+        return ibis.literal(value)
+
+    def text_of_key(self, key: Any) -> Any:
+        """As it is."""
+        return key
+
+    def first(self, column: Any, limit: int) -> Any:
+        """As it is: a slice cuts the first dimension of an array alone, and its subscripts may begin anywhere."""
+        return column
 
     def token(self) -> Any:
         """gen_random_uuid(): 122 random bits."""
@@ -144,6 +189,10 @@ def postgres_table(url: str, table: str, *, timeout: float | None = None) -> Any
     }  # fmt: skip
     backend = _connected(address, options)
     return _table(backend, schema, name, table)
+
+
+def _encoding() -> Any:
+    return function("getdatabaseencoding", (), "string")()
 
 
 def _connected(address: dict[str, Any], options: Mapping[str, Any]) -> Any:

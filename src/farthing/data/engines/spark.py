@@ -6,6 +6,7 @@ The client needs no Java. The rows stay in the cluster: what comes back is one r
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import threading
 import time
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 from farthing.data.engines import PART
 from farthing.data.engines.addresses import split_address
 from farthing.data.engines.exact_values import exact_rows
+from farthing.data.engines.functions import function
 from farthing.errors import EngineError, InvalidValue
 
 __all__ = ["SparkEngine", "spark_table"]
@@ -27,6 +29,8 @@ CANCEL_TIMEOUT = 10.0  # seconds during which a query that is only starting is t
 _TIMEOUT_KEY = (
     "spark.farthing.timeout"  # kept in the Spark session, so that it lives as long as the connection
 )
+
+_DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
 # By the beginning of Spark's error condition, a word from a fixed catalogue; the text of an error is never read.
 _WAY_OUT = {
@@ -131,9 +135,54 @@ class SparkEngine:
         """The share of tasks done among the stages known so far; it can fall when Spark plans another stage."""
         return self._share
 
-    def digest(self, text: Any) -> Any:
-        """sha2(text, 256)."""
-        return text.hexdigest("sha256")
+    def padded(self, table: Any) -> frozenset[str]:
+        """Spark keeps the declared type of a CHAR(n) in the metadata of its column, and calls it a string."""
+        named = _with_safe_errors(lambda: self.backend._session.sql(self.sql(table)).schema)
+        declared = {field.name: (field.metadata or {}).get(_DECLARED_TYPE, "") for field in named}
+        return frozenset(name for name, kind in declared.items() if re.search(r"\bchar\(", kind.lower()))
+
+    def plain(self, column: Any, *, padded: bool = False) -> Any:
+        """As it is, without the blanks that fill up a CHAR(n)."""
+        return function("rtrim", ("string",), "string")(column) if padded else column
+
+    def octets(self, text: Any) -> Any:
+        """octet_length()."""
+        return function("octet_length", ("string",), "int64")(text)
+
+    def bytes_of(self, text: Any) -> Any:
+        """CAST(text AS BINARY): UTF-8."""
+        return text.cast("binary")
+
+    def sha256(self, data: Any) -> Any:
+        """unhex(sha2(data, 256))."""
+        digits = function("sha2", ("binary", "int64"), "string")(data, 256)
+        return function("unhex", ("string",), "binary")(digits)
+
+    def constant_bytes(self, value: bytes) -> Any:
+        """unhex()."""
+        import ibis
+
+        return ibis.literal(value, "binary")
+
+    def hexadecimal(self, data: Any) -> Any:
+        """lower(hex())."""
+        return function("hex", ("binary",), "string")(data).lower()
+
+    def key(self, text: Any) -> Any:
+        """The bytes."""
+        return self.bytes_of(text)
+
+    def constant_key(self, value: str) -> Any:
+        """Its UTF-8."""
+        return self.constant_bytes(value.encode())
+
+    def text_of_key(self, key: Any) -> Any:
+        """CAST(key AS STRING), which has the plain collation."""
+        return key.cast("string")
+
+    def first(self, column: Any, limit: int) -> Any:
+        """slice()."""
+        return column[:limit]
 
     def token(self) -> Any:
         """Two rand() side by side: Ibis knows that these differ from row to row, which it does not know of uuid()."""

@@ -2,7 +2,8 @@
 
     number     NULL and NaN are missing; infinity and what lies out of range is clipped to the bounds; a real number
                nearer to zero than 2^-60 is zero; the fraction of a cell declared whole is dropped (rounded down)
-    category   a value outside the list is missing
+    category   a value outside the list is missing; text is compared by its bytes, whatever the collation of the
+               column, and text longer than every category is not even unpacked
     date       what lies out of range is clipped; a time of day is dropped
 
 The type of a column is public, so that a column of the wrong type is refused before any row is seen.
@@ -13,11 +14,14 @@ from __future__ import annotations
 import datetime
 import math
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from farthing.data.expressions.literals import literal
 from farthing.data.schema import SMALLEST_REAL, Categories, Dates, Domain, Flags, Integers, Reals
 from farthing.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from farthing.data.engines import Engine
 
 
 def read_cell(cell: Any, domain: Domain) -> bool | int | float | str | datetime.date | None:
@@ -44,15 +48,18 @@ def read_cell(cell: Any, domain: Domain) -> bool | int | float | str | datetime.
     return 0.0 if abs(number) < SMALLEST_REAL and domain.lower <= 0 <= domain.upper else number
 
 
-def read_column(column: Any, domain: Domain) -> Any:
-    """An Ibis column as `domain` reads it: int64, float64, string, date or boolean, and total on every engine."""
+def read_column(column: Any, domain: Domain, engine: Engine | None = None) -> Any:
+    """An Ibis column as `domain` reads it: int64, float64, string, date or boolean, and total on every engine.
+
+    Without an `engine`, text is compared as the table itself compares it.
+    """
     import ibis
 
     kind = column.type()
     if isinstance(domain, Flags) and kind.is_boolean():
         return column
     if isinstance(domain, Categories):
-        return _categories(column, domain)
+        return _categories(column, domain, engine)
     if isinstance(domain, Dates) and (kind.is_date() or kind.is_timestamp()):
         day = column.date() if kind.is_timestamp() else column
         return _clipped(day, literal(domain.lower), literal(domain.upper))
@@ -75,6 +82,9 @@ def _reals(column: Any, domain: Reals) -> Any:
     kind = column.type()
     if kind.is_decimal():  # a cast of a huge decimal raises, so it is clipped among decimals first
         column = _clipped(column, literal(math.floor(domain.lower)), literal(math.ceil(domain.upper)))
+        if kind.scale is None:  # and so does the cast of one that is nearer to zero than any double
+            tiny = ibis.literal("1e-100").cast("decimal")
+            column = ibis.cases((column.between(-tiny, tiny), literal(0).cast("decimal")), else_=column)
     number = column.cast("float64")
     low, high = literal(domain.lower), literal(domain.upper)
     branches = [(number <= low, low), (number >= high, high)]
@@ -100,7 +110,7 @@ def without_dust(column: Any, domain: Domain) -> Any:
 _BELOW = math.nextafter(SMALLEST_REAL, 0.0)
 
 
-def _categories(column: Any, domain: Categories) -> Any:
+def _categories(column: Any, domain: Categories, engine: Engine | None) -> Any:
     import ibis
 
     kind, first = column.type(), domain.values[0]
@@ -116,10 +126,23 @@ def _categories(column: Any, domain: Categories) -> Any:
             kept = ibis.cases((column.isin([literal(value) for value in domain.values]), column))
             return kept.floor().cast("int64") if kind.is_decimal() else kept.cast("int64")
     elif kind.is_string():
-        if len(domain.values) <= _FEW:  # constants for constants: DuckDB groups by them twice as fast
-            return column.cases(*((value, value) for value in domain.values))
-        return ibis.cases((column.isin(list(domain.values)), column))
+        return _labels(column, [str(value) for value in domain.values], engine)
     raise _wrong_type(column, domain)
+
+
+def _labels(column: Any, labels: list[str], engine: Engine | None) -> Any:
+    import ibis
+
+    if engine is None:
+        return ibis.cases((column.isin(labels), column))
+    if column.type().length is None:  # a cell of any size: what cannot match is gone before it is unpacked
+        longest = max(len(label.encode()) for label in labels)
+        # Twice: another encoding than UTF-8 may take more bytes for a character, and none takes that many more.
+        column = ibis.cases((engine.octets(column) <= 2 * longest, column))
+    key, keys = engine.key(column), [engine.constant_key(label) for label in labels]
+    if len(labels) <= _FEW:  # constants for constants: DuckDB groups by them twice as fast
+        return key.cases(*zip(keys, map(ibis.literal, labels), strict=True))
+    return engine.text_of_key(ibis.cases((key.isin(keys), key)))
 
 
 _FEW = 16

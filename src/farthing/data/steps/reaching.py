@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-from dataclasses import dataclass
+from collections.abc import Callable, Set
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from farthing.data.bounding import common_type, unit_columns
-from farthing.data.expressions import read_column
 from farthing.data.schema import Domain, Schema
 from farthing.data.stability import Link, rounded_up
 from farthing.data.steps import Run
 
 if TYPE_CHECKING:
     from farthing.data.dataset import Dataset
+
+_PLACE = "__farthing_place"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Explode:
     column: str
     limit: int
     domain: Domain
+    read: Callable[[Any], Any] = field(compare=False, repr=False)
     drops: ClassVar[bool] = True
 
     def schema(self, before: Schema) -> Schema:
@@ -40,10 +42,13 @@ class Explode:
         return {*after, self.column}
 
     def apply(self, table: Any, run: Run) -> Any:
-        """The list is cut before it is unnested, and its elements are read by their domain after."""
-        cut = table.mutate(**{self.column: table[self.column][: self.limit]})
-        each = cut.unnest(self.column)
-        return each.mutate(**{self.column: read_column(each[self.column], self.domain)})
+        """The elements are numbered as they come out, whatever the shape of the list, and the first ones stay.
+
+        Where an engine can cut a list it has been cut before (`Base.table`); that this is enough is not relied on.
+        """
+        each = table.unnest(self.column, offset=_PLACE)
+        found = each.filter(each[_PLACE] < self.limit).drop(_PLACE)
+        return found.mutate(**{self.column: self.read(found[self.column])})
 
 
 @dataclass(frozen=True)
