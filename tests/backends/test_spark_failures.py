@@ -244,3 +244,19 @@ def _cable(url: str) -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"sc://127.0.0.1:{listener.getsockname()[1]}", cut
     finally:
         cut()
+
+
+def test_a_table_of_csv_files_is_refused(spark_engine: SparkUnderTest, tmp_path: Path) -> None:
+    """Spark makes rows of the lines in a quoted cell, and takes a backslash before its last quote for an escape."""
+    (tmp_path / "people.csv").write_text('age,note\n30,"two\n31,lines"\n', encoding="utf-8")
+    backend = spark_engine.engine.backend
+    for kind, options in (("csv", "header true, inferSchema true"), ("json", "inferSchema false")):
+        backend._session.sql(
+            f"CREATE OR REPLACE TEMPORARY VIEW of_files (age INT, note STRING) USING {kind} "
+            f"OPTIONS ({options}, path '{tmp_path}')"
+        ).collect()
+        if kind == "csv":
+            with pytest.raises(InvalidValue, match="must not be a view of a text file"):
+                dataset(backend.table("of_files"), schema={"age": (0, 110)})
+        else:
+            dataset(backend.table("of_files"), schema={"age": (0, 110)})

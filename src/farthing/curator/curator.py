@@ -182,6 +182,8 @@ class Curator:
         self._refuse_second_sample(asking, None)
         digest = digest_of(question, dataset)
         with _turn_of(self.ledger, asking.request_id):
+            if self.ledger.stored(asking.request_id) is None:  # what was answered needs no file any more
+                dataset.prepare()
             charge = self._charge(question, asking, digest)
             if charge.repeated:  # by whoever charged first, who may have drawn, and may have been seen
                 return _finished(question, self.recorded(asking.request_id, asking.patience))

@@ -50,6 +50,7 @@ def coded_rows(
     [([0, 0], 2), ([10, 1], 1)]
     """
     refuse_sampled(dataset)
+    dataset.prepare()
     layout = _layout(axes)
     wanted = frozenset(axis.column for axis in axes)
     table = dataset.table(Run(fresh_key(), Fraction(1), wanted))

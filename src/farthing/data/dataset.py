@@ -29,6 +29,7 @@ from farthing.data.schema import (
     refuse_alike,
 )
 from farthing.data.sensitivity import REPLACE, Sensitivity
+from farthing.data.sources import Source
 from farthing.data.stability import Link, Stability
 from farthing.data.steps import Run, Step
 from farthing.data.steps.public_table import lookup
@@ -323,6 +324,7 @@ class Dataset:
         if not isinstance(aggregates, Mapping):
             raise InvalidValue("aggregates", aggregates, "must be a mapping", 'name it: {"people": Count()}')
         parts = self._gatherings(aggregates)
+        self.prepare()
         found: dict[str, np.ndarray[Any, Any]] = {}
         for number, gathering in enumerate(parts):
             sql = self._sql(gathering, fresh_key())
@@ -330,7 +332,21 @@ class Dataset:
             found.update(gathering.answers(rows_of(self._base.source.engine, sql, share)))
         return {name: found[name] for name in aggregates}
 
+    def prepare(self) -> None:
+        """Read changed CSV files to their end, and refuse those whose quotes do not close.
+
+        A curator does this before it charges. Whether a file is refused depends on who wrote it, not on a row: see
+        `farthing.data.csv_files`.
+        """
+        for source in self.sources():
+            source.prepare()
+
     # Inside
+
+    def sources(self) -> list[Source]:
+        """Every table that is read: its own, and those of the datasets that were joined or added."""
+        others = [step.other for step in self._steps if isinstance(step, Union | JoinOnUnit)]
+        return [self._base.source, *(source for other in others for source in other.sources())]
 
     def table(self, run: Run) -> Any:
         """The Ibis table after all steps: the columns that `run` wants, and those of the unit."""

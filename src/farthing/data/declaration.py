@@ -20,9 +20,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from farthing.data.csv_files import header
 from farthing.data.dataset import Dataset, dataset
 from farthing.data.schema import Flags, Schema, folded
-from farthing.data.sources import PARQUET, header, parquet_schema, paths_of
+from farthing.data.sources import PARQUET, parquet_schema, paths_of
 from farthing.errors import InvalidValue
 
 DATASET_KEYS = ("source", "unit", "max_rows", "neighbours", "rows")

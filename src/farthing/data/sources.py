@@ -7,27 +7,39 @@ the refusal of a dataset. So its cells are text, read by the schema; only the he
 from __future__ import annotations
 
 import contextlib
-import csv
 import glob
-import gzip
 import itertools
 import os
+import re
+import threading
 import weakref
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from farthing.data.csv_files import (
+    CSV,
+    LONGEST_ROW,
+    Layout,
+    Stamp,
+    header,
+    layout,
+    refuse_broken,
+    rewrite,
+    stamp,
+)
 from farthing.data.engines import Engine, engine_of
-from farthing.data.engines.duckdb import default_engine
-from farthing.data.schema import folded
+from farthing.data.engines.duckdb import default_engine, private_folder
+from farthing.data.running import rows_of
 from farthing.errors import InvalidData, InvalidValue
 
-CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 PARQUET = (".parquet", ".pq")
-LONGEST_HEADER = 2**20
 _names = itertools.count(1)
+_layouts: dict[tuple[str, Stamp], Layout] = {}
+_MOST_LAYOUTS = 1000
+_copies: dict[int, str] = {}
+_looking = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +49,84 @@ class Source:
     name: str
     table: Any
     engine: Engine
-    text_file: bool = False
+    csv: CsvFiles | None = None
     left_out: tuple[str, ...] = ()  # columns of a frame that nobody declared
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of all its columns, declared or not."""
         return (*self.table.columns, *self.left_out)
+
+    @property
+    def text_file(self) -> bool:
+        """Whether its cells are text that the schema reads."""
+        return self.csv is not None
+
+    def prepare(self) -> None:
+        """Refuse files that cannot be read row by row, before a query reads them and before it is paid for."""
+        if self.csv is not None:
+            self.csv.prepare()
+
+
+class CsvFiles:
+    """The CSV files of a source as a view of DuckDB; they are read to the end once whenever they have changed.
+
+    DuckDB reads them from the beginning to the end: its parallel scan cuts a file every few megabytes, and a cut inside
+    a quoted cell makes rows of the lines in it. Where it would find other rows than `farthing.data.csv_files` says (a
+    row longer than its buffer, a carriage return in a bare cell), it reads a copy.
+    """
+
+    def __init__(self, paths: list[str]) -> None:
+        headers = {path: _header(path) for path in paths}
+        _refuse_different(headers)
+        self.paths, (self._names, self._separator) = paths, headers[paths[0]]
+        self._engine, self._name = default_engine(), _fresh_name()
+        self._turn = threading.Lock()
+        self._seen: dict[str, Stamp] = {}
+        self._read = dict(zip(paths, paths, strict=True))
+        self.table = self._opened()
+
+    def layouts(self) -> dict[str, Layout]:
+        """How rows lie in each file. PRIVATE, for the steward."""
+        return {path: _layout_of(path)[1] for path in self.paths}
+
+    def prepare(self) -> None:
+        """See `Source.prepare`."""
+        with self._turn:
+            before = dict(self._read)
+            for path in self.paths:
+                if self._seen.get(path) == stamp(path):
+                    continue
+                if _header(path) != (self._names, self._separator):
+                    raise InvalidValue("source", path, "has other columns now", "make the dataset again")
+                now, found = _layout_of(path)
+                refuse_broken(path, found)
+                self._read[path] = path if found.is_plain else self._copy(path)
+                self._seen[path] = now
+            if self._read != before:
+                self._opened()
+                for old in set(before.values()) - set(self._read.values()) - set(self.paths):
+                    _unlink(old)
+
+    def _copy(self, path: str) -> str:
+        target = os.path.join(_folder_of_copies(), f"{_fresh_name()}.csv")
+        rewrite(path, target)
+        weakref.finalize(self, _unlink, target)
+        return target
+
+    def _opened(self) -> Any:
+        # Nothing is sniffed, and a malformed line is dropped instead of raising an error that quotes it. Short lines
+        # are not padded: with that, DuckDB fails at the first line break inside a quoted cell.
+        return self._engine.open(
+            lambda backend: backend.read_csv(
+                list(map(glob.escape, self._read.values())),
+                table_name=self._name,
+                columns=dict.fromkeys(self._names, "VARCHAR"),
+                auto_detect=False, header=True, delim=self._separator, quote='"', escape='"',
+                ignore_errors=True, strict_mode=False, hive_partitioning=False,
+                parallel=False, max_line_size=LONGEST_ROW, buffer_size=16 * LONGEST_ROW,
+            )
+        )  # fmt: skip
 
 
 def opened(source: Any, names: Sequence[str] = ()) -> Source:
@@ -56,36 +139,6 @@ def opened(source: Any, names: Sequence[str] = ()) -> Source:
         return _ibis_table(source)
     cut = _cut(source, list(names))
     return _frame(cut, tuple(str(name) for name in _columns(source) if name not in _columns(cut)))
-
-
-def header(path: str) -> tuple[list[str], str]:
-    """The names of the columns of a CSV file and what separates them, from its first line and nothing else."""
-    opener: Any = gzip.open if path.lower().endswith(".gz") else open
-    refusal: InvalidValue | None = None
-    try:
-        with opener(path, "rb") as file:
-            # Bytes: a text reader would decode, and refuse, rows beyond the first line.
-            first = file.readline(LONGEST_HEADER + 1)
-        line = first.decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as problem:
-        refusal = _unreadable(path, problem)
-    if refusal is not None:  # raised here, where no context holds the bytes that could not be decoded
-        raise refusal
-    separator = delimiter(line)
-    names: list[str] = []
-    if len(first) <= LONGEST_HEADER:  # longer, it is a file whose lines end otherwise, rows and all
-        with contextlib.suppress(csv.Error):
-            names = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
-    if not names or not all(names) or len(set(map(folded, names))) != len(names):
-        raise InvalidValue(
-            "source", path, "must start with a line of column names, each once", "add a header line"
-        )
-    return names, separator
-
-
-def delimiter(line: str) -> str:
-    """What separates the names in a header line: the most frequent of comma, semicolon, tab and bar."""
-    return max(",;\t|", key=line.count)
 
 
 def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -131,10 +184,11 @@ def _files(source: Any) -> Source:
         raise InvalidValue(
             "source", source, "must be all CSV or all Parquet", "make two datasets and union them"
         )
-    engine, parquet = default_engine(), endings == {True}
-    opening = _parquet if parquet else _csv
-    table = engine.open(lambda backend: opening(backend, paths))
-    return Source(name, table, engine, text_file=not parquet)
+    if endings == {False}:
+        files = CsvFiles(paths)
+        return Source(name, files.table, default_engine(), files)
+    engine = default_engine()
+    return Source(name, engine.open(lambda backend: _parquet(backend, paths)), engine)
 
 
 def parquet_schema(path: str) -> list[tuple[str, Any]]:
@@ -158,19 +212,38 @@ def _parquet(backend: Any, paths: list[str]) -> Any:
     )
 
 
-def _csv(backend: Any, paths: list[str]) -> Any:
-    headers = {path: (tuple(names), separator) for path in paths for names, separator in [header(path)]}
-    _refuse_different(headers)
-    names, separator = headers[paths[0]]
-    # Nothing is sniffed, and a malformed line is dropped instead of raising an error that quotes it. Short lines are
-    # not padded: with that, DuckDB fails at the first line break inside a quoted cell.
-    return backend.read_csv(
-        list(map(glob.escape, paths)),
-        table_name=_fresh_name(),
-        columns=dict.fromkeys(names, "VARCHAR"),
-        auto_detect=False, header=True, delim=separator, quote='"', escape='"',
-        ignore_errors=True, strict_mode=False, hive_partitioning=False,
-    )  # fmt: skip
+def _header(path: str) -> tuple[tuple[str, ...], str]:
+    names, separator = header(path)
+    return tuple(names), separator
+
+
+def _layout_of(path: str) -> tuple[Stamp, Layout]:
+    """The layout of a file as it is now, from memory if it has not changed since."""
+    now = stamp(path)
+    with _looking:
+        known = _layouts.get((path, now))
+    if known is None:
+        known = layout(path)
+        if stamp(path) != now:
+            raise InvalidValue("source", path, "changed while it was read", "wait until it is written")
+        with _looking:
+            _layouts[path, now] = known
+            while len(_layouts) > _MOST_LAYOUTS:
+                del _layouts[next(iter(_layouts))]
+    return now, known
+
+
+def _folder_of_copies() -> str:
+    """A directory that only this user can read, removed at the end of the process that made it."""
+    with _looking:
+        if os.getpid() not in _copies:
+            _copies[os.getpid()] = private_folder()
+        return _copies[os.getpid()]
+
+
+def _unlink(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def _frame(source: Any, left_out: tuple[str, ...] = ()) -> Source:
@@ -230,8 +303,33 @@ def _ibis_table(table: Any) -> Source:
             "source", type(operation).__name__, "must be a table or a view of the engine, not a computation on one",
             "pass the table, and use where, derive and join of the dataset",
         )  # fmt: skip
-    backend = ibis.get_backend(table)
-    return Source(operation.name, table, engine_of(backend))
+    engine = engine_of(ibis.get_backend(table))
+    _refuse_text_scan(table, engine)
+    return Source(operation.name, table, engine)
+
+
+def _refuse_text_scan(table: Any, engine: Engine) -> None:
+    """Refuse a table that the engine reads from text anew for every query, cut and guessed in its own way.
+
+    DuckDB's parallel scan makes rows of the lines in a quoted cell, Spark does so everywhere and takes a backslash
+    before a quote for an escape; both may guess types from rows. The plan of a query names what it reads.
+    """
+    explain, scan = _TEXT_SCANS.get(engine.name, ("", ""))
+    if not explain:
+        return
+    plan = rows_of(engine, f"{explain} {engine.sql(table)}")
+    if any(re.search(scan, str(cell)) for row in plan for cell in row):
+        raise InvalidValue(
+            "source", table.get_name(),
+            "must not be a view of a text file, in which one row can change how others are read",
+            "pass the path of a CSV file itself, or store it as a table or as Parquet",
+        )  # fmt: skip
+
+
+_TEXT_SCANS = {
+    "duckdb": ("EXPLAIN (FORMAT json)", r'"name": "READ_(CSV|JSON|NDJSON)'),
+    "pyspark": ("EXPLAIN", r"(File|Batch)Scan csv\b"),
+}
 
 
 def _cut(frame: Any, names: list[str]) -> Any:

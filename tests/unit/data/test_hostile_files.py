@@ -17,7 +17,7 @@ import pytest
 
 import farthing as ft
 from farthing.data import Count, Sum
-from farthing.data.sources import LONGEST_HEADER
+from farthing.data.csv_files import LONGEST_HEADER
 from farthing.errors import FarthingError, InvalidData, InvalidValue
 
 SECRET = "Zebulon"

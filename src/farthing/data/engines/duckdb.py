@@ -178,7 +178,7 @@ def connection(
     """
     import ibis
 
-    folder = temporary_directory or _private_folder()
+    folder = temporary_directory or private_folder()
     return ibis.duckdb.connect(
         memory_limit=memory_limit,
         temp_directory=folder,
@@ -209,7 +209,8 @@ def default_engine() -> DuckDBEngine:
     return next(engine for engine in _default if engine.is_here())
 
 
-def _private_folder() -> str:
+def private_folder() -> str:
+    """A new directory that only this user can read, removed when the process ends."""
     import atexit
     import shutil
     import tempfile

@@ -1,0 +1,314 @@
+"""What is read from a CSV file is what Python's csv module reads, wherever a block or a buffer ends.
+
+The readers cut files into blocks and buffers. Here these are a few dozen to a few thousand bytes long, so that small
+files are cut in every place; a few files are of the size at which the real ones are cut.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import random
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import farthing as ft
+from farthing.curator import Curator
+from farthing.data import Count, Sum, connection, csv_files, sources
+from farthing.data.csv_files import header, layout
+from farthing.data.engines.duckdb import quiet
+from farthing.data.sources import opened
+from farthing.errors import InvalidData, InvalidValue
+from farthing.ledger import open_ledger
+from farthing.mechanisms import DiscreteLaplace
+
+PIECES = [
+    "a",
+    "b",
+    "1",
+    " ",
+    "é",
+    "漢",
+    "😀",
+    "#",
+    "\\",
+    "'",
+    "NULL",
+    "\0",
+    "\ufeff",
+    "\u2028",
+    "\x1a",
+    ";",
+    "|",
+]
+BREAKS = [",", '"', '""', "\n", "\r\n", "\r", "\n1,2,3\n"]
+NOT_UTF8 = [b"\xff", b"\xc3", b"\xe6\xbc", b"\x80", b"\xed\xa0\x80", b"\xc0\x80"]
+
+
+@pytest.fixture
+def small_cuts(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    longest, block = request.param
+    monkeypatch.setattr(csv_files, "LONGEST_ROW", longest)
+    monkeypatch.setattr(sources, "LONGEST_ROW", longest)
+    monkeypatch.setattr(csv_files, "_BLOCK", block)
+
+
+def cells_of(source: Any) -> list[tuple[str, ...]]:
+    """Every cell that is read, as text; a missing one as an empty one."""
+    table = opened(source)
+    table.prepare()
+    return [tuple(cell or "" for cell in row) for row in table.engine.rows(table.engine.sql(table.table))]
+
+
+def count_of(source: Any) -> int:
+    table = opened(source)
+    table.prepare()
+    return int(table.engine.rows(table.engine.sql(table.table.count()))[0][0])
+
+
+def by_the_csv_module(content: bytes) -> list[tuple[str, ...]]:
+    text = io.StringIO(content.decode("utf-8-sig"), newline="")
+    return [tuple(row) for row in csv.reader(text, strict=True) if row][1:]
+
+
+def a_cell(luck: random.Random, longest: int = 40) -> tuple[str, str]:
+    """A cell, and how it stands in the file."""
+    size = luck.choice([0, 0, 1, 2, 5, luck.randrange(longest)])
+    if luck.random() < 0.5:
+        text = "".join(luck.choice(PIECES) for _ in range(size))
+        return text, text
+    text = "".join(luck.choice(PIECES + BREAKS) for _ in range(size))
+    return text, '"' + text.replace('"', '""') + '"'
+
+
+def a_table(luck: random.Random, rows: int, ends: Sequence[str], columns: int = 3) -> tuple[bytes, list[Any]]:
+    lines, found = [",".join(f"c{place}" for place in range(columns)) + luck.choice(ends)], []
+    for number in range(rows):
+        cells = [(f"r{number}",) * 2, *(a_cell(luck) for _ in range(columns - 1))]
+        lines.append(",".join(written for _, written in cells) + luck.choice(ends))
+        found.append(tuple(text for text, _ in cells))
+    content = "".join(lines)
+    return (content.rstrip("\r\n") if luck.random() < 0.3 else content).encode(), found
+
+
+@pytest.mark.parametrize("small_cuts", [(600, 61), (600, 200), (2000, 1999)], indirect=True)
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+@pytest.mark.parametrize("ends", [["\n"], ["\r\n"], ["\n", "\r\n"]], ids=["feeds", "both", "mixed"])
+def test_cells_are_those_of_the_csv_module_wherever_a_file_is_cut(
+    tmp_path: Path, small_cuts: None, ending: str, ends: list[str]
+) -> None:
+    for seed in range(4):
+        luck = random.Random(seed)
+        content, expected = a_table(luck, luck.choice([1, 30, 400]), ends, luck.choice([1, 2, 5]))
+        assert by_the_csv_module(content) == expected
+        file = tmp_path / f"{seed}{ending}"
+        bom = b"\xef\xbb\xbf" * (seed % 2)
+        file.write_bytes(gzip.compress(bom + content) if ending.endswith("gz") else bom + content)
+        assert cells_of(file) == expected
+        assert count_of(file) == len(expected) == layout(str(file)).rows
+
+
+@pytest.mark.parametrize("small_cuts", [(600, 97)], indirect=True)
+def test_a_row_that_is_too_short_too_long_or_no_text_leaves_alone(tmp_path: Path, small_cuts: None) -> None:
+    for seed in range(4):
+        luck = random.Random(seed)
+        content, _ = a_table(luck, 1, ["\n"])
+        parts, expected = [content.split(b"\n", 1)[0] + b"\n"], []
+        for number in range(300):
+            cells = [(f"{number}",) * 2, a_cell(luck), a_cell(luck)]
+            written = [text.encode() for _, text in cells]
+            kind = luck.randrange(12)
+            if kind == 0:
+                written.pop()
+            elif kind == 1:
+                written.append(b"more")
+            elif kind == 2:
+                written[1] = b'"' + luck.choice(NOT_UTF8) + b'\n"'
+            elif kind == 3:  # from a little to very much longer than allowed, the line breaks at every parity
+                written[2] = (
+                    b'"' + b"x" * luck.randrange(2) + b"x\n7,8,9\n" * luck.choice([80, 400, 2000]) + b'"'
+                )
+            if kind not in (0, 2, 3):
+                expected.append(tuple(text for text, _ in cells))
+            parts.append(b",".join(written) + b"\n")
+        file = tmp_path / f"{seed}.csv"
+        file.write_bytes(b"".join(parts))
+        assert cells_of(file) == expected
+
+
+def test_pandas_leaves_a_carriage_return_bare_and_it_begins_no_row(tmp_path: Path) -> None:
+    """So does Python's csv module before 3.13; a cell of a million of them was a million rows."""
+    file = tmp_path / "notes.csv"
+    file.write_bytes(b"note\nfirst\na\rb\rc\nlast\r\n")
+    assert cells_of(file) == [("first",), ("a b c",), ("last",)]
+    file.write_bytes(b"note\nfirst\n" + b"x\r" * 10**5 + b"y\nlast\n")
+    assert count_of(file) == 3
+    file.write_bytes(b"note\nfirst\nx\r\nlast\n")  # the cell ends with one: DuckDB made two rows of it
+    assert cells_of(file) == [("first",), ("x",), ("last",)]
+    file.write_bytes(b"note\r\nfirst\r\nx\nlast\r")
+    assert cells_of(file) == [("first",), ("x",), ("last",)]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b'a,b\n1,"x\n2,y\n', 2),
+        (b'a,b\n1,x\n2,"y\n\n', 3),
+        (b'a,b\n1,"x"y\n2,z\n', 2),
+        (b'a,b\n1,"x" \n2,z\n', 2),
+        (b'a,b\n1,x\n2,5" pipe\n', 3),
+        (b'a,b\n1, "x"\n', 2),
+        (b'a,b\n1,"x\ny"\n2,"\\"z"\n', 4),
+        (b'a,b\n1,""x"\n', 2),
+        (b'a,b\n1,"x"\r2,y\n', 2),
+        (b'a,b\n1,"', 2),
+    ],
+)
+@pytest.mark.parametrize("small_cuts", [(600, 3), (2_000_000, 2**20)], indirect=True)
+def test_quotes_out_of_place_are_found_with_their_line(
+    tmp_path: Path, small_cuts: None, content: bytes, line: int
+) -> None:
+    file = tmp_path / "people.csv"
+    file.write_bytes(content)
+    found = layout(str(file))
+    assert found.fault is not None and found.line == line
+    with pytest.raises(InvalidData, match="quotes do not close") as refusal:
+        ft.dataset(file, schema={"a": (0, 9)}).exact({"rows": Count()})
+    assert str(line) not in str(refusal.value)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_a_file_whose_quotes_do_not_close_is_refused_and_nothing_is_charged(
+    tmp_path: Path, ending: str
+) -> None:
+    good, bad = b"a,b\n" + b"1,x\n" * 9, b'a,b\n1,"x\n' + b"1,x\n" * 9
+    files = [tmp_path / f"good{ending}", tmp_path / f"bad{ending}"]
+    for file, content in zip(files, (good, bad), strict=True):
+        file.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    with open_ledger(tmp_path / "budget.db") as ledger:
+        both = ft.dataset(files[0], schema={"a": (0, 9)}).union(ft.dataset(files[1], schema={"a": (0, 9)}))
+        for people in (ft.dataset(files[1], schema={"a": (0, 9)}), both):
+            name = f"people {people.rows_per_unit}"
+            curator = Curator(ledger)
+            curator.register(people, name, epsilon=5.0)
+            with pytest.raises(InvalidData, match="quotes do not close"):
+                curator.answer(people, "n", Count(), DiscreteLaplace(0.5, 2), ledger_name=name)
+            assert ledger.budget(name).count == 0
+
+
+def test_a_file_is_looked_at_again_when_it_has_changed(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_bytes(b"a,b\n1,x\n")
+    people = ft.dataset(file, schema={"a": (0, 9)})
+    assert people.exact({"n": Count(), "sum": Sum("a")})["n"] == 1
+    file.write_bytes(b"a,b\n1,x\ry\n2,z\r\n3,z\n")  # now a copy is read
+    assert people.exact({"n": Count()})["n"] == 3
+    file.write_bytes(b'a,b\n1,"x\n2,z\n3,z\n')
+    with pytest.raises(InvalidData, match="quotes do not close"):
+        people.exact({"n": Count()})
+    file.write_bytes(b"a,b\n1,x\n2,z\n")
+    assert people.exact({"n": Count()})["n"] == 2
+    file.write_bytes(b"b,a\n1,x\n2,z\n")
+    with pytest.raises(InvalidValue, match="has other columns now"):
+        people.exact({"n": Count()})
+
+
+def test_a_copy_can_be_read_by_its_owner_alone_and_goes_with_its_dataset(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_bytes(b"a,b\n1,x\ry\n")
+    source = opened(file)
+    source.prepare()
+    assert source.csv is not None
+    copy = next(iter(source.csv._read.values()))
+    assert stat.S_IMODE(os.stat(copy).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(os.path.dirname(copy)).st_mode) == 0o700
+    del source
+    assert not os.path.exists(copy)
+
+
+@pytest.mark.parametrize("first", [b'"a,b\n', b'"a\nb",c\n', b'a,b"c\n', b'"a"x,b\n'])
+def test_a_header_that_goes_on_below_its_line_is_refused(tmp_path: Path, first: bytes) -> None:
+    file = tmp_path / "people.csv"
+    file.write_bytes(first + b"1,2\n")
+    with pytest.raises(InvalidValue, match="must start with a line of column names"):
+        header(str(file))
+
+
+@pytest.mark.parametrize(
+    ("sql", "refused"),
+    [
+        ("CREATE VIEW people AS SELECT * FROM '{file}'", True),
+        ("CREATE VIEW people AS SELECT a FROM read_csv('{file}') WHERE a > 0", True),
+        ("CREATE VIEW inner_ AS FROM read_csv_auto('{file}'); CREATE VIEW people AS FROM inner_", True),
+        ("CREATE VIEW people AS FROM read_json('{file}.json')", True),
+        ("CREATE TABLE people AS SELECT * FROM '{file}'", False),
+        ("CREATE VIEW people AS SELECT 1 AS a, 'READ_CSV' AS b", False),
+    ],
+)
+def test_a_view_of_a_text_file_is_refused(tmp_path: Path, sql: str, refused: bool) -> None:
+    """DuckDB would scan it in parallel, and guess its types, for every query anew."""
+    (tmp_path / "people.csv").write_bytes(b"a,b\n1,x\n")
+    (tmp_path / "people.csv.json").write_bytes(b'{"a": 1}\n')
+    tables = connection()
+    tables.con.execute(sql.format(file=tmp_path / "people.csv"))
+    with quiet():
+        table = tables.table("people")
+    if refused:
+        with pytest.raises(InvalidValue, match="must not be a view of a text file"):
+            ft.dataset(table, schema={"a": (0, 9)})
+    else:
+        assert ft.dataset(table, schema={"a": (0, 9)}).exact({"n": Count()})["n"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
+def test_neighbours_in_large_files_of_prose_differ_by_the_row_that_they_differ_in(
+    tmp_path: Path, ending: str
+) -> None:
+    """Tens of megabytes: DuckDB's parallel scan cut such files every 8 MB, and made rows of the lines in a cell."""
+    note = "\n".join(f'{line},"said" he, and it went on' for line in range(40))
+    cell = '"' + note.replace('"', '""') + '"'
+    rows = 27_000
+    for short in (0, 1, 13):
+        lines = [f"{number},{cell if number % 2 else 'x'}\n" for number in range(rows)]
+        with_row, without = [*lines[:short], "7,a little row of bytes\n", *lines[short:]], lines
+        counts = []
+        for place, content in enumerate((with_row, without)):
+            file = tmp_path / f"{short}-{place}{ending}"
+            if ending == ".parquet":
+                ids = [int(line.split(",", 1)[0]) for line in content]
+                notes = [note if line.endswith('"\n') else "x" for line in content]
+                pyarrow.parquet.write_table(pyarrow.table({"id": ids, "note": notes}), file)
+            else:
+                text = ("id,note\n" + "".join(content)).encode()
+                assert len(text) > 16_000_000
+                file.write_bytes(gzip.compress(text, 1) if ending.endswith("gz") else text)
+            found = ft.dataset(file, schema={"id": (0, 10**5)}).exact({"n": Count(), "sum": Sum("id")})
+            counts.append((int(found["n"]), int(found["sum"])))
+            file.unlink()
+        assert counts[1] == (rows, rows * (rows - 1) // 2)
+        assert counts[0] == (counts[1][0] + 1, counts[1][1] + 7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_a_row_larger_than_a_buffer_takes_no_other_row_with_it(tmp_path: Path, ending: str) -> None:
+    """With 40 MB in one quoted cell, DuckDB lost the rows after it, or made rows of the lines inside."""
+    for odd in (b"", b"x"):
+        giant = b'7,"' + odd + b"7,8\n" * 10**7 + b'"\n'
+        counts = []
+        for middle in (b"", giant):
+            file = tmp_path / f"people{ending}"
+            content = b"a,b\n" + b"1,x\n" * 1000 + middle + b"2,y\n" * 1000
+            file.write_bytes(gzip.compress(content, 1) if ending.endswith("gz") else content)
+            found = ft.dataset(file, schema={"a": (0, 9)}).exact({"n": Count(), "sum": Sum("a")})
+            counts.append((int(found["n"]), int(found["sum"])))
+        assert counts == [(2000, 3000)] * 2
