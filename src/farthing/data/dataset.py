@@ -16,6 +16,7 @@ from farthing.data.base import Base, based
 from farthing.data.bounding import fresh_key
 from farthing.data.expressions import read
 from farthing.data.gathering import Gathering, features_of, gatherings
+from farthing.data.parts import Parts
 from farthing.data.running import Progress, rows_of
 from farthing.data.schema import (
     Categories,
@@ -443,41 +444,6 @@ class Dataset:
     def _refuse_sampled(self, what: str) -> None:
         if self._probability < 1:
             raise InvalidValue("sample", float(self._probability), f"must come after {what}", f"{what} first")
-
-
-@dataclass(frozen=True, eq=False)
-class Parts(Mapping[Any, Dataset]):
-    """Disjoint parts of a dataset, fixed in advance by a public column: parallel composition.
-
-    A row is in one part at most. When the unit is one row, the parts together cost as much as the dearest of them;
-    `touched` says in how many parts one unit can change anything.
-
-    >>> import pyarrow
-    >>> people = dataset(pyarrow.table({"sex": ["F", "M"]}), schema={"sex": ["F", "M"]})
-    >>> print(people.split(by="sex"))
-    2 disjoint parts by sex; neighbours differ in at most 1 of them
-    """
-
-    whole: Dataset
-    by: str
-    _parts: Mapping[Any, Dataset]
-
-    @property
-    def touched(self) -> int:
-        """The most parts that differ between neighbours: what the parts cost together is this many of the dearest."""
-        return min(len(self._parts), self.whole.stability().distance)
-
-    def __getitem__(self, value: Any) -> Dataset:
-        return self._parts[value]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._parts)
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    def __str__(self) -> str:
-        return f"{len(self)} disjoint parts by {self.by}; neighbours differ in at most {self.touched} of them"
 
 
 def _part_of(progress: Progress, number: int, parts: int) -> Progress:
