@@ -16,12 +16,14 @@ PINS := pyproject.toml constraints.txt
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 # The tests start hundreds of processes that import farthing: it is compiled once, even where the environment forbids it.
 unexport PYTHONDONTWRITEBYTECODE
+# The order of a set is one more thing that must not differ from run to run.
+export PYTHONHASHSEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-fast lint style types every-test format docs bench clean
+.PHONY: help install demo test test-fast test-repeat lint style types every-test format docs bench clean
 
 help:  ## say what each target does
-	@sed -nE 's/^([a-z-]+):.*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@sed -nE 's/^([a-z-]+):.*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 install: $(STAMPS)/all  ## make .venv with every optional part except the bench's peers
 
@@ -37,6 +39,9 @@ every-test: $(STAMPS)/all
 
 test-fast: $(STAMPS)/all  ## the tests that take seconds
 	$(PYTEST) -m "not slow"
+
+test-repeat: $(STAMPS)/all  ## that the tests say the same every time: DRAWS=100 and WHOLE=5 rounds beside busy loops
+	$(BIN)/python tests/repeat.py --draws $(or $(DRAWS),100) --whole $(or $(WHOLE),5)
 
 lint: style types  ## ruff and mypy
 

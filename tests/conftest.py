@@ -19,16 +19,18 @@ from hypothesis import HealthCheck, settings
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Machines are shared and noisy, so no test may fail by the clock. Under CI the cases are the same each time, so that a
-# change is judged by itself; everywhere else hypothesis goes on searching.
+# Machines are shared and noisy, so no test may fail by the clock. The cases are the same each time, so that a change is
+# judged by itself; `--hypothesis-profile=search` looks for new ones.
 settings.register_profile(
     "farthing",
     deadline=None,
     print_blob=True,
+    derandomize=True,
+    database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.register_profile("farthing-ci", settings.get_profile("farthing"), derandomize=True, database=None)
-settings.load_profile("farthing-ci" if os.environ.get("CI") == "true" else "farthing")
+settings.register_profile("search", settings.get_profile("farthing"), derandomize=False)
+settings.load_profile("farthing")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ def postgres_server(testrun_uid: str) -> Iterator[dict[str, Any]]:
 @pytest.fixture
 def mortal_postgres() -> Iterator[dict[str, Any]]:
     """A PostgreSQL of one test's own, which it may kill."""
-    yield from _server("postgres_server", uuid.uuid4().hex)
+    yield from _server("postgres_server", f"{os.getpid()}-{uuid.uuid4().hex}")  # uuid4 has a seed in tests
 
 
 @pytest.fixture(scope="session")

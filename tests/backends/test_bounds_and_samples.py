@@ -20,7 +20,9 @@ ROWS = pa.table({
     "person": [person for person in range(UNITS) for _ in range(EACH)],
     "place": [place for _ in range(UNITS) for place in range(EACH)],
 })  # fmt: skip
-CHI_SQUARE_AT_1E_7 = 50.8  # 9 degrees of freedom
+
+# Servers draw by themselves. The chances are those of the tests with a margin; see there.
+pytestmark = pytest.mark.draws(false_alarm=1e-10, miss=1e-12)
 
 
 @pytest.fixture(scope="session")
@@ -47,12 +49,11 @@ def test_a_giant_unit_counts_no_more_than_its_bound(engine: EngineUnderTest) -> 
 
 
 def test_the_row_that_is_kept_is_any_of_them_alike(rows: Any) -> None:
+    """Each count is Binomial(400, 1/10): one of the ten leaves 7 to 89 once in 1e10. A row never kept has 0."""
     one = dataset(rows, unit="person", max_rows=1, schema={"place": (0, EACH - 1)})
     counts = one.exact({"places": Histogram("place")})["places"].tolist()
     assert sum(counts) == UNITS
-    assert _chi_square(counts) < CHI_SQUARE_AT_1E_7
-    # The same test refuses a choice that never takes two of the ten rows.
-    assert _chi_square([UNITS / (EACH - 2)] * (EACH - 2) + [0, 0]) > CHI_SQUARE_AT_1E_7
+    assert min(counts) > 6 and max(counts) < 90
 
 
 def test_a_sample_takes_units_whole(rows: Any) -> None:
@@ -70,9 +71,9 @@ def test_a_sample_of_rows_takes_some_of_each_persons(rows: Any) -> None:
 
 
 def test_a_sample_is_as_large_as_its_probability(rows: Any) -> None:
-    """Binomial(4000, 0.2): 800, and ten standard deviations are 253."""
+    """Binomial(4000, 0.2) leaves 601 to 999 once in 1e14; half or half again as much would stay there as rarely."""
     fifth = dataset(rows, schema={"place": (0, EACH - 1)}).sample(0.2)
-    assert 547 < fifth.exact({"rows": Count()})["rows"].tolist() < 1053
+    assert 600 < fifth.exact({"rows": Count()})["rows"].tolist() < 1000
 
 
 def test_the_digest_is_sha_256_of_utf_8(engine: EngineUnderTest) -> None:
@@ -92,8 +93,3 @@ def test_spark_gives_the_same_integers_without_ansi_mode(spark_engine: SparkUnde
         assert faults(spark_engine, rows, [case for case in HOSTILE if not case.refused]) == []
     finally:
         session.conf.set("spark.sql.ansi.enabled", "true")
-
-
-def _chi_square(counts: list[float]) -> float:
-    expected = sum(counts) / len(counts)
-    return sum((count - expected) ** 2 / expected for count in counts)

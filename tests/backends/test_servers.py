@@ -56,6 +56,7 @@ def test_both_workers_take_part(spark_engine: SparkUnderTest) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_server_ends_with_the_last_process_that_used_it_even_if_that_was_killed(tmp_path: Path) -> None:
     place = tmp_path / "kept"
     program = (

@@ -69,6 +69,7 @@ def test_the_pictures_of_the_page_are_all_there_all_shown_and_small() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_the_site_builds_without_a_warning_and_without_the_network(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],

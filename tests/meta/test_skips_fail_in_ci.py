@@ -33,6 +33,7 @@ SKIPS_AS_A_FILE = "import pytest\npytest.importorskip('a_module_nobody_has')\nde
         ),
     ],
 )
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_skip_fails_the_run_only_under_ci(
     tmp_path: Path, files: dict[str, str], ci: str, workers: tuple[str, ...], code: int
 ) -> None:

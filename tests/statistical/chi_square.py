@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-ALPHA = 1e-6
+ALPHA = 1e-10
 SCALES = ("0.3", "1", "3.7", "100", "10000", "1000000")
 
 

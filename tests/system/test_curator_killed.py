@@ -38,6 +38,7 @@ def ask(ledger: Ledger, request_id: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_killed_process_leaves_its_charge_and_no_second_draw(tmp_path: Path) -> None:
     with open_ledger(tmp_path / "study.db") as ledger:
         Curator(ledger).register(PEOPLE, "survey", epsilon=1.0)

@@ -97,6 +97,7 @@ def test_a_ledger_that_went_on_from_a_copy_is_refused_in_its_old_place(tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_log_that_was_cut_or_garbled_loses_no_charge_unnoticed(clients: Nursery, tmp_path: Path) -> None:
     """SQLite drops the end of a damaged log in silence. The witness knows that there was more."""
     place, said = _with_log(clients, tmp_path)

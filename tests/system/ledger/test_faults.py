@@ -74,6 +74,7 @@ def _charge_until_refused(place: Place, said: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("what", ["file", "directory", "everything"])
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_read_only_ledger_refuses_charges_cleanly(what: str) -> None:
     with folder_for_all() as folder:
         place = sqlite_place(folder)
@@ -147,6 +148,7 @@ def test_a_clock_that_is_years_or_centuries_off_changes_nothing_but_the_times(
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_control_c_during_charges_leaves_the_ledger_in_order(clients: Nursery, new_place: NewPlace) -> None:
     """The same handle goes on; what was interrupted is asked again under its own request id."""
     place = new_place()

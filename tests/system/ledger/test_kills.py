@@ -16,6 +16,7 @@ from system.ledger.restarts import restarted
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_every_answer_seen_before_a_kill_is_in_the_ledger(clients: Nursery, new_place: NewPlace) -> None:
     found, said = killed(clients, new_place(), 24, random.Random(5))
     assert found == []
@@ -23,6 +24,7 @@ def test_every_answer_seen_before_a_kill_is_in_the_ledger(clients: Nursery, new_
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_client_that_answers_before_it_charges_is_caught(clients: Nursery, new_place: NewPlace) -> None:
     """The power of the kills: the same harness, with the mistake that it looks for."""
     found, _ = killed(clients, new_place(), 24, random.Random(5), "release first")
@@ -30,6 +32,7 @@ def test_a_client_that_answers_before_it_charges_is_caught(clients: Nursery, new
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_nothing_is_lost_or_doubled_when_postgres_is_stopped_at_once(
     clients: Nursery, mortal_postgres: dict[str, Any], tmp_path: Path
 ) -> None:

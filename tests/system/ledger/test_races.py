@@ -20,6 +20,7 @@ FITS = 200
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_of_32_processes_exactly_as_many_charges_succeed_as_fit(
     clients: Nursery, new_place: NewPlace, tmp_path: Path
 ) -> None:
@@ -31,6 +32,7 @@ def test_of_32_processes_exactly_as_many_charges_succeed_as_fit(
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_ledger_that_looks_before_it_writes_is_caught(clients: Nursery, tmp_path: Path) -> None:
     """The power of the race: 32 processes overdraw a ledger that reads outside of its transaction."""
     charged = []
@@ -43,6 +45,7 @@ def test_a_ledger_that_looks_before_it_writes_is_caught(clients: Nursery, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_one_request_of_many_processes_is_charged_and_answered_once(
     clients: Nursery, new_place: NewPlace, tmp_path: Path
 ) -> None:
@@ -57,6 +60,7 @@ def test_one_request_of_many_processes_is_charged_and_answered_once(
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_many_who_make_the_same_new_ledger_make_one(
     clients: Nursery, new_place: NewPlace, tmp_path: Path
 ) -> None:
@@ -95,6 +99,7 @@ def test_threads_of_one_ledger_do_not_overdraw(new_place: NewPlace) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_forked_process_may_go_on_with_its_parents_ledger(new_place: NewPlace) -> None:
     place = new_place()
     place.prepare(1.0)

@@ -35,7 +35,7 @@ from unit.server.conftest import DATASET, served_in
 
 __all__ = ["postgres_server"]  # a fixture
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.draws(false_alarm=0, miss=0)]  # holds whatever the processes draw
 
 EPSILON = 0.125
 COLUMNS = {"sex": {"categories": ["F", "M"]}, "age": {"range": [0, 110]}}

@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 from system.server.accessibility import faults_of_all_looks
 from system.server.browser import PHONE, NewPage, Site, fits, go, screenshot, settled
 
+pytestmark = pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever noise the server's workers draw
+
 # In the table of `browser.people_csv` sex and region follow from the age, which no first guess can know.
 SURPRISES = [
     *(f"sex = '{sex}' and age % 2 = {rest}" for sex in "FM" for rest in (0, 1)),

@@ -11,6 +11,8 @@ from playwright.sync_api import Page, expect
 from system.server.accessibility import faults_of_all_looks
 from system.server.browser import DATASET, DECLARATION, NewPage, Site, go, screenshot, serving, settled
 
+pytestmark = pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever noise the server's workers draw
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:

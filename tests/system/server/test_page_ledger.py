@@ -13,6 +13,8 @@ from farthing.errors import BudgetExceeded
 from system.server.accessibility import faults_of_all_looks
 from system.server.browser import PHONE, NewPage, Site, fits, go, screenshot, serving, settled
 
+pytestmark = pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever noise the server's workers draw
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:

@@ -21,7 +21,7 @@ from system.server.browser import (
     settled,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.draws(false_alarm=0, miss=0)]  # holds whatever the processes draw
 # Both windows read one clock, so both buttons are pressed within the same few milliseconds.
 PRESS_AT = """(at) => {
   const button = [...document.querySelectorAll("dialog[open] button")].find((one) => one.textContent.startsWith("Release and spend"));

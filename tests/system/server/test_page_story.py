@@ -16,6 +16,8 @@ from playwright.sync_api import Browser, Page, expect
 from system.server.accessibility import faults_of_all_looks
 from system.server.browser import NewPage, Site, screenshot, serving, settled, visits_csv
 
+pytestmark = pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever noise the server's workers draw
+
 NO_NUMBER = re.compile(r"NaN|undefined|Infinity|\bnull\b|±\s*nan", re.IGNORECASE)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.draws(false_alarm=0, miss=0)]  # holds whatever the processes draw
 COMMAND = [sys.executable, "-c", "from farthing.cli import main; main(prog_name='farthing')"]
 
 

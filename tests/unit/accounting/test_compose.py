@@ -28,8 +28,6 @@ from farthing.privacy import (
 )
 from strategies import epsilon_lists, epsilons, pairs, target_deltas
 
-RNG = np.random.default_rng(12)
-
 # --- engines -----------------------------------------------------------------------------------------------------
 
 
@@ -41,8 +39,8 @@ RNG = np.random.default_rng(12)
         ([0.1, 0.2], 0.0, "closed form"),
         ([0.1, 0.25, math.pi], 0.5, "atoms"),
         ([0.1] * 100, 1e-6, "lattice"),
-        (np.round(RNG.uniform(0.01, 0.5, 300), 2), 1e-6, "lattice"),
-        (RNG.uniform(0.01, 0.5, 300), 1e-6, "contour"),
+        (np.round(np.random.default_rng(12).uniform(0.01, 0.5, 300), 2), 1e-6, "lattice"),
+        (np.random.default_rng(12).uniform(0.01, 0.5, 300), 1e-6, "contour"),
         ([LaplaceNoise(2.0)] * 5, 1e-3, "contour"),
         ([GaussianNoise(2.0)], 1e-6, "gaussian"),
         ([DiscreteLaplaceNoise(4.0)] * 60, 1e-6, "lattice"),
@@ -82,7 +80,11 @@ def test_a_composition_cannot_be_changed() -> None:
 
 @pytest.mark.parametrize("size", [3, 60])
 def test_arrays_changed_afterwards_change_nothing(size: int) -> None:
-    values, leaked, counts = RNG.uniform(0.1, 0.2, size), np.full(size, 1e-12), np.full(size, 2)
+    values, leaked, counts = (
+        np.random.default_rng(12).uniform(0.1, 0.2, size),
+        np.full(size, 1e-12),
+        np.full(size, 2),
+    )
     given, untouched = (values, leaked, counts), tuple(part.copy() for part in (values, leaked, counts))
     composition, twin = compose(*given), compose(*untouched)
     listed = [[0.1, 1e-9], [0.2, 0.0]]
@@ -96,7 +98,7 @@ def test_arrays_changed_afterwards_change_nothing(size: int) -> None:
 
 
 def test_asking_leaves_no_trace() -> None:
-    values = RNG.uniform(0.01, 0.3, 120)
+    values = np.random.default_rng(12).uniform(0.01, 0.3, 120)
     asked, fresh = compose(values), compose(values)
     asked.epsilon_at(1e-3)
     asked.delta_at(2.0)
@@ -143,9 +145,9 @@ def test_more_and_larger_charges_never_cost_less(values: list[float], more: floa
     "charges",
     [
         [0.3] * 5,
-        RNG.uniform(0.05, 0.9, 9),
+        np.random.default_rng(12).uniform(0.05, 0.9, 9),
         np.full(200, 0.05),
-        RNG.uniform(0.01, 0.4, 150),
+        np.random.default_rng(12).uniform(0.01, 0.4, 150),
         [GaussianNoise(1.5)] * 2,
     ],
     ids=["few", "atoms", "lattice", "contour", "gaussian"],
@@ -221,7 +223,7 @@ DELTAS = (1e-9, 1e-30, 2.0**-100, 1e-300)
 
 @pytest.mark.parametrize("count", [1, 12, 26, pytest.param(40, marks=pytest.mark.slow)])
 def test_up_to_forty_reals_are_known_to_nine_digits(count: int) -> None:
-    assert widest(priced(compose(RNG.uniform(0.001, 5, count)), *DELTAS)) <= 1e-9
+    assert widest(priced(compose(np.random.default_rng(12).uniform(0.001, 5, count)), *DELTAS)) <= 1e-9
 
 
 @pytest.mark.parametrize(
@@ -233,7 +235,7 @@ def test_up_to_forty_reals_are_known_to_nine_digits(count: int) -> None:
     ],
 )
 def test_decimals_are_known_to_nine_digits(count: int, digits: int) -> None:
-    whole = RNG.integers(1, max(2, 10**digits // 2), count)
+    whole = np.random.default_rng(12).integers(1, max(2, 10**digits // 2), count)
     composition = compose(whole / 10**digits)
     found = priced(composition, 1e-9, 1e-30)
     assert widest(found) <= 1e-9
@@ -256,7 +258,7 @@ def test_equal_charges_are_known_to_nine_digits(epsilon: float, count: int) -> N
 
 @pytest.mark.parametrize("count", [100, 1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_any_reals_are_known_to_six_digits(count: int) -> None:
-    composition = compose(RNG.uniform(0.01, 0.5, count))
+    composition = compose(np.random.default_rng(12).uniform(0.01, 0.5, count))
     found = priced(composition, *DELTAS)
     assert widest(found) <= 1e-6
     assert abs(composition.epsilon_at(1e-9, proof=False).estimate - found[0].estimate) <= 1e-10
@@ -264,7 +266,7 @@ def test_any_reals_are_known_to_six_digits(count: int) -> None:
 
 @pytest.mark.slow
 def test_a_million_reals_are_known_to_five_digits() -> None:
-    composition = compose(RNG.uniform(0.0001, 0.01, 10**6))
+    composition = compose(np.random.default_rng(12).uniform(0.0001, 0.01, 10**6))
     proven, quick = composition.epsilon_at(1e-9), composition.epsilon_at(1e-9, proof=False)
     assert proven.width <= 1e-5
     assert (

@@ -7,8 +7,7 @@ import pytest
 
 from farthing.accounting.sketch import Sketch
 
-RNG = np.random.default_rng(6)
-MANY = RNG.uniform(0.001, 0.9, 30_000)  # several dense octaves and some sparse ones
+MANY = np.random.default_rng(6).uniform(0.001, 0.9, 30_000)  # several dense octaves and some sparse ones
 FUNCTIONS = {
     "log cosh": lambda e: np.log(np.cosh(0.5 * e)),
     "tanh": lambda e: e * np.tanh(0.7 * e),
@@ -36,14 +35,14 @@ def test_sums_over_the_nodes_are_sums_over_the_epsilons(name: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_counts_weigh_as_repetitions_do(name: str) -> None:
-    counts = RNG.integers(1, 9, len(MANY))
+    counts = np.random.default_rng(6).integers(1, 9, len(MANY))
     repeated, weighted = sketch_of(np.repeat(MANY, counts)), sketch_of(MANY, counts)
     assert abs(total(repeated, name) - total(weighted, name)) <= 1e-12 * abs(total(weighted, name))
 
 
 def test_many_epsilons_become_few_nodes() -> None:
     assert len(sketch_of(MANY).nodes()[0]) < 4000
-    assert len(sketch_of(RNG.uniform(0.25, 0.5, 200_000)).nodes()[0]) == 20
+    assert len(sketch_of(np.random.default_rng(6).uniform(0.25, 0.5, 200_000)).nodes()[0]) == 20
 
 
 def test_few_epsilons_are_kept_as_they_are() -> None:
@@ -68,7 +67,7 @@ def test_sketches_add_in_any_order_and_any_parts(name: str) -> None:
 
 def test_drops_make_an_octave_dense_at_last() -> None:
     sketch = Sketch()
-    values = RNG.uniform(0.5, 1.0, 5000)
+    values = np.random.default_rng(6).uniform(0.5, 1.0, 5000)
     for part in np.array_split(values, 50):
         sketch = sketch.plus(part, np.ones(len(part), dtype=np.int64))
     assert sketch.dense_octaves() == [(1.0, pytest.approx(5000))]

@@ -35,11 +35,10 @@ SCHEMA: dict[str, Any] = {
     "day": (DAY(2020, 1, 1), DAY(2020, 1, 5)),
     "grade": [3, 1, 2],
 }  # fmt: skip
-LUCK = np.random.default_rng(7)
 
 
-def column(values: list[Any], size: int = 300) -> list[Any]:
-    return [values[place] for place in LUCK.integers(0, len(values), size)]
+def column(values: list[Any], luck: np.random.Generator = np.random.default_rng(7)) -> list[Any]:  # noqa: B008
+    return [values[place] for place in luck.integers(0, len(values), 300)]
 
 
 TABLE = pa.table(

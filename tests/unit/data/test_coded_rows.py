@@ -30,25 +30,25 @@ SCHEMA: dict[str, Any] = {
     "word": WORDS,
     "fixed": (1.5, 1.5),
 }
-LUCK = np.random.default_rng(5)
 
 
 def some_rows(count: int) -> list[dict[str, Any]]:
     """Cells of every kind, with what goes wrong in real tables."""
+    luck = np.random.default_rng(5)
 
     def one_of(values: list[Any]) -> Any:
-        return values[LUCK.integers(len(values))]
+        return values[luck.integers(len(values))]
 
     return [
         {
             "sex": one_of(["F", "M", "X", None]),
             "code": one_of([1, 2, 3, 7, None]),
-            "age": one_of([None, -4, 200, int(LUCK.integers(111))]),
-            "income": one_of([None, -10, -9, 0, 250_000, 999_999, int(LUCK.integers(250_000))]),
-            "bmi": one_of([None, math.nan, math.inf, 10.0, 60.0, float(LUCK.uniform(5, 65))]),
+            "age": one_of([None, -4, 200, int(luck.integers(111))]),
+            "income": one_of([None, -10, -9, 0, 250_000, 999_999, int(luck.integers(250_000))]),
+            "bmi": one_of([None, math.nan, math.inf, 10.0, 60.0, float(luck.uniform(5, 65))]),
             "smoker": one_of([True, False, None]),
-            "day": one_of([None, date(2019, 1, 1), DAYS[0] + timedelta(days=int(LUCK.integers(30)))]),
-            "far": one_of([None, date(1900, 1, 1) + timedelta(days=int(LUCK.integers(44_000)))]),
+            "day": one_of([None, date(2019, 1, 1), DAYS[0] + timedelta(days=int(luck.integers(30)))]),
+            "far": one_of([None, date(1900, 1, 1) + timedelta(days=int(luck.integers(44_000)))]),
             "word": one_of([*WORDS, "?", None]),
             "fixed": one_of([1.5, 3.0, None]),
         }

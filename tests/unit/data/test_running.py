@@ -199,6 +199,7 @@ def test_whoever_listens_can_give_up_waiting_for_a_turn() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_ctrl_c_stops_the_engine_and_not_only_python() -> None:
     """A process that would run for minutes is sent SIGINT; it ends with KeyboardInterrupt and no words of DuckDB."""
     code = f"""

@@ -17,7 +17,7 @@ from farthing.ledger.store import Run
 from farthing.ledger.transaction import Memory
 from farthing.ledger.verification import Known, verify_store
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.draws(false_alarm=0, miss=0)]  # holds whatever the processes draw
 
 
 @pytest.fixture

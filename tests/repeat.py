@@ -1,0 +1,61 @@
+"""Show that the tests say the same every time: `python tests/repeat.py --draws 100 --whole 5 --busy 2`.
+
+Runs the tests whose outcome rests on chance (marked `draws`, with a probability above 0) and the whole suite so many
+times, beside so many busy loops, and counts what failed. What follows `--` goes to pytest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import ExitStack
+
+_BUSY = "while True: pass"
+
+
+def _round(words: list[str]) -> tuple[str, list[str]]:
+    """What pytest says at its end, and the tests that failed."""
+    command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "worksteal", "-q", "-rfE", *words]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", told.stdout, re.MULTILINE)
+    if told.returncode and not failed:
+        failed = [f"pytest ended with {told.returncode}"]
+        print(told.stdout[-2000:], told.stderr[-2000:])
+    return (told.stdout.strip().splitlines() or ["nothing"])[-1], failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--draws", type=int, default=100, help="rounds of the tests that rest on chance")
+    parser.add_argument("--whole", type=int, default=5, help="rounds of the whole suite")
+    parser.add_argument("--busy", type=int, default=2, help="busy loops beside them")
+    options, rest = parser.parse_known_args()
+    rest = [word for word in rest if word != "--"]
+    failures: Counter[str] = Counter()
+    with ExitStack() as stack:
+        for _ in range(options.busy):
+            loop = stack.enter_context(subprocess.Popen([sys.executable, "-c", _BUSY]))
+            stack.callback(loop.kill)
+        for name, rounds, words in (("draws", options.draws, ["--chance"]), ("whole", options.whole, [])):
+            for number in range(1, rounds + 1):
+                start = time.monotonic()
+                last, failed = _round([*words, *rest])
+                failures.update(failed)
+                print(f"{name} {number} of {rounds}: {last} ({time.monotonic() - start:.0f} s)", flush=True)
+                for test in failed:
+                    print(f"    {test}", flush=True)
+    print(
+        f"{sum(failures.values())} failures"
+        + "".join(f"\n{n:5} {test}" for test, n in failures.most_common())
+    )
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
