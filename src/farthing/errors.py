@@ -192,6 +192,9 @@ class Infeasible(FarthingError):
         super().__init__(message)
 
 
+_ANEW = "ask again under a new request id, which is charged anew"
+
+
 class AnswerForfeited(FarthingError):
     """A request was charged and will never have an answer: the charge stays, and nothing is drawn twice.
 
@@ -202,12 +205,12 @@ class AnswerForfeited(FarthingError):
     Ask again under a new request id, which is charged anew.
     """
 
-    def __init__(self, request_id: str, reason: str) -> None:
+    def __init__(self, request_id: str, reason: str, way_out: str = _ANEW) -> None:
         self.request_id = request_id
         self.reason = reason
         super().__init__(
             f"request {_shown(request_id)} was charged and has no answer: {reason}; the charge stays. "
-            "Ask again under a new request id, which is charged anew."
+            f"{way_out[0].upper()}{way_out[1:]}."
         )
 
 

@@ -83,7 +83,7 @@ def test_watching_looks_many_times_in_one_round(study: Path, monkeypatch: pytest
             write(study.parent, 50_000, 10)
 
     monkeypatch.setattr(monitor_command.time, "sleep", sleep)
-    result = run(study, *WORDS, "--json", "--watch", "60", "--looks", "8")
+    result = run(study, *WORDS, "--yes", "--json", "--watch", "60", "--looks", "8")
     assert result.exit_code == 3, result.output
     looks = [json.loads(line) for line in result.stdout.splitlines()]
     assert [len(look["alerts"]) for look in looks] == [0, 0, 0, 0, 0, 1, 0, 0]

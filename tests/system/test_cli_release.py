@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from farthing.cli import main, spending
 from farthing.ledger import Receipt, open_ledger
+from farthing.study.study_file import read_study
 from study_people import table
 
 STUDY = """\
@@ -49,6 +50,8 @@ def run(study: Path, *words: str, said: str | None = None) -> Result:
 
 def spent(study: Path) -> tuple[int, float]:
     with open_ledger(study.parent / "study.db") as ledger:
+        if "people" not in ledger.datasets():  # what only plans writes no budget
+            return 0, 0.0
         budget = ledger.budget("people")
         return budget.count, budget.spent_upper
 
@@ -68,7 +71,7 @@ def test_a_release_is_printed_and_charged_once(study: Path) -> None:
 def test_everything_is_written_where_it_was_asked_for(study: Path) -> None:
     names = {name: study.parent / name for name in ("report.html", "table.csv", "receipt.json")}
     result = run(
-        study, "--json", "--report", str(names["report.html"]), "--csv", str(names["table.csv"]),
+        study, "--yes", "--json", "--report", str(names["report.html"]), "--csv", str(names["table.csv"]),
         "--receipt", str(names["receipt.json"]), "--request-id", "mine",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -102,6 +105,47 @@ def test_where_nobody_can_be_asked_yes_must_be_said(study: Path) -> None:
     assert result.exit_code == 2 and "there is no terminal to ask on; add --yes." in result.stderr
     assert "This will spend epsilon 0.5 of the 1 left for 'people', for good." in result.stdout
     assert spent(study)[0] == 0
+
+
+def test_json_for_a_program_does_not_spend_without_a_word(study: Path) -> None:
+    result = run(study, "--json")
+    assert result.exit_code == 2 and not result.stdout and "add --yes." in result.stderr
+    assert "This will spend epsilon 0.5 of the 1 left" in result.stderr and spent(study)[0] == 0
+    assert json.loads(run(study, "--json", "--yes").stdout)["plan"]["cost"]["upper"] <= 0.5
+    again = run(study, "--json")  # which spends nothing
+    assert again.exit_code == 0 and json.loads(again.stdout)["answers"] and spent(study)[0] == 1
+
+
+def test_another_text_that_asks_for_the_same_is_answered_from_the_ledger(study: Path) -> None:
+    first = run(study, "--yes")
+    study.write_text("# a remark\n" + study.read_text())
+    plan = CliRunner(env={"COLUMNS": "120"}).invoke(main, ["plan", str(study)])
+    assert "It was released before, for epsilon 0.5" in " ".join(plan.stdout.split())
+    assert "farthing release --fresh draws anew" in " ".join(plan.stdout.split())
+    again = run(study)
+    assert again.exit_code == 0 and "Answered from the ledger" in again.stdout, again.output
+    assert next(line for line in first.stdout.splitlines() if "±" in line) in again.stdout
+    assert spent(study)[0] == 1
+
+
+def test_what_an_earlier_version_released_is_still_found(study: Path) -> None:
+    """It was named by the text of its file."""
+    asked = read_study(study)
+    opened = asked.study()
+    asked.plan(opened).release(asked.request_id)
+    opened.close()
+    again = run(study)
+    assert again.exit_code == 0 and "Answered from the ledger" in again.stdout and spent(study)[0] == 1
+
+
+def test_fresh_draws_anew_and_pays_again(study: Path) -> None:
+    assert run(study, "--yes").exit_code == 0
+    asked = run(study, "--fresh")
+    assert asked.exit_code == 2 and "This will spend epsilon 0.5 of the 0.5 left" in asked.stdout
+    assert run(study, "--fresh", "--yes").exit_code == 0
+    assert spent(study)[0] == 2
+    assert "Answered from the ledger" in run(study).stdout
+    assert run(study, "--fresh", "--yes").exit_code == 2 and spent(study)[0] == 2
 
 
 @pytest.mark.parametrize(("said", "code", "charged"), [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0)])

@@ -41,6 +41,8 @@ def run(study: Path, *words: str, said: str | None = None) -> Result:
 
 def spent(study: Path) -> tuple[int, float]:
     with open_ledger(study.parent / "study.db") as ledger:
+        if "people" not in ledger.datasets():  # what only plans writes no budget
+            return 0, 0.0
         budget = ledger.budget("people")
         return budget.count, budget.spent_upper
 

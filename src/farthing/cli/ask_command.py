@@ -87,7 +87,7 @@ _AT_THE_END = (
 @click.option(
     "--answers", is_flag=True, help="List the paid answers of this session; asks and spends nothing."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per question; asks nothing.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per question; spending needs --yes.")
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def ask_command(
     file: str,
@@ -131,7 +131,7 @@ def ask_command(
     if answers:
         _show_answers(study, asked, session, as_json)
         return
-    answerer = _opened(study, asked, session, agreed=yes or as_json)
+    answerer = _opened(study, asked, session, agreed=yes, as_json=as_json)
     told = _answer_all(answerer, conditions or _lines(as_json), as_json)
     if not as_json:
         click.echo(_rest(answerer, told))
@@ -228,7 +228,13 @@ def _planned(study: Study, asked: Asked, session: str | None) -> AnswererPlan:
 
 
 def _opened(
-    study: Study, asked: Asked, session: str | None, *, agreed: bool, asking: bool = True
+    study: Study,
+    asked: Asked,
+    session: str | None,
+    *,
+    agreed: bool,
+    asking: bool = True,
+    as_json: bool = False,
 ) -> OnlineAnswerer:
     from rich.console import Console
 
@@ -236,7 +242,7 @@ def _opened(
     from farthing.study.answerers import opened_answerer
 
     if not agreed and study.ledger.stored(session or asked.name(study)) is None:
-        _confirm(study, asked, session)
+        _confirm(study, asked, session, as_json)
     with stages(Console(stderr=True)) as work:
         work.begin("opening the session", measured=True)
         answerer = opened_answerer(study, asked, session, progress=work.share, prepare=False)
@@ -248,17 +254,18 @@ def _opened(
     return answerer
 
 
-def _confirm(study: Study, asked: Asked, session: str | None) -> None:
+def _confirm(study: Study, asked: Asked, session: str | None, as_json: bool) -> None:
     try:
-        click.echo(_plan_in_words(_planned(study, asked, session), asked))
+        click.echo(_plan_in_words(_planned(study, asked, session), asked), err=as_json)
     except InvalidValue as unknown:
         if not _are_unknown_rows(unknown):
             raise
         click.echo(
             "How many rows there are is not public: a hundredth of epsilon goes into counting them first.\n"
-            f"{_SAY_ROWS}"
+            f"{_SAY_ROWS}",
+            err=as_json,
         )
-    confirm_spending(study, study.allowance(asked.epsilon).epsilon, "Open it?")
+    confirm_spending(study, study.allowance(asked.epsilon).epsilon, "Open it?", err=as_json)
 
 
 def _lines(as_json: bool) -> Iterator[str]:

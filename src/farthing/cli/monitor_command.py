@@ -73,7 +73,7 @@ interrupted.
 @click.option("--looks", metavar="N", help="Stop after so many looks; with --watch.")
 @click.option("--session", metavar="ID", help="Name this monitor; a new name is charged anew.")
 @click.option("--plan", "plan_only", is_flag=True, help="Show price and error, and spend nothing.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per look; asks nothing.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per look; spending needs --yes.")
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def monitor_command(
     file: str,
@@ -112,7 +112,7 @@ def monitor_command(
         plan = _plan(study, asked)
         click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
         return
-    watching = _opened(study, asked, session, agreed=yes or as_json)
+    watching = _opened(study, asked, session, agreed=yes, as_json=as_json)
     given = _watch(watching, pause, most, as_json)
     if not as_json:
         click.echo(_rest(watching))
@@ -155,14 +155,14 @@ def _plan(study: Study, asked: Asked) -> Any:
     return planned_monitor(study, asked)
 
 
-def _opened(study: Study, asked: Asked, session: str | None, *, agreed: bool) -> Monitor:
+def _opened(study: Study, asked: Asked, session: str | None, *, agreed: bool, as_json: bool) -> Monitor:
     from farthing.study.monitors import opened_monitor, session_name
 
     name = session or session_name(study, asked)
     if study.ledger.stored(name) is None and not agreed:
         plan = _plan(study, asked)
-        click.echo(str(plan))
-        confirm_spending(study, plan.epsilon, "Open it?")
+        click.echo(str(plan), err=as_json)
+        confirm_spending(study, plan.epsilon, "Open it?", err=as_json)
     return opened_monitor(study, asked, name)
 
 

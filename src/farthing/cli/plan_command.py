@@ -7,7 +7,8 @@ import click
 HELP = """\
 Show the error of every statistic of a study (study.toml) before anything is spent, and what the plan would cost.
 
-No row is read. The ledger is opened to see what is left of the budget; a new one is made where there is none.
+No row is read, and no budget is written to the ledger: the release does that. The ledger is opened to see what is left;
+a new one is made where there is none.
 
 Exit code: 0 when there is a plan; 2 when it was refused, with the reason and what to do.
 """

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 HELP = """\
 Release the statistics of a study (study.toml): charge the ledger, run on the engine, add noise, record, print.
 
-What will be spent is shown and confirmed first (--yes skips the question). The same file releases once: asked
-again it is answered from the ledger, without reading a row or spending anything. --request-id names a release of
-your own; a new id draws anew and pays again.
+What will be spent is shown and confirmed first; --yes skips the question, and is needed where nobody can be asked.
+What is asked in the same words is released once: asked again it is answered from the ledger, without reading a row or
+spending anything. --fresh draws anew and pays again. --request-id names a release of your own, answered once too.
 
 Exit code: 0 when it was released; 1 when you said no; 2 when it was refused; 130 when interrupted. The message says
 whether anything was charged: what was charged before Ctrl-C stays spent.
@@ -29,12 +29,13 @@ whether anything was charged: what was charged before Ctrl-C stays spent.
 @click.command("release", help=HELP)
 @click.argument("file", default="study.toml")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print answers, plan and receipt as JSON; asks nothing."
+    "--json", "as_json", is_flag=True, help="Print answers, plan and receipt as JSON; spending needs --yes."
 )
 @click.option("--report", metavar="FILE", help="Write a self-contained HTML page.")
 @click.option("--csv", "table", metavar="FILE", help="Write a tidy table.")
 @click.option("--receipt", metavar="FILE", help="Write the ledger's receipt, for `farthing ledger verify`.")
 @click.option("--request-id", metavar="ID", help="Name this release; the same id is answered once.")
+@click.option("--fresh", is_flag=True, help="Draw anew and pay again, even if this was released before.")
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def release_command(
     file: str,
@@ -43,6 +44,7 @@ def release_command(
     table: str | None,
     receipt: str | None,
     request_id: str | None,
+    fresh: bool,
     yes: bool,
 ) -> None:
     """Look for a stored answer, else plan, confirm and run."""
@@ -52,7 +54,7 @@ def release_command(
     for name, path in (("report", report), ("csv", table), ("receipt", receipt)):
         if path is not None:
             refuse_unwritable(name, path)
-    release = _released(asked, request_id or asked.request_id, yes or as_json)
+    release = _released(asked, request_id, fresh, yes, as_json)
     if as_json:
         click.echo(release.to_json())
     else:
@@ -67,24 +69,28 @@ def release_command(
             click.echo(f"Written: {path}", err=as_json)
 
 
-def _released(asked: StudyFile, request_id: str, agreed: bool) -> Release:
+def _released(asked: StudyFile, request_id: str | None, fresh: bool, agreed: bool, as_json: bool) -> Release:
     from rich.console import Console
 
     from farthing.cli.waiting import stages
 
     study = asked.study()
-    if study.ledger.stored(request_id) is not None:
-        return study.released(request_id)
+    known = request_id or asked.request_id  # the second is what earlier versions called it
+    if not fresh and study.ledger.stored(known) is not None:
+        return study.released(known)
     with stages(Console(stderr=True)) as work:
         work.begin("planning")
         plan = asked.plan(study)
         _ = plan.cost
-    if not agreed:
-        click.echo(str(plan))
-        confirm_spending(study, plan.cost.upper, "Release?")
+    spends = plan.earlier is None or request_id is not None or fresh
+    if spends and plan.earlier is not None:
+        study.allowance(plan.cost.upper)  # refused before anybody is asked
+    if spends and not agreed:
+        click.echo(str(plan), err=as_json)
+        confirm_spending(study, plan.cost.upper, "Release?", err=as_json)
     with stages(Console(stderr=True)) as work:
         work.begin("running on the engine", measured=True)
-        return plan.release(request_id, progress=work.share)
+        return plan.release(request_id, progress=work.share, fresh=fresh)
 
 
 def _print(release: Release) -> None:

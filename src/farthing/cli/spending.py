@@ -13,16 +13,19 @@ if TYPE_CHECKING:
     from farthing.study import Study
 
 
-def confirm_spending(study: Study, cost: float, question: str) -> None:
-    """Say what will be spent, and go on only if somebody says yes."""
+def confirm_spending(study: Study, cost: float, question: str, *, err: bool = False) -> None:
+    """Say what will be spent, and go on only if somebody says yes; `err` keeps standard output for programs."""
     from farthing.study.words import shown
 
     left = shown(study.budget.remaining.epsilon, 6)
-    click.echo(f"\nThis will spend epsilon {shown(cost, 6)} of the {left} left for {study.name!r}, for good.")
+    click.echo(
+        f"\nThis will spend epsilon {shown(cost, 6)} of the {left} left for {study.name!r}, for good.",
+        err=err,
+    )
     if not somebody_is_there():
         raise FarthingError("there is no terminal to ask on; add --yes.")
-    if not click.confirm(question):
-        click.echo("Nothing was spent.")
+    if not click.confirm(question, err=err):
+        click.echo("Nothing was spent.", err=err)
         click.get_current_context().exit(1)
 
 

@@ -60,7 +60,9 @@ _MOST_SHOWN = 20
 @click.option(
     "--plan", "plan_only", is_flag=True, help="Show what would be done and what it costs; spend nothing."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print quality and receipt as JSON; asks nothing.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print quality and receipt as JSON; spending needs --yes."
+)
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def synth_command(
     file: str,
@@ -101,7 +103,7 @@ def synth_command(
         plan = _plan(asked, options, known, count, wanted)
         click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
         return
-    found = _synthetic(asked, options, known, count, wanted, agreed=yes or as_json)
+    found = _synthetic(asked, options, known, count, wanted, agreed=yes, as_json=as_json)
     assert output is not None
     found.save(output)
     if as_json:
@@ -170,6 +172,7 @@ def _synthetic(
     request_id: str,
     *,
     agreed: bool,
+    as_json: bool,
 ) -> Synthetic:
     from rich.console import Console
 
@@ -185,8 +188,8 @@ def _synthetic(
             return made.table(count)
     plan = study.synthesis_plan(rows=count, known=releases, **options)
     if not agreed:
-        click.echo(str(plan))
-        confirm_spending(study, plan.cost, "Make the table?")
+        click.echo(str(plan), err=as_json)
+        confirm_spending(study, plan.cost, "Make the table?", err=as_json)
     with stages(Console(stderr=True)) as work:
         work.begin("measuring and fitting", measured=True)
         return plan.release(request_id, progress=work.share)

@@ -14,6 +14,7 @@ from farthing.privacy import ApproxDP
 from farthing.release import Statistic
 from farthing.study import Release
 from farthing.study.described import entry_of
+from farthing.study.requests import listed
 
 
 class RemoteStudy:
@@ -44,7 +45,7 @@ class RemoteStudy:
             raise InvalidValue(
                 "require", require, "must map statistics to their errors", 'such as {"mean of income": 500}'
             )
-        names = [statistic.name for statistic in _listed(statistics)]
+        names = [statistic.name for statistic in listed(statistics)]
         for name in require:
             if name not in names:
                 raise InvalidValue("require", name, "must be a statistic", f"there are: {', '.join(names)}")
@@ -148,7 +149,7 @@ class RemoteStudy:
         *,
         fit: bool = False,
     ) -> RemotePlan:
-        asked = _listed(statistics)
+        asked = listed(statistics)
         draft: dict[str, Any] = {
             "dataset": self.name,
             "statistics": [entry_of(one, controls.get(one.name, {})) for one in asked],
@@ -182,14 +183,3 @@ def budget_from(view: Mapping[str, Any]) -> Budget:
 
 def _amount(view: Mapping[str, Any]) -> ApproxDP:
     return ApproxDP(float(view["epsilon"]), float(view["delta"]))
-
-
-def _listed(statistics: Sequence[Any]) -> tuple[Statistic, ...]:
-    if len(statistics) == 1 and isinstance(statistics[0], list | tuple):
-        statistics = tuple(statistics[0])
-    if not statistics:
-        raise InvalidValue("statistics", [], "must hold at least one", 'for example ft.count(by="sex")')
-    for statistic in statistics:
-        if not isinstance(statistic, Statistic):
-            raise InvalidValue("statistics", statistic, "must be statistics", 'for example ft.mean("income")')
-    return tuple(statistics)

@@ -107,6 +107,7 @@ class Curator:
         progress: Progress | None = None,
         sampling_rate: float | None = None,
         finish: Finish | None = None,
+        give_up: bool = True,
     ) -> Answered:
         """Charge for the measurements of a plan, then run them on the rows in one pass.
 
@@ -115,10 +116,11 @@ class Curator:
         into JSON-ready data that is recorded with them and comes back as `finished`.
 
         The same `request_id` returns the recorded answers. `timeout` is how many seconds the run may take; whether it
-        is met depends on rows, so choose it generously.
+        is met depends on rows, so choose it generously. A request that was charged before and has no answer is given
+        up, unless `give_up` is false: then it is refused, and whoever is running it can still record the answer.
         """
         request, limit = _checked_request(request_id), _checked_timeout(timeout)
-        asking = _Asking(ledger_name, request, world, delta, limit, sampling_rate, limit)
+        asking = _Asking(ledger_name, request, world, delta, limit, sampling_rate, limit, give_up)
         sampled = None if sampling_rate is None else (sampling_rate, delta or 0.0)
         return self._ask(Planned(measurements, sampled, finish), dataset, asking, progress)
 
@@ -185,6 +187,13 @@ class Curator:
             if self.ledger.stored(asking.request_id) is None:  # what was answered needs no file any more
                 dataset.prepare()
             charge = self._charge(question, asking, digest)
+            if charge.repeated and charge.state == "reserved" and not asking.give_up:
+                raise InvalidValue(
+                    "request_id",
+                    asking.request_id,
+                    "was charged before and has no answer yet",
+                    "ask again later",
+                )
             if charge.repeated:  # by whoever charged first, who may have drawn, and may have been seen
                 return _finished(question, self.recorded(asking.request_id, asking.patience))
             self._refuse_second_sample(asking, charge)  # again, because another process may have been quicker
@@ -334,6 +343,7 @@ class _Asking:
     timeout: float | None
     sampling_rate: float | None = None
     patience: float | None = None
+    give_up: bool = True
 
 
 class _Turn:

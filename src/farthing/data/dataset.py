@@ -32,7 +32,7 @@ from farthing.data.schema import (
 from farthing.data.sensitivity import REPLACE, Sensitivity
 from farthing.data.sources import Source
 from farthing.data.stability import Link, Stability
-from farthing.data.steps import Run, Step
+from farthing.data.steps import Run, Step, defined
 from farthing.data.steps.public_table import lookup
 from farthing.data.steps.reaching import Explode, JoinOnUnit, Sample, Union
 from farthing.data.steps.rowwise import Bin, Clip, Derive, Select, Where, narrowed
@@ -135,6 +135,14 @@ class Dataset:
     def probability(self) -> float:
         """The probability of `sample`, rounded up, for `Sampled`; 1 without one."""
         return self.stability().probability
+
+    @property
+    def definition(self) -> list[Any]:
+        """Everything that was declared about it and done to it, as plain data; where the rows lie is no part of it."""
+        base = self._base
+        declared = [[name, repr(base.declared[name])] for name in base.declared]
+        facts = [list(base.unit), base.max_rows, base.neighbours, base.rows, declared]
+        return [*facts, [defined(step) for step in self._steps], self._group, str(self._probability)]
 
     def stability(self) -> Stability:
         """The chain of transformations, each with its factor; print it."""

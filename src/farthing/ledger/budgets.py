@@ -9,6 +9,7 @@ from functools import cached_property
 
 from farthing.accounting import compose
 from farthing.errors import FarthingError
+from farthing.ledger.account import Account
 from farthing.numerics import Bounds
 from farthing.privacy.events import ApproxDP, Event
 from farthing.privacy.units import Unit
@@ -54,6 +55,16 @@ class Budget:
         return Bounds(
             min(_optimum_lower(self._events(), self.total.delta), self.spent_upper), self.spent_upper
         )
+
+
+def untouched_budget(dataset: str, epsilon: float, delta: float, unit: Unit) -> Budget:
+    """The budget of a dataset that is not registered yet, as it will be: rounded down as accounts are.
+
+    >>> untouched_budget("census", 1.0, 1e-9, Unit(("person",), "add-remove")).remaining
+    ApproxDP(epsilon=1.0, delta=1e-09)
+    """
+    total = Account.of(epsilon, delta).budget
+    return Budget(dataset, "", total, 0.0, 0.0, {}, total, 0, str(unit), True, unit)
 
 
 def _optimum_lower(events: Iterable[Event], delta: float) -> float:

@@ -159,7 +159,11 @@ def opened_answerer(
     stored = stored_session(study.curator, name)
     earlier = asked.known if stored is None else tuple(stored.get("known", ()))
     releases = [_release(study, one) for one in earlier]  # before anything is charged
-    plan = _fresh(study, asked, axes, request_id) if stored is None else _taken_up(stored, asked, axes, name)
+    if stored is None:
+        study.register()
+        plan = _fresh(study, asked, axes, request_id)
+    else:
+        plan = _taken_up(stored, asked, axes, name)
     asking = [_asking_axis(axis) for axis in axes]
     known = [table for release in releases for table in known_tables(release, asking, plan.rows)]
 

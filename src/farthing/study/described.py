@@ -16,11 +16,13 @@ from datetime import date
 from typing import Any
 
 from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals
-from farthing.errors import InvalidValue
+from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 from farthing.planner import Problem, Requirement
 from farthing.release import Statistic
 from farthing.release.statistics import CONSTRUCTORS
-from farthing.study.plan import Plan, checked_weight
+from farthing.study.controls import fit_control, with_controls
+from farthing.study.plan import Plan, asked_or_raise, checked_weight
+from farthing.study.requests import Request, released_before
 from farthing.study.study import Study
 
 CONTROLS = ("weight", "within", "confidence")
@@ -154,15 +156,43 @@ def _date(value: Any) -> Any:
 
 
 def plan_of(
-    study: Study, asked: Asked, known: Plan | None = None, *, quick: bool = False, from_file: bool = False
+    study: Study,
+    asked: Asked,
+    known: Plan | None = None,
+    *,
+    quick: bool = False,
+    from_file: bool = False,
+    again: bool = False,
 ) -> Plan:
     """The plan with everything that was asked of it, in one division of the budget; nothing is spent.
 
     `known` is an earlier plan, perhaps of the same statistics: what was read off their design is then kept, which saves
     most of the time. With `quick` the division is the best near that of `known`, for a slider that moves; what is
     released must be planned without. `from_file` has its hints written as a study.toml writes them, those of a refusal
-    too.
+    too. With `again`, what was released in the same words is the plan that it was, whatever is left by now.
     """
+    if not again:
+        return _plan_now(study, asked, known, quick=quick, from_file=from_file)
+    request = request_of(study, asked)
+    earlier = released_before(study, request)
+    if earlier is None:
+        try:
+            return _plan_now(study, asked, known, quick=quick, from_file=from_file)
+        except (BudgetExceeded, Infeasible, InvalidValue) as refusal:
+            earlier = asked_or_raise(study, request, refusal)
+    plan = Plan.again(study, asked.statistics, asked.expected, asked.epsilon, request, earlier)
+    return replace(plan, from_file=from_file)
+
+
+def request_of(study: Study, asked: Asked) -> Request:
+    """What the release of a plan is named by: the same words in Python, in a study.toml and in JSON."""
+    request = Request.of(study, asked.statistics, asked.epsilon, asked.expected)
+    if asked.fit:
+        return request.then(*fit_control(asked.requirements))
+    return with_controls(request, asked.weights, asked.requirements, asked.reserve)
+
+
+def _plan_now(study: Study, asked: Asked, known: Plan | None, *, quick: bool, from_file: bool) -> Plan:
     start = known if known is not None and _alike(study, asked, known) else None
     design = None if start is None else start.design
     problem = study.problem(asked.statistics, asked.epsilon, asked.expected, design)

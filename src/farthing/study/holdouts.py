@@ -53,6 +53,7 @@ def opened_holdout(
     def check(dataset: Dataset) -> None:
         rows_of(training, dataset)
 
+    study.register()
     session = Session(plan.event, _hashed(["holdout", asdict(plan)]), plan.corrections, check, price)
     journal = LedgerJournal(
         study.curator, study.dataset, session, ledger_name=study.name, request_id=name, delta=plan.delta

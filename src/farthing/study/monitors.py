@@ -102,6 +102,7 @@ def opened_monitor(
     def check(dataset: Dataset) -> None:
         _refuse_further(watched(asked.series, dataset, asked.by), plan)
 
+    study.register()
     session = Session(
         plan.event,
         _hashed(plan.digest, *_defined(seen)),

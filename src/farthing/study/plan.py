@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from farthing.errors import Infeasible, InvalidValue
+from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 from farthing.inference.noise_sums import checked_confidence
 from farthing.numerics import Bounds
 from farthing.planner import Allocation, Price, Problem, Requirement, allocate, fit
@@ -19,9 +18,13 @@ from farthing.privacy.events import checked_epsilon, checked_real
 from farthing.release import Statistic
 from farthing.release.designs import Design
 from farthing.release.measurements import Measurements
+from farthing.release.noise import Noise
 from farthing.study.about import about_rows
+from farthing.study.allowance import Allowance
 from farthing.study.code import asking_lines, control_line, study_lines
+from farthing.study.controls import changes_of, fit_control, required_by, with_controls
 from farthing.study.planned import PlannedStatistic, planned
+from farthing.study.requests import Control, Earlier, Request, asked_before, released_before
 from farthing.study.simultaneous import AtOnce
 from farthing.study.stored import plain
 from farthing.study.tables import plan_table
@@ -37,8 +40,8 @@ class Plan:
     """A frozen value: every control returns a new plan, and none of them spends anything.
 
     `statistics` foretells each error; `cost` is a proven interval for the epsilon of everything together; `price`
-    shows the same plan under the older theorems. `release()` charges, runs and answers, once: a second call returns the
-    same answers.
+    shows the same plan under the older theorems. `release()` charges, runs and answers, once: the same words, asked by
+    this plan again or by the same script tomorrow, return the same answers. Such a plan says that it was released.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> table = pyarrow.table({"age": [30, 41, 52]})
@@ -61,9 +64,12 @@ class Plan:
     asked: tuple[Statistic, ...]
     problem: Problem
     expected: Mapping[str, Any]
-    request_id: str = field(default_factory=lambda: _fresh())
+    request: Request
+    allowance: Allowance  # what the budget had for it, before controls
+    epsilon: float | None = None  # as it was asked for
     code: tuple[str, ...] = ()  # the lines, or the file, that made it: for the report
     from_file: bool = False  # then what it says about `expected` is said as a study.toml writes it
+    earlier: Earlier | None = None  # the release that these words have asked for before
     _given: Allocation | None = None
 
     @classmethod
@@ -71,14 +77,25 @@ class Plan:
         cls,
         study: Study,
         asked: tuple[Statistic, ...],
-        problem: Problem,
         expected: Mapping[str, Any] | None,
         epsilon: float | None,
     ) -> Plan:
-        """A plan whose budget is divided now, so that what cannot be planned is said at once."""
-        plan = cls.asked_for(study, asked, problem, expected, epsilon)
-        _ = plan.allocation
-        return plan
+        """A plan whose budget is divided now, so that what cannot be planned is said at once.
+
+        What the ledger has under the same words needs no budget any more: that plan is shown as it was.
+        """
+        request = Request.of(study, asked, epsilon, expected)
+        earlier = released_before(study, request)
+        if earlier is not None:
+            return cls.again(study, asked, expected, epsilon, request, earlier)
+        try:
+            plan = cls.asked_for(study, asked, study.problem(asked, epsilon, expected), expected, epsilon)
+            _ = plan.allocation
+            return plan
+        except (BudgetExceeded, Infeasible, InvalidValue) as refusal:
+            return cls.again(
+                study, asked, expected, epsilon, request, asked_or_raise(study, request, refusal)
+            )
 
     @classmethod
     def asked_for(
@@ -91,7 +108,31 @@ class Plan:
     ) -> Plan:
         """A plan whose budget is divided when somebody looks at it, or when its controls are set."""
         lines = (*study_lines(study), *asking_lines("plan", asked, {"epsilon": epsilon}, expected))
-        return cls(study, asked, problem, dict(expected or {}), code=lines)
+        request = Request.of(study, asked, epsilon, expected)
+        allowance = Allowance(problem.epsilon, problem.delta)
+        return cls(study, asked, problem, dict(expected or {}), request, allowance, epsilon, code=lines)
+
+    @classmethod
+    def again(
+        cls,
+        study: Study,
+        asked: tuple[Statistic, ...],
+        expected: Mapping[str, Any] | None,
+        epsilon: float | None,
+        request: Request,
+        earlier: Earlier,
+    ) -> Plan:
+        """The plan of an earlier release as it was then; it is divided again only if somebody looks at it."""
+        made = earlier.plan["made"]
+        allowance = Allowance(*map(float, made["allowance"]))
+        problem = study.problem(asked, epsilon, expected, allowance=allowance)
+        problem = replace(problem, **changes_of(request, problem))
+        if earlier.exact:
+            held = {slot: Noise(*noise) for slot, noise in made["held"].items()}
+            facts: dict[str, Any] = {name: float(made[name]) for name in ("epsilon", "delta", "reserved")}
+            problem = replace(problem, **facts, held=held)
+        plan = cls.asked_for(study, asked, problem, expected, epsilon)
+        return replace(plan, request=request, allowance=allowance, earlier=earlier)
 
     # What is foretold
 
@@ -114,10 +155,14 @@ class Plan:
 
     def named(self, name: str) -> PlannedStatistic:
         """The statistic of this name."""
-        for statistic in self.statistics:
-            if statistic.name == name:
-                return statistic
-        names = [statistic.name for statistic in self.statistics]
+        self.refuse_unknown(name)
+        return next(statistic for statistic in self.statistics if statistic.name == name)
+
+    def refuse_unknown(self, name: str) -> None:
+        """Refuse a name that no statistic of the plan has."""
+        names = [output.name for output in self.design.outputs]
+        if name in names:
+            return
         near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.4) or names[:5]
         raise InvalidValue(
             "name", name, "must be a statistic of the plan", f"did you mean: {', '.join(near)}"
@@ -178,14 +223,19 @@ class Plan:
     def _together(self) -> dict[float, AtOnce]:
         return {}
 
+    @property
+    def request_id(self) -> str:
+        """What its release is called in the ledger: a digest of what it asks."""
+        return (
+            self.request.name if self.earlier is None or not self.earlier.exact else self.earlier.request_id
+        )
+
     # Controls
 
     def weight(self, name: str, weight: float) -> Plan:
         """The statistic counts `weight` times as much as one that was not given a weight."""
-        self.named(name)
-        number = checked_weight(weight)
-        line = control_line("weight", name, weight)
-        return self._with(line, weights={**self.problem.weights, name: number})
+        self.refuse_unknown(name)
+        return self._with(control_line("weight", name, weight), "weight", name, checked_weight(weight))
 
     def require(self, name: str, within: float, confidence: float = 0.95) -> Plan:
         """The statistic is within `within` of the truth in `confidence` of all cases; the others share the rest.
@@ -193,30 +243,28 @@ class Plan:
         Neither more nor less: what it does not need goes to the others. Of a statistic of several cells, and of ranges,
         it is the error of a cell; `explain()` tells that of a range.
         """
-        self.named(name)
-        requirement = Requirement(within, confidence)
+        self.refuse_unknown(name)
+        required = Requirement(within, confidence)
         line = control_line("require", name, within=within, confidence=confidence)
-        return self._with(line, requirements={**self.problem.requirements, name: requirement})
+        return self._with(line, "require", name, required.within, required.confidence)
 
     def hold(self, name: str) -> Plan:
         """The statistic keeps its present noise, whatever happens to the others."""
-        slots = self.named(name).output.slots
-        kept = {slot.name: self.allocation.noises[slot.name] for slot in slots}
-        return self._with(control_line("hold", name), held={**self.problem.held, **kept})
+        self.refuse_unknown(name)
+        return self._with(control_line("hold", name), "hold", name)
 
     def reserve(self, epsilon: float) -> Plan:
         """This much of the plan's epsilon is left unspent, and with it the share of delta that later plans need."""
-        return self._with(control_line("reserve", epsilon=epsilon), **self._reserving(epsilon))
+        return self._with(control_line("reserve", epsilon=epsilon), "reserve", checked_epsilon(epsilon))
 
     def _reserving(self, epsilon: float) -> dict[str, float]:
-        number = checked_epsilon(epsilon)
-        if not number < self.problem.epsilon:
+        if not checked_epsilon(epsilon) < self.problem.epsilon:
             raise InvalidValue(
                 "epsilon", epsilon, f"must be less than the plan's {self.problem.epsilon:g}", "reserve less"
             )
         # With all of delta spent, later plans would find only what plain sums of epsilon leave them.
-        part = self.study.allowance(self.problem.epsilon - number)
-        return {"reserved": number, "delta": part.delta}
+        part = self.study.allowance(self.problem.epsilon - epsilon)
+        return {"reserved": epsilon, "delta": part.delta}
 
     def controlled(
         self,
@@ -243,28 +291,88 @@ class Plan:
         problem = replace(self.problem, **changes)
         with self._hinted():
             found = allocate(problem, None if start is None else start.allocation, quick=quick)
-        return replace(self, problem=problem, code=(*self.code, *lines), _given=found)
+        request = with_controls(self.request, weights, requirements, reserve)
+        return replace(self, problem=problem, request=request, code=(*self.code, *lines), _given=found)
 
     def fitted(self, requirements: Mapping[str, Requirement], start: Plan | None = None) -> Plan:
         """The least epsilon that meets these requirements; see `Study.fit`."""
-        problem = replace(self.problem, requirements=dict(requirements))
-        with self._hinted():
-            found = fit(problem, (start or self).allocation)
-            share = found.problem.epsilon / problem.epsilon
-            if problem.delta > 0 and share < 1:
-                # Less delta needs no less epsilon, so the share of delta stays at most that of epsilon.
-                found = fit(replace(problem, delta=problem.delta * share), found)
-            _refuse_over(found.problem.epsilon, problem.epsilon, tuple(requirements))
         required = {name: requirement.within for name, requirement in requirements.items()}
         options = {"require": required, "confidence": next(iter(requirements.values())).confidence}
         lines = (*study_lines(self.study), *asking_lines("fit", self.asked, options, self.expected))
-        return replace(self, problem=found.problem, code=lines, request_id=_fresh(), _given=found)
+        control = fit_control(requirements)
+        return replace(self._controlled(control, start), code=lines)
 
-    def _with(self, line: str, **changes: Any) -> Plan:
-        problem = replace(self.problem, **changes)
+    def _with(self, line: str, *control: Any) -> Plan:
+        return replace(self._controlled(control), code=(*self.code, line))
+
+    def _controlled(self, control: Control, start: Plan | None = None) -> Plan:
+        """With one more control: as it was released before, or as the budget allows it now."""
+        request = self.request.then(*control)
+        earlier = released_before(self.study, request)
+        if earlier is None and self._leads_to_earlier(request):
+            earlier = self.earlier
+        if earlier is not None:
+            return self._again(request, earlier, control)
+        plan = self if self.earlier is None else self._anew()
+        try:
+            return plan._divided(control, start)
+        except (BudgetExceeded, Infeasible, InvalidValue) as refusal:
+            return self._again(request, asked_or_raise(self.study, request, refusal), control)
+
+    def _leads_to_earlier(self, request: Request) -> bool:
+        """Whether the budget was refused to this plan already, and further controls make of it what was released."""
+        earlier = self.earlier
+        return earlier is not None and not earlier.exact and request.is_part_of(earlier.plan["asked"])
+
+    def _again(self, request: Request, earlier: Earlier, control: Control) -> Plan:
+        plan = Plan.again(self.study, self.asked, self.expected, self.epsilon, request, earlier)
+        if not earlier.exact and "hold" in [one for one, *_ in request.controls]:
+            kept = self._kept(control[1]) if control[0] == "hold" else {}
+            plan = replace(plan, problem=replace(plan.problem, held={**self.problem.held, **kept}))
+        return replace(plan, from_file=self.from_file)
+
+    def _anew(self) -> Plan:
+        """The same words under the budget as it is now."""
+        problem = self.study.problem(self.asked, self.epsilon, self.expected)
+        plan = Plan.asked_for(self.study, self.asked, problem, self.expected, self.epsilon)
+        for control in self.request.controls:
+            plan = plan._divided(control)
+        return replace(plan, code=self.code, from_file=self.from_file)
+
+    def _divided(self, control: Control, start: Plan | None = None) -> Plan:
+        """The budget divided with one more control."""
+        word, *details = control
         with self._hinted():
-            found = allocate(problem, self.allocation)
-        return replace(self, problem=problem, code=(*self.code, line), request_id=_fresh(), _given=found)
+            if word == "fit":
+                found = self._fit(required_by(control), start)
+            else:
+                found = allocate(replace(self.problem, **self._changes(word, *details)), self.allocation)
+        return replace(self, problem=found.problem, request=self.request.then(*control), _given=found)
+
+    def _changes(self, word: str, *details: Any) -> dict[str, Any]:
+        """What a control changes in the problem."""
+        if word == "reserve":
+            return self._reserving(*details)
+        name, *numbers = details
+        if word == "weight":
+            return {"weights": {**self.problem.weights, name: numbers[0]}}
+        if word == "require":
+            return {"requirements": {**self.problem.requirements, name: Requirement(*numbers)}}
+        return {"held": {**self.problem.held, **self._kept(name)}}
+
+    def _kept(self, name: str) -> dict[str, Noise]:
+        slots = self.named(name).output.slots
+        return {slot.name: self.allocation.noises[slot.name] for slot in slots}
+
+    def _fit(self, requirements: Mapping[str, Requirement], start: Plan | None) -> Allocation:
+        problem = replace(self.problem, requirements=dict(requirements))
+        found = fit(problem, (start or self).allocation)
+        share = found.problem.epsilon / problem.epsilon
+        if problem.delta > 0 and share < 1:
+            # Less delta needs no less epsilon, so the share of delta stays at most that of epsilon.
+            found = fit(replace(problem, delta=problem.delta * share), found)
+        _refuse_over(found.problem.epsilon, problem.epsilon, tuple(requirements))
+        return found
 
     @contextmanager
     def _hinted(self) -> Iterator[None]:
@@ -288,15 +396,21 @@ class Plan:
         return self.design.measurements(self.allocation.noises)
 
     def release(
-        self, request_id: str | None = None, progress: Callable[[float], None] | None = None
+        self,
+        request_id: str | None = None,
+        progress: Callable[[float], None] | None = None,
+        *,
+        fresh: bool = False,
     ) -> Release:
         """Charge the ledger, run once on the engine, add the noise, record, answer.
 
-        A plan is answered once: asking again with the same plan or the same `request_id` returns the stored answers.
+        What is asked in the same words is answered once: asking again, in another process or next year, returns the
+        stored answers and spends nothing. With `fresh=True` noise is drawn anew, and paid for again. `request_id` names
+        a release of your own, which is answered once too.
         """
         from farthing.study.released import released
 
-        return released(self, request_id or self.request_id, progress)
+        return released(self, request_id, progress, fresh=fresh)
 
     # For people and programs
 
@@ -340,6 +454,8 @@ class Plan:
             "assumptions": list(self.assumptions),
             "notes": list(self.notes),
             "about": self.about,
+            "request_id": self.request_id,
+            "released": self.earlier is not None and self.earlier.exact,
         }
 
     def to_json(self, confidence: float = 0.95) -> str:
@@ -364,6 +480,11 @@ def checked_weight(weight: Any) -> float:
     return number
 
 
-def _fresh() -> str:
-    """A plan that was changed is another plan, and is answered anew."""
-    return f"plan-{secrets.token_hex(12)}"
+def asked_or_raise(study: Study, request: Request, refusal: Exception) -> Earlier:
+    """What these words, perhaps with further controls, were answered before; else the refusal itself."""
+    if isinstance(refusal, InvalidValue) and refusal.name not in ("sampling_rate", "epsilon", "reserve"):
+        raise refusal  # it is not about what is left
+    earlier = asked_before(study, request)
+    if earlier is None:
+        raise refusal
+    return earlier

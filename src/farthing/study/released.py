@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farthing.curator import Answered
-from farthing.errors import InvalidValue
+from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.inference import Answer
-from farthing.ledger import Ledger, Receipt
+from farthing.ledger import Ledger, Receipt, Stored
+from farthing.study.requests import settled, without_answer
 from farthing.study.stored import plain, records_of, restored, stored_form
 from farthing.study.tables import release_table
 
 if TYPE_CHECKING:
     from farthing.study.plan import Plan
+
+_ANEW = "release(fresh=True) draws anew and pays again"
+_ANEW_FILE = "farthing release --fresh draws anew and pays again"
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +156,33 @@ class Release(Mapping[str, Answer]):
         return f"Release({len(self)} statistics, epsilon={self.cost:.3g}, request_id={self.request_id!r})"
 
 
-def released(plan: Plan, request_id: str, progress: Callable[[float], None] | None) -> Release:
-    """Run a plan through the curator."""
+def released(
+    plan: Plan, request_id: str | None, progress: Callable[[float], None] | None, *, fresh: bool = False
+) -> Release:
+    """Run a plan through the curator, or find what was recorded for the same words."""
+    study, name = plan.study, request_id or plan.request_id
+    if fresh:
+        name = request_id or f"{plan.request.name}-{secrets.token_hex(6)}"
+    stored = settled(study, name)
+    if stored is not None and fresh:
+        raise InvalidValue(
+            "request_id", name, "was charged before", "a fresh release needs a new one, or none"
+        )
+    if stored is not None:
+        found = _recorded(plan, stored)
+        if found is not None:
+            return found
+    if plan.earlier is not None and not plan.earlier.exact:
+        raise InvalidValue(
+            "plan",
+            plan.request_id,
+            f"is one that the budget has no room for now: it is shown as it was when {plan.earlier.request_id!r} was "
+            "planned",
+            "release it with the controls it had then, which costs nothing, or plan anew with epsilon=",
+        )
+    if plan.earlier is not None:
+        study.allowance(plan.cost.upper)  # that of another day was enough then
+    study.register()
     foretold = _foretold(plan)
     outputs, noises = plan.design.outputs, plan.allocation.noises
 
@@ -164,22 +194,51 @@ def released(plan: Plan, request_id: str, progress: Callable[[float], None] | No
         stored = [stored_form(answer, kept) for answer, kept in zip(answers, levels, strict=True)]
         return {"answers": stored, "plan": foretold}
 
-    answered = plan.study.curator.release(
-        plan.study.dataset,
-        plan.measurements,
-        ledger_name=plan.study.name,
-        request_id=request_id,
-        sampling_rate=plan.study.sampling_rate,
-        delta=plan.delta,
-        finish=finish,
-        progress=progress,
-    )
+    try:
+        answered = study.curator.release(
+            study.dataset,
+            plan.measurements,
+            ledger_name=study.name,
+            request_id=name,
+            sampling_rate=study.sampling_rate,
+            delta=plan.delta,
+            finish=finish,
+            progress=progress,
+            give_up=False,
+        )
+    except (InvalidValue, BudgetExceeded):
+        # Another process may have asked for the same meanwhile, and may have found more of the budget, or all of it.
+        stored = settled(study, name)
+        if stored is None or fresh:
+            raise
+        found = _recorded(plan, stored)
+        if found is None:
+            raise
+        return found
     return _read(answered)
+
+
+def _recorded(plan: Plan, stored: Stored) -> Release | None:
+    """What the ledger has for the words of a plan; None where it was written before words were kept with answers."""
+    if stored.answer is None:
+        raise without_answer(stored, _ANEW_FILE if plan.from_file else _ANEW)
+    found = reopened(plan.study.ledger, stored.charge.request_id)
+    asked = found.plan.get("asked")
+    if asked is None:
+        return None
+    if not plan.request.is_that_of(asked):
+        raise InvalidValue(
+            "request_id",
+            found.request_id,
+            "was charged before for something else",
+            "use a new request id for a new request, or none",
+        )
+    return found
 
 
 def _foretold(plan: Plan) -> dict[str, Any]:
     """The plan as it is kept with its answers: with whom it protects, the budget it met, and what asked for it."""
-    budget = plan.study.budget
+    budget, problem = plan.study.budget, plan.problem
     kept: dict[str, Any] = plain(
         {
             **plan.to_dict(),
@@ -190,6 +249,14 @@ def _foretold(plan: Plan) -> dict[str, Any]:
                 "left_after": max(0.0, budget.total.epsilon - budget.spent_upper - plan.cost.upper),
             },
             "code": "\n".join(plan.code),
+            "asked": plan.request.to_dict(),
+            "made": {
+                "allowance": [plan.allowance.epsilon, plan.allowance.delta],
+                "epsilon": problem.epsilon,
+                "delta": problem.delta,
+                "reserved": problem.reserved,
+                "held": {slot: [noise.kind, noise.parameter] for slot, noise in problem.held.items()},
+            },
         }
     )
     return kept

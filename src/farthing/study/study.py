@@ -11,12 +11,14 @@ from farthing.adaptive.holdout import Holdout
 from farthing.adaptive.monitor import Monitor, MonitorPlan
 from farthing.adaptive.online import AnswererPlan, OnlineAnswerer
 from farthing.curator import Curator, unit_of
-from farthing.curator.units import rate_of
+from farthing.curator.units import rate_of, refuse_other_unit
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.ledger import Budget, Ledger, open_ledger
+from farthing.ledger.budgets import untouched_budget
 from farthing.planner import Problem, Requirement
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
+from farthing.privacy.units import Unit
 from farthing.release import Statistic
 from farthing.release.designs import Design, design_of
 from farthing.study import answerers, monitors
@@ -24,6 +26,7 @@ from farthing.study.allowance import Allowance, allowance_of
 from farthing.study.holdouts import opened_holdout
 from farthing.study.plan import Plan
 from farthing.study.released import Release, releases_in, reopened
+from farthing.study.requests import listed
 from farthing.study.synthetic import (
     SynthesisOffer,
     Synthetic,
@@ -37,9 +40,10 @@ from farthing.study.synthetic import (
 class Study:
     """A dataset with a privacy budget, kept by a ledger.
 
-    `ledger` is a file ("study.db"), a Postgres URL or an open Ledger. The budget is set when the ledger first meets the
-    dataset, and from then on it is the ledger's word that counts. `name` is what the ledger calls the dataset, its
-    file name unless told; everything under one name shares one budget. `analyst` spends from a grant of that name.
+    `ledger` is a file ("study.db"), a Postgres URL or an open Ledger. The budget is written there by the first release
+    or session, or by `register`; planning writes nothing. From then on it is the ledger's word that counts. `name` is
+    what the ledger calls the dataset, by default its file name; everything under one name shares one budget. `analyst`
+    spends from a grant of that name.
     `sampling_rate` states that the table is itself a secret random sample: every unit of a population came into it
     independently with this probability, and nobody knows who did. A release then costs less, and there can be one only:
     what is computed from one sample is amplified as a whole.
@@ -93,7 +97,8 @@ class Study:
         # Whoever opened the ledger as an analyst spends their own grant, whether they say so or not.
         own = self.ledger.actor if self.ledger.role == "analyst" else None
         self.analyst = analyst or own
-        self._register()
+        if self.is_registered:
+            self._refuse_other_account()
 
     def plan(
         self,
@@ -107,8 +112,7 @@ class Study:
         known from elsewhere: the number of rows (`"rows"`), the value of a statistic (by its name), the mean and
         standard deviation of a column (by its name). It makes the foretold errors true, and costs nothing.
         """
-        asked = _listed(statistics)
-        return Plan.made(self, asked, self.problem(asked, epsilon, expected), expected, epsilon)
+        return Plan.made(self, listed(statistics), expected, epsilon)
 
     def problem(
         self,
@@ -116,10 +120,15 @@ class Study:
         epsilon: float | None = None,
         expected: Mapping[str, Any] | None = None,
         design: Design | None = None,
+        allowance: Allowance | None = None,
     ) -> Problem:
-        """What `plan` divides: the design of the statistics (`design` where it is at hand) and what they may cost."""
-        self._refuse_second_plan()
-        allowance = self.allowance(epsilon)
+        """What `plan` divides: the design of the statistics (`design` where it is at hand) and what they may cost.
+
+        `allowance` is what an earlier plan of the same words was allowed; by default it is what the budget has now.
+        """
+        if allowance is None:
+            self._refuse_second_plan()
+            allowance = self.allowance(epsilon)
         if design is None:
             design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0)
         if not design.slots:
@@ -145,7 +154,7 @@ class Study:
             )
         requirements = {name: Requirement(within, confidence) for name, within in require.items()}
         for name in requirements:
-            plan.named(name)
+            plan.refuse_unknown(name)
         return plan.fitted(requirements)
 
     def answerer_plan(
@@ -322,13 +331,45 @@ class Study:
 
     def allowance(self, epsilon: float | None = None) -> Allowance:
         """The epsilon and delta that a plan may use now."""
+        budget = self.budget
         whole = None if self.analyst is None else self.ledger.budget(self.name)
-        return allowance_of(self.budget, epsilon, whole)
+        return allowance_of(budget, epsilon, whole)
 
     @property
     def budget(self) -> Budget:
-        """Total, spent, reserved and remaining, as the ledger has them now."""
+        """Total, spent, reserved and remaining, as the ledger has them now; all of it where it has none yet."""
+        if self.analyst is None and not self.is_registered:
+            return untouched_budget(self.name, self.epsilon, self.delta, self._unit)
         return self.ledger.budget(self.name, self.analyst)
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the ledger has a budget under this name; what spends writes it there first, a plan does not."""
+        return self.name in self.ledger.datasets()
+
+    def register(self) -> None:
+        """Write the budget to the ledger, unless it is there: what a release or a session does before it spends.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> study = Study(people, epsilon=1.0, ledger=folder.name + "/study.db", name="people")
+        >>> study.is_registered
+        False
+        >>> study.register()
+        >>> study.ledger.datasets()
+        ['people']
+        >>> study.close(); folder.cleanup()
+        """
+        if not self.is_registered:
+            try:
+                self.ledger.register(self.name, self.epsilon, self.delta, unit=self._unit)
+                return
+            except InvalidValue:
+                if not self.is_registered:
+                    raise
+                # Another process was quicker; its word counts like that of any earlier one.
+        self._refuse_other_account()
 
     @property
     def curator(self) -> Curator:
@@ -350,18 +391,15 @@ class Study:
     def __repr__(self) -> str:
         return f"Study({self.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
 
-    def _register(self) -> None:
-        if self.name not in self.ledger.datasets():
-            unit = unit_of(self.dataset, self.sampling_rate)
-            try:
-                self.ledger.register(self.name, self.epsilon, self.delta, unit=unit)
-                return
-            except InvalidValue:
-                if self.name not in self.ledger.datasets():
-                    raise
-                # Another process was quicker; its word counts like that of any earlier one.
+    @property
+    def _unit(self) -> Unit:
+        return unit_of(self.dataset, self.sampling_rate)
+
+    def _refuse_other_account(self) -> None:
+        """What the curator would refuse to spend from is refused before anybody plans with it."""
         registered = self.ledger.budget(self.name)
         self._refuse_other_rate(rate_of(registered))
+        refuse_other_unit(self.dataset, registered, self.sampling_rate)
         total = registered.total
         if (total.epsilon, total.delta) != (self.epsilon, self.delta):
             raise InvalidValue(
@@ -389,7 +427,7 @@ class Study:
 
     def _refuse_second_plan(self) -> None:
         """At once, rather than when everything is planned and agreed: the curator would refuse to run it."""
-        if self.sampling_rate is not None and self.ledger.budget(self.name).count > 0:
+        if self.sampling_rate is not None and self.is_registered and self.ledger.budget(self.name).count > 0:
             raise InvalidValue(
                 "sampling_rate",
                 self.sampling_rate,
@@ -397,17 +435,6 @@ class Study:
                 "study.released(study.releases()[0]) has its answers; a second one can only be planned for the table "
                 "by itself, under another name= and without sampling_rate=",
             )
-
-
-def _listed(statistics: Sequence[Any]) -> tuple[Statistic, ...]:
-    if len(statistics) == 1 and isinstance(statistics[0], list | tuple):
-        statistics = tuple(statistics[0])
-    if not statistics:
-        raise InvalidValue("statistics", [], "must hold at least one", 'for example ft.count(by="sex")')
-    for statistic in statistics:
-        if not isinstance(statistic, Statistic):
-            raise InvalidValue("statistics", statistic, "must be statistics", 'for example ft.mean("income")')
-    return tuple(statistics)
 
 
 def _nothing_to_measure(asked: Sequence[Statistic]) -> InvalidValue:

@@ -70,7 +70,7 @@ class StudyFile:
 
     @property
     def request_id(self) -> str:
-        """The same file asks for the same release: a second run is answered from the ledger."""
+        """What earlier versions called the release of a file: by its text. Now it is named by what it asks."""
         return f"{self.path.stem[:40]}-{hashlib.sha256(self.text.encode()).hexdigest()[:24]}"
 
     def study(self, ledger: Ledger | str | None = None) -> Study:
@@ -95,7 +95,7 @@ class StudyFile:
             fit=about.get("plan_fit", False),
             expected=self.expected,
         )
-        plan = plan_of(study or self.study(), asked, from_file=True)
+        plan = plan_of(study or self.study(), asked, from_file=True, again=True)
         return replace(plan, code=tuple(self.text.splitlines()))
 
     @property

@@ -87,6 +87,7 @@ class SynthesisOffer:
         """
         if request_id is None and self.study.ledger.stored(self.request_id) is not None:
             return reopened_synthetic(self.study.ledger, self.request_id, self.rows)
+        self.study.register()
         answered = self.study.curator.run(
             self.study.dataset,
             self.question,

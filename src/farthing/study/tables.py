@@ -28,9 +28,7 @@ def plan_table(plan: Plan) -> str:
         for statistic in plan.statistics
     ]
     lines = [*aligned(rows, right=(2, 3)), ""]
-    lines.append(
-        f"cost: epsilon {shown(plan.cost.upper, 6)} of {_limit(plan)} at delta {plan.delta:g}; nothing is spent yet"
-    )
+    lines += textwrap.wrap(_cost(plan), 100, subsequent_indent="  ")
     lines.append(f"price: {plan.price.sentence}")
     if plan.at_once().sentence:
         lines += textwrap.wrap(f"at once: {plan.at_once().sentence}", 100, subsequent_indent="  ")
@@ -41,6 +39,25 @@ def plan_table(plan: Plan) -> str:
     if plan.about is not None:
         lines += textwrap.wrap(f"about: {plan.about}", 100, subsequent_indent="  ")
     return "\n".join(lines)
+
+
+def _cost(plan: Plan) -> str:
+    """What it will cost, or what was paid by the release that the ledger has."""
+    cost = f"epsilon {shown(plan.cost.upper, 6)} of {_limit(plan)} at delta {plan.delta:g}"
+    earlier = plan.earlier
+    if earlier is None:
+        return f"cost: {cost}; nothing is spent yet"
+    if earlier.exact:
+        again = "farthing release --fresh" if plan.from_file else "release(fresh=True)"
+        paid = f"epsilon {shown(float(earlier.plan['cost']['upper']), 6)} at delta {plan.delta:g}"
+        return (
+            f"cost: nothing. It was released before, for {paid}, as {earlier.request_id}: releasing it returns those "
+            f"answers. {again} draws anew and pays again."
+        )
+    return (
+        f"cost: {cost}, as it was when {earlier.request_id} was planned; the budget has no room for it now. With the "
+        "controls it had then, releasing it costs nothing."
+    )
 
 
 def _limit(plan: Plan) -> str:

@@ -150,6 +150,7 @@ def test_rows_that_nobody_knows_are_counted_first_and_once(
 
 def test_a_count_that_was_lost_is_made_again_and_what_is_said_covers_it(make: Make) -> None:
     study = make()
+    study.register()
     study.ledger.forfeit(study.ledger.charge("people", 0.1, request_id="rows of people"), "interrupted")
     answerer = study.answerer(**{**WORDS, "rows": None}, epsilon=0.5)
     assert study.ledger.stored("rows of people 2").charge.epsilon == pytest.approx(0.005)  # type: ignore[union-attr]
@@ -166,6 +167,7 @@ def test_a_small_session_does_not_pay_for_the_count_of_a_large_one(make: Make) -
 
 def test_a_count_of_somebody_else_is_not_believed(make: Make, tmp_path: Path) -> None:
     study = make()
+    study.register()
     study.ledger.grant("people", "eve", 0.1)
     with open_ledger(tmp_path / "study.db", actor="eve", role="analyst") as eve:
         charge = eve.charge("people", 0.0, request_id="rows of people")
@@ -298,6 +300,7 @@ def test_what_cannot_be_answered_is_refused_before_anything_is_charged(make: Mak
 
 def test_a_plan_does_not_give_up_what_another_process_is_running(make: Make) -> None:
     study = make()
+    study.register()
     study.ledger.charge("people", 0.5, request_id="theirs")
     with pytest.raises(InvalidValue, match="is being run by another process"):
         study.answerer_plan(**WORDS, request_id="theirs")
@@ -360,7 +363,9 @@ def test_the_name_of_something_else_is_refused(make: Make) -> None:
 
 
 def test_an_analyst_needs_a_grant_and_an_auditor_may_not_ask(make: Make, tmp_path: Path) -> None:
-    make().ledger.grant("people", "bob", 0.5)
+    study = make()
+    study.register()
+    study.ledger.grant("people", "bob", 0.5)
     place = tmp_path / "study.db"
     with open_ledger(place, actor="bob", role="analyst") as own:
         study = make(ledger=own, analyst="bob")

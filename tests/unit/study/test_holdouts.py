@@ -54,6 +54,7 @@ def test_analysts_with_the_same_words_have_sessions_of_their_own(
     study: Callable[..., ft.Study], tmp_path: Path
 ) -> None:
     held = study()
+    held.register()
     for name in ("ana", "ben"):
         held.ledger.grant("held", name, 5.0)
         with open_ledger(tmp_path / "study.db", actor=name, role="analyst") as own:

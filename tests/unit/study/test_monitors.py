@@ -191,6 +191,7 @@ def test_an_analyst_pays_from_a_grant_and_another_has_a_monitor_of_their_own(
     make_study: MakeStudy, tmp_path: Path
 ) -> None:
     study = make_study()
+    study.register()
     study.ledger.grant("people", "ana", epsilon=0.4)
     study.ledger.grant("people", "ben", epsilon=0.4)
     ana = make_study(analyst="ana")

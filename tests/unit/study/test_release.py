@@ -176,19 +176,21 @@ def test_a_secret_sample_costs_less_or_tells_more(make_study: Make, tmp_path: An
 
 def test_a_secret_sample_is_released_once_and_not_planned_again(make_study: Make) -> None:
     study = make_study(sampling_rate=0.1)
-    first, second = study.plan(ft.count(), epsilon=0.25), study.plan(ft.count(), epsilon=0.25)
+    first, second = study.plan(ft.count(), epsilon=0.25), study.plan(ft.mean("age"), epsilon=0.25)
     first.release()
-    with pytest.raises(InvalidValue, match="put all statistics into one plan"):
-        second.release()
+    for again in (second.release, lambda: first.release(fresh=True)):
+        with pytest.raises(InvalidValue, match="put all statistics into one plan"):
+            again()
     with pytest.raises(InvalidValue, match=r"study\.released\(study\.releases\(\)\[0\]\) has its answers"):
-        study.plan(ft.count(), epsilon=0.25)
+        study.plan(ft.mean("age"), epsilon=0.25)
+    assert study.plan(ft.count(), epsilon=0.25).release().repeated
     assert study.budget.count == 1
     assert study.released(study.releases()[0]).cost == first.release().cost
 
 
 def test_a_sampled_study_cannot_be_taken_for_the_table_itself(make_study: Make) -> None:
     """The ledger knows whom the budget protects: the population, not the rows."""
-    make_study(sampling_rate=0.1)
+    make_study(sampling_rate=0.1).register()
     for rate in (None, 0.2):
         with pytest.raises(InvalidValue, match=r"population it is a sample of; say sampling_rate=0\.1, or"):
             make_study(sampling_rate=rate)
@@ -196,7 +198,7 @@ def test_a_sampled_study_cannot_be_taken_for_the_table_itself(make_study: Make) 
 
 
 def test_a_table_cannot_be_taken_for_a_sample_later(make_study: Make) -> None:
-    make_study()
+    make_study().register()
     with pytest.raises(InvalidValue, match=r"sampling_rate=0\.1: must be left out: the budget of 'people'"):
         make_study(sampling_rate=0.1)
 

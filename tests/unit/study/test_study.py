@@ -104,7 +104,7 @@ def test_a_study_is_continued_and_another_budget_is_refused(make_study: Make) ->
 def test_plans_in_parts_use_up_the_budget_and_no_more(make_study: Make, delta: float) -> None:
     study = make_study(delta=delta)
     for _ in range(4):
-        release = study.plan(ft.count(), ft.histogram("age", bins=5), epsilon=0.25).release()
+        release = study.plan(ft.count(), ft.histogram("age", bins=5), epsilon=0.25).release(fresh=True)
         assert release.cost <= 0.25
     assert study.budget.count == 4 and 0.999 < study.budget.spent_upper <= 1.0
     with pytest.raises(BudgetExceeded, match=r"exceeds the|nothing is left"):
@@ -124,6 +124,7 @@ def test_the_crumb_that_a_whole_plan_leaves_is_not_planned_with(make_study: Make
 
 def test_what_reserves_set_aside_is_named_where_nothing_else_is_left(make_study: Make) -> None:
     study = make_study()
+    study.register()
     study.ledger.reserve("people", 0.75, name="census day")
     command = (
         "free what is set aside by reserves, epsilon=0.75 ('census day'): "
@@ -134,7 +135,7 @@ def test_what_reserves_set_aside_is_named_where_nothing_else_is_left(make_study:
     assert "exceeds the 0.25 left" in str(refusal.value) and command in str(refusal.value)
     study.plan(ft.count()).release()
     with pytest.raises(BudgetExceeded) as refusal:
-        study.plan(ft.count())
+        study.plan(ft.mean("age"))
     assert "nothing is left" in str(refusal.value) and command in str(refusal.value)
     study.ledger.reserve("people", 0.0, name="census day")
     assert study.allowance().epsilon == pytest.approx(0.75, rel=1e-6)
@@ -202,6 +203,7 @@ def test_releases_are_found_again_in_another_session(make_study: Make) -> None:
 
 def test_an_analyst_spends_from_a_grant(make_study: Make) -> None:
     study = make_study()
+    study.register()
     study.ledger.grant("people", "ada", 0.25)
     hers = make_study(analyst="ada")
     assert hers.budget.total.epsilon == 0.25
@@ -213,6 +215,7 @@ def test_an_analyst_spends_from_a_grant(make_study: Make) -> None:
 
 def test_a_grant_is_planned_with_what_the_dataset_has_left(make_study: Make) -> None:
     study = make_study(delta=1e-9)
+    study.register()
     study.ledger.grant("people", "ada", 0.5, 5e-10)
     study.plan(ft.count(), ft.mean("age"), epsilon=0.75).release()
     hers = make_study(delta=1e-9, analyst="ada")
@@ -234,11 +237,41 @@ def test_two_processes_that_meet_a_new_ledger_at_once_share_one_budget(
     make_study: Callable[..., ft.Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second has looked before the first registered: what it finds then is compared as always."""
-    first = make_study()
+    first, second, third = make_study(), make_study(), make_study(epsilon=2.0)
+    first.register()
     looks = iter([[]])
     real = type(first.ledger).datasets
     monkeypatch.setattr(type(first.ledger), "datasets", lambda ledger: next(looks, None) or real(ledger))
-    assert make_study().budget.total == first.budget.total
+    second.register()
+    assert second.budget.total == first.budget.total
     looks = iter([[]])
     with pytest.raises(InvalidValue, match="must be that of the ledger"):
-        make_study(epsilon=2.0)
+        third.register()
+
+
+def test_what_only_plans_writes_nothing(make_study: Make) -> None:
+    """A budget that was mistyped for a plan is corrected and not refused."""
+    study = make_study(20.0)
+    study.plan(ft.count(), ft.mean("age"))
+    study.fit(ft.count(), require={"count": 5})
+    study.synthesis_plan(columns=["sex"])
+    study.answerer_plan(alpha=0.2, queries=10, columns=["sex"], rows=400)
+    study.monitor_plan(ft.count(), threshold=500, alerts=1)
+    assert study.budget.remaining.epsilon == 20.0 and study.budget.untouched
+    assert [entry.kind for entry in study.ledger.entries()] == ["created"]
+    assert make_study(1.0).plan(ft.count(), epsilon=0.5).release().cost <= 0.5
+    assert study.ledger.budget("people").total.epsilon == 1.0
+    with pytest.raises(InvalidValue, match="must be that of the ledger"):  # for which this one was not made
+        study.plan(ft.mean("age"), epsilon=0.25).release()
+
+
+@pytest.mark.parametrize("options", [{"unit": "age", "max_rows": 2}, {"neighbours": "replace"}])
+def test_the_wrong_unit_is_refused_before_anything_is_planned(
+    make_study: Make, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    make_study().register()
+    other = ft.dataset(table(), schema={"sex": ["F", "M"]}, **options)
+    with pytest.raises(
+        InvalidValue, match=r"must be 'row, add-remove', for which the budget of 'people' was set"
+    ):
+        ft.Study(other, 1.0, ledger=tmp_path / "study.db", name="people")

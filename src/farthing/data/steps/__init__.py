@@ -7,10 +7,11 @@ number.
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
+from farthing.data.expressions import Expression
 from farthing.data.schema import Schema
 from farthing.data.stability import Link
 
@@ -49,3 +50,16 @@ class Step(Protocol):
     def apply(self, table: Any, run: Run) -> Any:
         """The Ibis table afterwards."""
         ...
+
+
+def defined(step: Any) -> list[Any]:
+    """All that a step does as plain data: of an expression its text, of a second dataset its name and definition."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Expression):
+            return value.text
+        if hasattr(value, "definition"):
+            return [value.name, value.definition]
+        return [plain(each) for each in value] if isinstance(value, tuple) else repr(value)
+
+    return [type(step).__name__, *(plain(getattr(step, one.name)) for one in fields(step))]

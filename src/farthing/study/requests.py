@@ -1,0 +1,246 @@
+"""What a release is named by: what is asked, of which rows, from which account. The same words are paid for once.
+
+What was left of a budget is no part of a name: a script that runs again finds less of it, and asks for the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from farthing.curator import stored_answer
+from farthing.errors import AnswerForfeited, FarthingError, InvalidValue, NotAllowed
+from farthing.release import Statistic
+from farthing.study.allowance import spender
+
+if TYPE_CHECKING:
+    from farthing.ledger import Stored
+    from farthing.study.study import Study
+
+Control = tuple[Any, ...]
+"""One call of a control: its word, and what it was called with."""
+
+PATIENCE = 20.0  # seconds after a charge in which another process is given time to record its answer
+_LOOK = 0.05
+_IN_ORDER = ("hold", "fit")  # what they come to depends on the controls before them
+_SUBJECT = {"weight": 2, "require": 2, "reserve": 1}  # so many of its words say what a control is about
+_USUAL = {"weight": 1.0, "reserve": 0.0}  # which change nothing
+_PREFIX = "plan-"
+
+
+@dataclass(frozen=True)
+class Request:
+    """The words that made a plan: those of `study.plan`, and its controls.
+
+    `name` is the request id of its release. Controls in another order are the same words, as long as none of them looks
+    at what the others came to.
+
+    >>> one = Request("count of people").then("weight", "count", 2.0).then("reserve", 0.1)
+    >>> other = Request("count of people").then("reserve", 0.1).then("weight", "count", 2.0)
+    >>> one.name == other.name != Request("count of people").name
+    True
+    >>> Request("count of people").is_part_of(one.to_dict()), one.is_part_of(Request("count of people").to_dict())
+    (True, False)
+    """
+
+    facts: str
+    controls: tuple[Control, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        asked: Sequence[Statistic],
+        epsilon: float | None,
+        expected: Mapping[str, Any] | None,
+    ) -> Request:
+        """The request of `study.plan` with these arguments."""
+        facts = [
+            study.name,
+            spender(study),
+            study.sampling_rate,
+            study.dataset.definition,
+            [[statistic.name, repr(statistic)] for statistic in asked],
+            epsilon,
+            expected or {},
+        ]
+        return cls(json.dumps(_plain(facts)))
+
+    def then(self, word: str, *details: Any) -> Request:
+        """With one more control."""
+        return replace(self, controls=(*self.controls, (word, *_plain(details))))
+
+    @property
+    def base(self) -> str:
+        """A digest of everything but the controls."""
+        return hashlib.sha256(self.facts.encode()).hexdigest()[:24]
+
+    @property
+    def name(self) -> str:
+        """The request id."""
+        text = json.dumps([self.facts, _canonical(self.controls)])
+        return f"{_PREFIX}{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is kept with its answers."""
+        return {"base": self.base, "controls": _listed(self.controls)}
+
+    def is_that_of(self, kept: Mapping[str, Any]) -> bool:
+        """Whether `to_dict` of the same request made this."""
+        controls = kept.get("controls", ())
+        return bool(kept.get("base") == self.base) and _canonical(controls) == _canonical(self.controls)
+
+    def is_part_of(self, kept: Mapping[str, Any]) -> bool:
+        """Whether controls, further ones or none, can make of it the request that `to_dict` made this of."""
+        if kept.get("base") != self.base:
+            return False
+        theirs, own = _listed(kept.get("controls", ())), _listed(self.controls)
+        if any(control[0] in _IN_ORDER for control in theirs):
+            return theirs[: len(own)] == own
+        return all(control in theirs for control in own)
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A release in the ledger that was asked for in the same words, or (without `exact`) in those and more.
+
+    `plan` is its plan as it was kept with the answers.
+    """
+
+    request_id: str
+    plan: Mapping[str, Any]
+    exact: bool
+
+
+def listed(statistics: Sequence[Any]) -> tuple[Statistic, ...]:
+    """The statistics that were asked for, one by one or as a list."""
+    if len(statistics) == 1 and isinstance(statistics[0], list | tuple):
+        statistics = tuple(statistics[0])
+    if not statistics:
+        raise InvalidValue("statistics", [], "must hold at least one", 'for example ft.count(by="sex")')
+    for statistic in statistics:
+        if not isinstance(statistic, Statistic):
+            raise InvalidValue("statistics", statistic, "must be statistics", 'for example ft.mean("income")')
+    return tuple(statistics)
+
+
+def released_before(study: Study, request: Request) -> Earlier | None:
+    """The release of these words, if the ledger has it; one that another process makes just now is waited for."""
+    stored = settled(study, request.name)
+    if stored is None or stored.answer is None:
+        return None
+    return _earlier(study, request, request.name)
+
+
+def asked_before(study: Study, request: Request) -> Earlier | None:
+    """A release that these words, perhaps with further controls, have asked for; under whatever request id.
+
+    It reads through the ledger, so it is for those whom the budget has refused.
+    """
+    found: Earlier | None = None
+    for request_id, waits in _charged(study):
+        if waits and not request_id.startswith(_PREFIX):
+            continue
+        stored = settled(study, request_id)
+        # Whether the digest is in the text is seen sooner than what the text says.
+        if stored is None or stored.answer is None or request.base not in stored.answer:
+            continue
+        earlier = _earlier(study, request, request_id)
+        if earlier is not None and (found is None or earlier.exact or not found.exact):
+            found = earlier  # the last one, of the exact ones if there are any
+    return found
+
+
+def settled(study: Study, request_id: str) -> Stored | None:
+    """What the ledger knows of a request; a charge of this minute is given time to have its answer.
+
+    Whoever made it may be gone, and nobody can tell: it is not given up here.
+    """
+    stored = _stored(study, request_id)
+    deadline = time.monotonic() + PATIENCE
+    while stored is not None and stored.state == "reserved":
+        age = (time.time_ns() - stored.receipt.time_ns) / 1e9
+        if not age < PATIENCE or time.monotonic() > deadline:
+            break
+        time.sleep(_LOOK)
+        stored = _stored(study, request_id)
+    return stored
+
+
+def without_answer(stored: Stored, way_out: str) -> FarthingError:
+    """Why a request that was charged has nothing to tell."""
+    request_id = stored.charge.request_id
+    if stored.state == "forfeited":
+        return AnswerForfeited(request_id, "the attempt that was charged ended without one", way_out)
+    return InvalidValue(
+        "request_id",
+        request_id,
+        f"was charged epsilon={stored.charge.epsilon:.6g} and has no answer yet",
+        "if another process is running it, ask again later; if that process is gone, what was charged stays spent, and "
+        f"{way_out}",
+    )
+
+
+def _earlier(study: Study, request: Request, request_id: str) -> Earlier | None:
+    try:
+        plan = stored_answer(study.ledger, request_id).finished.get("plan")
+    except (AnswerForfeited, InvalidValue):
+        return None
+    kept = plan.get("asked") if isinstance(plan, Mapping) else None
+    if not isinstance(plan, Mapping) or not isinstance(kept, Mapping):
+        return None
+    if request.is_that_of(kept):
+        return Earlier(request_id, plan, True)
+    return Earlier(request_id, plan, False) if request.is_part_of(kept) else None
+
+
+def _charged(study: Study) -> Iterable[tuple[str, bool]]:
+    """The request ids that this study has paid for, oldest first, and whether they still wait for their answers."""
+    waiting: dict[str, bool] = {}
+    if not study.is_registered:
+        return ()
+    for entry in study.ledger.entries(study.name):
+        if entry.kind == "charge" and entry.analyst == spender(study) and entry.body["nano"] != 0:
+            waiting[entry.request_id] = True
+        elif entry.kind in ("released", "forfeited") and entry.request_id in waiting:
+            waiting[entry.request_id] = False
+    return waiting.items()
+
+
+def _stored(study: Study, request_id: str) -> Stored | None:
+    try:
+        return study.ledger.stored(request_id)
+    except NotAllowed:  # somebody else has taken the name; they would be refused when they charge
+        return None
+
+
+def _canonical(controls: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Controls as data that is the same for all orders that come to the same."""
+    if any(control[0] in _IN_ORDER for control in controls):
+        return _listed(controls)
+    # The last of its kind counts: one reserve, one weight and one required error of each statistic.
+    last = {tuple(control[: _SUBJECT[control[0]]]): list(control) for control in controls}
+    return sorted((control for control in last.values() if control[-1] != _USUAL.get(control[0])), key=repr)
+
+
+def _listed(controls: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    return [list(control) for control in controls]
+
+
+def _plain(value: Any) -> Any:
+    """Words as data whose text is the same wherever they were written: 3 is 3.0, a pair is a list."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, Mapping):
+        return sorted([repr(key), _plain(each)] for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if hasattr(value, "tolist"):  # numbers and arrays of NumPy
+        return _plain(value.tolist())
+    if isinstance(value, int | float):
+        return float(value) if abs(value) < 2**53 else repr(value)
+    return repr(value)
