@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farthing.cli.spending import confirm_spending, somebody_is_there
+from farthing.cli.spending import confirm_spending, somebody_is_there, warn_of_budget
 from farthing.cli.words import decimal_number, whole_number
 from farthing.errors import FarthingError, InvalidExpression, InvalidValue, SessionEnded
 
@@ -125,6 +125,7 @@ def ask_command(
         confidence=decimal_number(confidence, "confidence"),
     )
     study = found.study()
+    warn_of_budget(study.epsilon, study.delta, study.dataset.rows or guess)
     if plan_only:
         _show_plan(study, asked, session, as_json)
         return

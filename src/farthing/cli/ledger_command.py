@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from farthing.cli.spending import warn_of_budget
 from farthing.cli.words import decimal_number, whole_number
 from farthing.errors import BudgetExceeded, InvalidValue, LedgerError
 
@@ -217,6 +218,7 @@ def budget_set_command(
         else:
             ledger.set_budget(_known(ledger, dataset), *amount)
         _say(ledger, dataset, as_json, "budget of")
+    warn_of_budget(*amount)
 
 
 @ledger_command.command("grant", help="Allow an analyst to spend a part of a dataset's budget.")

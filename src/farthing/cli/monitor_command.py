@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farthing.cli.spending import confirm_spending
+from farthing.cli.spending import confirm_spending, warn_of_budget
 from farthing.cli.words import decimal_number, whole_number
 from farthing.errors import EngineError, InvalidValue, LedgerUnavailable, SessionEnded
 
@@ -108,6 +108,7 @@ def monitor_command(
     )
     pause, most = _pace(watch, looks)
     study = read_study(file, statistics=False).study()
+    warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
     if plan_only:
         plan = _plan(study, asked)
         click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))

@@ -29,6 +29,14 @@ def confirm_spending(study: Study, cost: float, question: str, *, err: bool = Fa
         click.get_current_context().exit(1)
 
 
+def warn_of_budget(epsilon: float, delta: float, rows: int | None = None) -> None:
+    """Say on the standard error stream why a budget protects little, if it does."""
+    from farthing.study.odds import budget_cautions
+
+    for caution in budget_cautions(epsilon, delta, rows):
+        click.echo(f"WARNING: {caution}", err=True)
+
+
 def somebody_is_there() -> bool:
     """Whether a question would be read by a person."""
     return sys.stdin.isatty()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.release_command import refuse_unwritable
-from farthing.cli.spending import confirm_spending
+from farthing.cli.spending import confirm_spending, warn_of_budget
 from farthing.cli.words import decimal_number, whole_number
 from farthing.errors import InvalidValue
 
@@ -187,7 +187,9 @@ def _synthetic(
             work.begin("making the table again")
             return made.table(count)
     plan = study.synthesis_plan(rows=count, known=releases, **options)
-    if not agreed:
+    if agreed:
+        warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
+    else:
         click.echo(str(plan), err=as_json)
         confirm_spending(study, plan.cost, "Make the table?", err=as_json)
     with stages(Console(stderr=True)) as work:

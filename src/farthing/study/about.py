@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from farthing.data import Dataset
 
 
@@ -23,3 +26,16 @@ def about_rows(dataset: Dataset) -> str | None:
         f"numbers are about at most {rows} of each {unit}, chosen at random, and about no row without {unit}: what "
         "further rows would add is neither in them nor in their margins of error"
     )
+
+
+def rows_known(dataset: Dataset, expected: Mapping[str, Any]) -> int | None:
+    """The number of rows where it is public or somebody expects one; None where nothing is known.
+
+    >>> import pyarrow, farthing as ft
+    >>> table = pyarrow.table({"age": [30, 31, 45]})
+    >>> [rows_known(ft.dataset(table, schema={"age": (0, 110)}), said) for said in ({}, {"rows": 3})]
+    [None, 3]
+    """
+    rows = dataset.rows if dataset.rows is not None else expected.get("rows")
+    number = isinstance(rows, int | float) and not isinstance(rows, bool) and 1 <= rows < 2**63
+    return int(rows) if number else None  # type: ignore[arg-type]

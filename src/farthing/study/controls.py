@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from farthing.errors import Infeasible, InvalidValue
 from farthing.planner import Problem, Requirement
+from farthing.privacy.events import checked_real
 from farthing.study.requests import Control, Request
 
 
@@ -49,3 +51,21 @@ def changes_of(request: Request, problem: Problem) -> dict[str, Any]:
             share = 1 - details[0] / problem.epsilon
             found = {"reserved": details[0], "delta": problem.delta * share}
     return {**found, "weights": weights, "requirements": requirements}
+
+
+def refuse_over(needed: float, limit: float, names: tuple[str, ...]) -> None:
+    """Refuse what the least epsilon that meets its requirements is too much for."""
+    if needed > limit:
+        raise Infeasible(
+            f"{' and '.join(map(repr, names))} so exactly would cost epsilon={needed:.4g}, and {limit:.4g} is left; "
+            "ask for less exactness, or raise the budget.",
+            blocking=names, closest=None, epsilon=needed,
+        )  # fmt: skip
+
+
+def checked_weight(weight: Any) -> float:
+    """A weight that a statistic may have."""
+    number = checked_real(weight, "weight")
+    if not 1e-6 <= number <= 1e6:
+        raise InvalidValue("weight", weight, "must be between 1e-6 and 1e6", "1 is the usual weight")
+    return number

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from farthing.study.odds import MOST_ODDS, factor_of
 from farthing.study.words import shown
 
 
@@ -27,10 +28,13 @@ class Risk:
     @property
     def odds(self) -> str:
         """The testing view: how far the odds about one person can move."""
-        return (
-            "If the odds that you are in the table were 1 to 1 before, they are at most "
-            f"{shown(_factor(self.epsilon))} to 1 after."
+        before, factor = (
+            "If the odds that you are in the table were 1 to 1 before, they",
+            factor_of(self.epsilon),
         )
+        if factor > MOST_ODDS:
+            return f"{before} can be more than a million to one after: somebody can be all but certain."
+        return f"{before} are at most {shown(factor)} to 1 after."
 
     @property
     def chances(self) -> str:
@@ -44,19 +48,25 @@ class Risk:
     @property
     def bayesian(self) -> str:
         """The posterior of any attacker, compared with the same release without the person."""
-        least, most = shown(_factor(-2 * self.epsilon)), shown(_factor(2 * self.epsilon))
+        most = factor_of(2 * self.epsilon)
+        span = f"{shown(1 / most)} to {shown(most)}"
+        if most > MOST_ODDS:
+            span = "less than one in a million to more than a million"
         return (
             "Whatever somebody believes, what they come to think of you after this release is within a factor "
-            f"e^(±2 epsilon), that is {least} to {most}, of what they would have come to think had your rows not been "
-            "there."
+            f"e^(±2 epsilon), that is {span}, of what they would have come to think had your rows not been there."
         )
 
     @property
     def economic(self) -> str:
         """The expected harm."""
+        factor = factor_of(self.epsilon)
+        most = (
+            f"is at most e^epsilon = {shown(factor)}" if factor <= MOST_ODDS else "can be more than a million"
+        )
         return (
-            "Whatever may come of the release for you (an offer, a premium, a rumour), its expected harm is at most "
-            f"e^epsilon = {shown(_factor(self.epsilon))} times what it would be without your rows."
+            f"Whatever may come of the release for you (an offer, a premium, a rumour), its expected harm {most} times "
+            "what it would be without your rows."
         )
 
     @property
@@ -70,10 +80,6 @@ class Risk:
     def sentences(self) -> tuple[str, ...]:
         """All readings in order."""
         return self.odds, self.chances, self.bayesian, self.economic, self.exception
-
-
-def _factor(exponent: float) -> float:
-    return math.exp(exponent) if exponent < 700 else math.inf
 
 
 def _share(epsilon: float) -> float:

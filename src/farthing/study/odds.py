@@ -6,9 +6,12 @@ import math
 from decimal import ROUND_FLOOR, Context, Decimal
 
 from farthing.errors import InvalidValue
+from farthing.numerics.digits import shown_up
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
+from farthing.study.words import shown
 
 PRIORS = (0.01, 0.1, 0.5, 0.9)
+MOST_ODDS = 1e6  # larger ones are said in words
 LARGEST_DELTA = 0.1  # that anything can be planned with
 _WEAK_EPSILON, _WEAK_DELTA = 10.0, 1e-4  # above these a budget is worth a word
 _RARE, _COMMON = 1e-12, 0.01  # chances that are said as "1 in so many"
@@ -69,30 +72,48 @@ def odds_sentence(epsilon: float, delta: float = 0.0) -> str:
 
 
 def budget_cautions(epsilon: float | None, delta: float | None, rows: int | None = None) -> list[str]:
-    """What somebody should know who sets a budget that protects little; `rows` where their number is public.
+    """What somebody should know who sets or spends a budget that protects little; `rows` where their number is known.
 
-    >>> budget_cautions(1.0, 1e-6), budget_cautions(None, None)
-    ([], [])
+    Where it is not, delta is compared with one in ten thousand.
+
+    >>> budget_cautions(1.0, 1e-6), budget_cautions(None, None), budget_cautions(10.0, 1e-5, rows=50_000)
+    ([], [], [])
     >>> for caution in budget_cautions(100.0, 0.01):
     ...     print(caution)  # doctest: +NORMALIZE_WHITESPACE
-    Epsilon 100 protects next to nobody: odds can grow by more than 22,000 times, so that whoever thought it 1 in 1,000
-    that a person is in the table can be all but certain afterwards. Most budgets are 1 to 5.
+    Epsilon 100 protects next to nobody: odds can grow by more than a million times, so that whoever thought it 1 in
+    1,000 that a person is in the table can be all but certain afterwards. Most budgets are 1 to 5.
     Delta 0.01 is large: a release may tell everything about 1 in 100 of the people. Take less than 1 in the number of
     people, such as 1e-6.
+    >>> print(budget_cautions(1.0, 1e-5, rows=200_000)[0])  # doctest: +NORMALIZE_WHITESPACE
+    Delta 1e-05 is more than 1 in 200,000, the number of rows: a release may tell everything about 1 in 100,000 of the
+    people. Take less than 1 in the number of people, such as 1e-6.
     """
     found = []
     if epsilon is not None and epsilon > _WEAK_EPSILON:
         found.append(
-            f"Epsilon {epsilon:g} protects next to nobody: odds can grow by more than 22,000 times, so that whoever "
-            "thought it 1 in 1,000 that a person is in the table can be all but certain afterwards. Most budgets are 1 "
-            "to 5."
+            f"Epsilon {epsilon:g} protects next to nobody: odds can grow by {factor_words(epsilon)} times, so that "
+            "whoever thought it 1 in 1,000 that a person is in the table can be all but certain afterwards. Most "
+            "budgets are 1 to 5."
         )
-    if delta is not None and delta > min(_WEAK_DELTA, 1 / max(rows or 1, 1)):
+    share = 1.0 if not rows else 1 / rows
+    if delta is not None and delta > min(_WEAK_DELTA, share):
+        size = f"more than 1 in {rows:,}, the number of rows" if delta > share else "large"
+        less = "1e-6" if share > 1e-6 else f"{share / 10:.0e}"
         found.append(
-            f"Delta {delta:g} is large: a release may tell everything about {chance_words(delta)} of the people. Take "
-            "less than 1 in the number of people, such as 1e-6."
+            f"Delta {delta:g} is {size}: a release may tell everything about {chance_words(delta)} of the people. Take "
+            f"less than 1 in the number of people, such as {less}."
         )
     return found
+
+
+def factor_words(epsilon: float) -> str:
+    """e^epsilon for people, never understated: beyond a million the number itself says no more.
+
+    >>> factor_words(1.0), factor_words(10.0), factor_words(14.0), factor_words(float("inf"))
+    ('up to 2.72', 'up to 22,100', 'more than a million', 'more than a million')
+    """
+    factor = factor_of(epsilon)
+    return "more than a million" if factor > MOST_ODDS else f"up to {shown(float(shown_up(factor, 3)))}"
 
 
 def chance_words(chance: float) -> str:

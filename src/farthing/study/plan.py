@@ -14,15 +14,23 @@ from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 from farthing.inference.noise_sums import checked_confidence
 from farthing.numerics import Bounds
 from farthing.planner import Allocation, Price, Problem, Requirement, allocate, fit
-from farthing.privacy.events import checked_epsilon, checked_real
+from farthing.privacy.events import checked_epsilon
 from farthing.release import Statistic
 from farthing.release.designs import Design
 from farthing.release.measurements import Measurements
 from farthing.release.noise import Noise
-from farthing.study.about import about_rows
+from farthing.study.about import about_rows, rows_known
 from farthing.study.allowance import Allowance
 from farthing.study.code import asking_lines, control_line, study_lines
-from farthing.study.controls import changes_of, fit_control, required_by, with_controls
+from farthing.study.controls import (
+    changes_of,
+    checked_weight,
+    fit_control,
+    refuse_over,
+    required_by,
+    with_controls,
+)
+from farthing.study.odds import budget_cautions
 from farthing.study.planned import PlannedStatistic, planned
 from farthing.study.requests import Control, Earlier, Request, asked_before, released_before
 from farthing.study.simultaneous import AtOnce
@@ -224,6 +232,16 @@ class Plan:
         return {}
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why the budget protects little, where epsilon is above 10 or delta above one in the number of rows."""
+        return tuple(budget_cautions(self.study.epsilon, self.study.delta, self.rows))
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows where it is public or expected."""
+        return rows_known(self.study.dataset, self.expected)
+
+    @property
     def request_id(self) -> str:
         """What its release is called in the ledger: a digest of what it asks."""
         return (
@@ -371,7 +389,7 @@ class Plan:
         if problem.delta > 0 and share < 1:
             # Less delta needs no less epsilon, so the share of delta stays at most that of epsilon.
             found = fit(replace(problem, delta=problem.delta * share), found)
-        _refuse_over(found.problem.epsilon, problem.epsilon, tuple(requirements))
+        refuse_over(found.problem.epsilon, problem.epsilon, tuple(requirements))
         return found
 
     @contextmanager
@@ -454,6 +472,8 @@ class Plan:
             "assumptions": list(self.assumptions),
             "notes": list(self.notes),
             "about": self.about,
+            "warnings": list(self.warnings),
+            "rows": self.rows,
             "request_id": self.request_id,
             "released": self.earlier is not None and self.earlier.exact,
         }
@@ -461,23 +481,6 @@ class Plan:
     def to_json(self, confidence: float = 0.95) -> str:
         """The plan as JSON; what is infinite is null."""
         return json.dumps(plain(self.to_dict(confidence)), indent=2)
-
-
-def _refuse_over(needed: float, limit: float, names: tuple[str, ...]) -> None:
-    if needed > limit:
-        raise Infeasible(
-            f"{' and '.join(map(repr, names))} so exactly would cost epsilon={needed:.4g}, and {limit:.4g} is left; "
-            "ask for less exactness, or raise the budget.",
-            blocking=names, closest=None, epsilon=needed,
-        )  # fmt: skip
-
-
-def checked_weight(weight: Any) -> float:
-    """A weight that a statistic may have."""
-    number = checked_real(weight, "weight")
-    if not 1e-6 <= number <= 1e6:
-        raise InvalidValue("weight", weight, "must be between 1e-6 and 1e6", "1 is the usual weight")
-    return number
 
 
 def asked_or_raise(study: Study, request: Request, refusal: Exception) -> Earlier:

@@ -13,6 +13,7 @@ from farthing.curator import Answered
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.inference import Answer
 from farthing.ledger import Ledger, Receipt, Stored
+from farthing.study.odds import budget_cautions
 from farthing.study.requests import settled, without_answer
 from farthing.study.stored import plain, records_of, restored, stored_form
 from farthing.study.tables import release_table
@@ -99,6 +100,11 @@ class Release(Mapping[str, Answer]):
         (level,) = [one["level_at_once"] for one in self.plan["statistics"] if one["name"] == self[name].name]
         return {name: self[name].at(level)}
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why it protects little, where its epsilon is above 10 or its delta above one in the number of rows."""
+        return tuple(budget_cautions(self.cost, float(self.plan["delta"]), self.plan.get("rows")))
+
     def records(self) -> list[dict[str, Any]]:
         """One plain record for each cell of each statistic."""
         together = self.at_once() if self.plan.get("at_once") is not None else {}
@@ -121,6 +127,7 @@ class Release(Mapping[str, Answer]):
             "answers": [stored_form(answer) for answer in self.answers.values()],
             "plan": dict(self.plan),
             "receipt": json.loads(self.receipt.to_json()),
+            "warnings": list(self.warnings),
         }
 
     def to_json(self) -> str:

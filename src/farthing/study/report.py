@@ -39,8 +39,8 @@ def report_page(release: Release) -> str:
 <body>
 <header>
 <h1>{name}: what may be told</h1>
-<p class="lead">{_counted(len(release))}, each with an honest margin of error. Noise was added so that nothing here
-depends noticeably on {escape(_whom(plan))}.{_about(release)}</p>
+<p class="lead">{_counted(len(release))}, each with an honest margin of error.
+{_protection(release)}{_about(release)}</p>
 {_numbers(release)}
 </header>
 <main>
@@ -64,6 +64,15 @@ def _style() -> str:
 
 def _about(release: Release) -> str:
     return f" The {escape(release.about)}." if release.about else ""
+
+
+def _protection(release: Release) -> str:
+    """What the noise does for people, or that it does next to nothing."""
+    whom = escape(_whom(release.plan))
+    if not release.warnings:
+        return f"Noise was added so that nothing here depends noticeably on {whom}."
+    warned = "".join(f"</p><p><b>Warning:</b> {escape(text)}" for text in release.warnings)
+    return f"Noise was added, but so little that what stands here can depend on {whom}.{warned}"
 
 
 def _whom(plan: Any) -> str:

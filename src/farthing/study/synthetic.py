@@ -32,6 +32,7 @@ from farthing.ledger import Ledger, Receipt
 from farthing.privacy.events import checked_count
 from farthing.study.allowance import spender
 from farthing.study.decoding import decoded
+from farthing.study.odds import budget_cautions
 from farthing.study.quality import Quality, quality_of
 from farthing.study.released import Release
 from farthing.study.stored import plain
@@ -128,6 +129,8 @@ class SynthesisOffer:
             f"cost: epsilon {shown(self.cost, 6)} of the {shown(left, 6)} left, at delta {self.delta:g}; "
             "nothing is spent yet",
         ]
+        cautions = budget_cautions(self.study.epsilon, self.study.delta, self.study.dataset.rows)
+        lines += [f"warning: {text}" for text in cautions]
         if binned:
             lines.append(f"cut into cells, within which values are made up evenly: {', '.join(binned)}")
         return "\n".join(lines)

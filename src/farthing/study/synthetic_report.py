@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import InvalidValue
 from farthing.study.explanations import Risk
+from farthing.study.odds import budget_cautions
 from farthing.study.quality import (
     GOOD,
     GOOD_UP_TO,
@@ -59,7 +60,7 @@ def report_page(synthetic: Synthetic) -> str:
 <h1>{name}: a synthetic table, and where it can be trusted</h1>
 <p class="lead">{len(synthetic.codes):,} rows that belong to nobody, drawn from a model of noisy counts. Where the
 verdict is <b>good</b>, counts of these columns are right to within 5% of all rows; elsewhere be careful.</p>
-{_warnings(synthetic.quality)}
+{_warnings(synthetic)}
 {_numbers(synthetic)}
 </header>
 <main>
@@ -81,10 +82,10 @@ def _style(file: str) -> str:
     return resources.files("farthing.study").joinpath(file).read_text(encoding="utf-8")
 
 
-def _warnings(quality: Quality) -> str:
-    if not quality.warnings:
-        return ""
-    return f"<p><b>Warning:</b> {escape('; '.join(quality.warnings))}.</p>"
+def _warnings(synthetic: Synthetic) -> str:
+    told = [f"{text}." for text in ("; ".join(synthetic.quality.warnings),) if text]
+    told += budget_cautions(synthetic.cost, synthetic.question.delta)
+    return "".join(f"<p><b>Warning:</b> {escape(text)}</p>" for text in told)
 
 
 def _numbers(synthetic: Synthetic) -> str:

@@ -32,6 +32,8 @@ def plan_table(plan: Plan) -> str:
     lines.append(f"price: {plan.price.sentence}")
     if plan.at_once().sentence:
         lines += textwrap.wrap(f"at once: {plan.at_once().sentence}", 100, subsequent_indent="  ")
+    for text in plan.warnings:
+        lines += textwrap.wrap(f"warning: {text}", 100, subsequent_indent="  ")
     for text in plan.notes:
         lines += textwrap.wrap(f"note: {text}", 100, subsequent_indent="  ")
     for text in plan.assumptions:
@@ -79,6 +81,8 @@ def release_table(release: Release) -> str:
     for answer in release.answers.values():
         if answer.note:
             lines += ["", *textwrap.wrap(f"note: {answer.name}: {answer.note}", 100, subsequent_indent="  ")]
+    for text in release.warnings:
+        lines += ["", *textwrap.wrap(f"warning: {text}", 100, subsequent_indent="  ")]
     if release.about is not None:
         lines += ["", *textwrap.wrap(f"about: {release.about}", 100, subsequent_indent="  ")]
     return "\n".join(lines)

@@ -95,12 +95,18 @@ def test_a_note_stands_under_its_statistic(release: ft.study.Release) -> None:
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 10.0, 800.0])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 10.0, 14.0, 20.0, 800.0])
 def test_the_odds_are_those_of_the_definition(epsilon: float) -> None:
     risk = Risk(epsilon, 1e-9)
-    factor = shown(math.exp(epsilon)) if epsilon < 700 else "unlimited"
-    assert f"{factor} to 1" in risk.odds
-    assert f"= {factor} times" in risk.economic
+    if epsilon < 13.8:
+        assert f"{shown(math.exp(epsilon))} to 1" in risk.odds
+        assert f"= {shown(math.exp(epsilon))} times" in risk.economic
+    else:  # beyond a million a number says no more than words
+        assert (
+            "more than a million to one after" in risk.odds and "more than a million times" in risk.economic
+        )
+        assert "less than one in a million to more than a million" in risk.bayesian
+        assert not re.search(r"\d{3},\d{3}|unlimited|e\+", " ".join(risk.sentences))
     most = int(re.search(r"at most (\d+) are", risk.chances)[1])  # type: ignore[index]
     assert 100 / (1 + math.exp(-epsilon)) <= most <= 100
     assert "1e-09" in risk.exception and len(risk.sentences) == 5
@@ -151,3 +157,31 @@ def test_a_curve_holds_every_cell() -> None:
     rows[2501] = ("2501", 900.0, 890.0, 1000.0)
     assert "1,000" in curve(rows) and "1,000" not in flat
     assert curve([("x", math.nan, 0.0, 1.0)]) == ""
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "rows", "warned"),
+    [
+        (10.0, 0.0, None, ""),
+        (10.5, 0.0, None, "Epsilon 10.5 protects next to nobody: odds can grow by up to 36,400 times"),
+        (40.0, 0.0, None, "odds can grow by more than a million times"),
+        (1.0, 1e-5, 99_000, ""),
+        (1.0, 1e-5, 101_000, "Delta 1e-05 is more than 1 in 101,000, the number of rows"),
+        (1.0, 1e-3, None, "Delta 0.001 is large"),
+        (1.0, 1e-3, 400, "Delta 0.001 is large"),
+        (1.0, 1e-2, 400, "Delta 0.01 is more than 1 in 400, the number of rows"),
+    ],
+)
+def test_a_budget_that_protects_little_is_warned_of_in_words(
+    people: ft.Dataset, tmp_path: Path, epsilon: float, delta: float, rows: int | None, warned: str
+) -> None:
+    """In the plan, in the release, in their JSON, and the page does not say that nothing depends on anybody."""
+    study = ft.Study(people, epsilon, delta, ledger=tmp_path / "study.db", name="people")
+    plan = study.plan(ft.count(by="sex"), expected={} if rows is None else {"rows": rows})
+    release = plan.release()
+    page = " ".join(report_page(release).split())
+    for told in (str(plan), str(release)):
+        assert ("warning: " in told) == bool(warned) and warned in " ".join(told.split())
+    assert ("nothing here depends noticeably on any one row" in page) == (not warned)
+    assert warned in page and ("<b>Warning:</b>" in page) == bool(warned)
+    assert bool(plan.to_dict()["warnings"]) == bool(release.to_dict()["warnings"]) == bool(warned)
