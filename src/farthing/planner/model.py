@@ -45,7 +45,8 @@ class Model:
     of slot s, and `driving` the same with a floor: to first order a mean does not depend on its count where the
     expected sum is 0, but it does to second. `curves[i]` is (slot, the same mean on GRID) for an output that is not
     linear. The strength of a slot is epsilon (Laplace, exponential) or l2 sensitivity / tau (Gaussian): the larger, the
-    dearer.
+    dearer. A choice has `parts` equal ones, which share `chosen` of its strength; the rest goes to Laplace noise on
+    numbers that move by `beside` steps.
     """
 
     slots: tuple[Slot, ...]
@@ -61,6 +62,8 @@ class Model:
     narrowing: Floats
     wide: Floats
     parts: Floats
+    chosen: Floats
+    beside: Floats
     least: Floats
     most: Floats
 
@@ -89,7 +92,8 @@ class Model:
         return cls(
             slots, names, tuple(output.name for output in design.outputs), allowed, linear,
             np.maximum(linear, floor), curves,
-            facts[:, 0], facts[:, 1], facts[:, 2], facts[:, 3], facts[:, 4], facts[:, 5], least, most,
+            facts[:, 0], facts[:, 1], facts[:, 2], facts[:, 3], facts[:, 4], facts[:, 5], facts[:, 6],
+            facts[:, 7], least, most,
         )  # fmt: skip
 
     def asked(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -108,11 +112,12 @@ class Model:
             here & (kinds == LAPLACE), here & (kinds == GAUSSIAN), here & (kinds == EXPONENTIAL)
         )  # fmt: skip
         parts = self.parts[choice]
+        noisy = choice & (self.beside > 0)
         return Losses(
             float(np.square(strengths[gaussian]).sum()),
-            strengths[laplace],
-            self.steps[laplace],
-            strengths[choice] / parts,
+            np.concatenate((strengths[laplace], strengths[noisy] * (1 - self.chosen[noisy]))),
+            np.concatenate((self.steps[laplace], self.beside[noisy])),
+            strengths[choice] * self.chosen[choice] / parts,
             parts,
         )
 
@@ -165,13 +170,14 @@ def curve_at(table: Floats, epsilon: float) -> float:
     return math.exp(float(np.interp(math.log(epsilon), np.log(GRID), np.log(table))))
 
 
-def _facts(slot: Slot) -> tuple[float, float, float, float, float, float]:
-    """l1, steps of the Laplace loss, l2, narrowing of Gaussian noise and from which width on, and parts of a choice.
+def _facts(slot: Slot) -> tuple[float, ...]:
+    """l1, steps of the Laplace loss, l2, narrowing of Gaussian noise and from which width on, and facts of a choice.
 
     Read off the slot's events: sigma^2 - narrowing is the variance of the continuous noise it is priced by.
     """
     l1 = steps = l2 = parts = 1.0
-    narrowing = wide = 0.0
+    narrowing = wide = beside = 0.0
+    chosen = 1.0
     if "laplace" in slot.kinds:
         l1, steps = float(slot.sensitivity.l1), _laplace_steps(slot.event(Noise("laplace", 0.5)))
     if "gaussian" in slot.kinds:
@@ -182,8 +188,8 @@ def _facts(slot: Slot) -> tuple[float, float, float, float, float, float]:
         narrowing = 0.0 if narrowing < 1e-6 * sigma else narrowing
         wide = WIDE_SIGMA if slot.moves_one_number else 0.0
     if "exponential" in slot.kinds:
-        parts = float(_choices(slot.event(Noise("exponential", 0.5))))
-    return l1, steps, l2, narrowing, wide, parts
+        parts, chosen, beside = _choices(slot.event(Noise("exponential", 0.5)), 0.5)
+    return l1, steps, l2, narrowing, wide, parts, chosen, beside
 
 
 def _parts(event: Event) -> tuple[tuple[Event, int], ...]:
@@ -213,14 +219,18 @@ def _gaussian_multiplier(event: Event) -> float:
     raise InvalidValue("event", event, "must be Gaussian noise for noise of that kind")
 
 
-def _choices(event: Event) -> int:
-    """How many equal choices of bounded range share the epsilon."""
-    total = 0
+def _choices(event: Event, epsilon: float) -> tuple[float, float, float]:
+    """How many equal choices of bounded range, with which share of epsilon, and the steps of the noise beside them."""
+    total, spent, beside = 0, 0.0, 0.0
     for part, count in _parts(event):
-        if not isinstance(part, BoundedRange):
-            raise InvalidValue("event", event, "must be choices of bounded range for noise of that kind")
-        total += count
-    return total
+        match part:
+            case BoundedRange(epsilon=own):
+                total, spent = total + count, spent + count * own
+            case DiscreteLaplaceNoise() if beside == 0 and count == 1:
+                beside = _laplace_steps(part)
+            case _:
+                raise InvalidValue("event", event, "must be choices of bounded range for noise of that kind")
+    return float(total), spent / epsilon if beside > 0 else 1.0, beside
 
 
 def _limits(facts: Floats) -> tuple[Floats, Floats]:

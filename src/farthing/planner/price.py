@@ -17,6 +17,7 @@ from farthing.planner.order import saddle_cost
 from farthing.planner.problem import Problem
 from farthing.privacy import BoundedRange, Event, GaussianNoise, LaplaceNoise
 from farthing.release.noise import Noise
+from farthing.release.quantile_slots import CHOICE_SHARE
 
 _HARDLY = 0.01  # a gain below one percent is called none
 
@@ -139,7 +140,10 @@ def own_epsilon(noises: Iterable[Noise], delta: float, *, quick: bool = False) -
                 if of["laplace"]
                 else _gaussian_alone(of["gaussian"][0], delta)
             )
-        return _to_first_order(of["laplace"], of["gaussian"], of["exponential"], delta)
+        chosen = float(CHOICE_SHARE)  # the rest of the epsilon of a choice is Laplace noise
+        beside = [(1 - chosen) * epsilon for epsilon in of["exponential"]]
+        ranges = [chosen * epsilon for epsilon in of["exponential"]]
+        return _to_first_order([*of["laplace"], *beside], of["gaussian"], ranges, delta)
     events: list[Event] = []
     for noise in noises:
         match noise.kind:
@@ -148,8 +152,14 @@ def own_epsilon(noises: Iterable[Noise], delta: float, *, quick: bool = False) -
             case "gaussian":
                 events.append(GaussianNoise(noise.parameter))
             case "exponential":
-                events.append(BoundedRange(noise.parameter))
+                events += _choice_events(noise.parameter)
     return compose(events).epsilon_at(delta, proof=False).estimate
+
+
+def _choice_events(epsilon: float) -> list[Event]:
+    """A choice by exponential weights and the noisy counts around it."""
+    chosen = float(CHOICE_SHARE) * epsilon
+    return [BoundedRange(chosen), LaplaceNoise(1 / (epsilon - chosen))]
 
 
 def _laplace_alone(epsilon: float, delta: float) -> float:

@@ -143,7 +143,7 @@ class Divider:
         for row, (slot, table) in self.model.curves.items():
             totals[slot] += weights[row] * table
         for slot in np.flatnonzero(wanted).tolist():
-            objective = totals[slot] + price * _range_divergence(saddle, float(self.model.parts[slot]))
+            objective = totals[slot] + price * _choice_divergence(saddle, self.model, slot)
             best = int(np.argmin(objective))
             strengths[slot, EXPONENTIAL] = _bottom(objective, best)
             objectives[slot, EXPONENTIAL] = float(objective[best])
@@ -179,11 +179,14 @@ def _log_push(epsilon: Floats, l1: Floats) -> Floats:
     return value
 
 
-def _range_divergence(saddle: float, parts: float) -> Floats:
+def _choice_divergence(saddle: float, model: Model, slot: int) -> Floats:
     if math.isinf(saddle):
         return GRID
-    value: Floats = parts * range_log_moment(saddle, GRID / parts) / saddle
-    return value
+    parts, chosen, beside = (float(facts[slot]) for facts in (model.parts, model.chosen, model.beside))
+    value: Floats = parts * range_log_moment(saddle, GRID * chosen / parts)
+    if beside > 0:
+        value = value + laplace_log_moment(saddle, GRID * (1 - chosen), beside)
+    return value / saddle
 
 
 def _bottom(objective: Floats, best: int) -> float:

@@ -44,6 +44,11 @@ class Output(ABC):
         Empty for an output that is not (close to) linear in its measurements; then `variance_curve` is used.
         """
 
+    @property
+    def condition(self) -> str:
+        """What its predicted error rests on, as "if ...": empty where it follows from the noise alone."""
+        return ""
+
     def variance_curve(self, epsilon: float) -> Floats:
         """The variance of every cell when the output's one slot is measured with this epsilon."""
         raise AssertionError(f"{self.name!r} is linear in its measurements")

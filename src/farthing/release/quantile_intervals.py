@@ -1,51 +1,93 @@
-"""Intervals of released quantiles: what is known of a rank whatever the data, read as values with what was expected."""
+"""Intervals of released quantiles: from noisy ranks of public points, whatever the data."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.mechanisms.base import rounded_up
-from farthing.mechanisms.counted_quantiles import CountedQuantiles
-from farthing.mechanisms.scores import checked_confidence, least_gap
-from farthing.release.expectations import ColumnModel
-from farthing.release.facts import ASSUMED_ROWS, Facts
-from farthing.release.quantile_grids import QuantileGrid
-from farthing.release.quantile_laws import QuantileLaw
+from farthing.inference import ErrorLaw, Term
+from farthing.release.facts import Facts
 from farthing.release.statistic import Statistic
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_RUNGS = 9  # errors of ranks are found at so many cells and taken from the wider neighbour between them
+_ROUNDING = 1e-9  # of ranks, relatively: outward
 
 
-def rank_error(mechanism: CountedQuantiles, confidence: float) -> float:
-    """With this probability all answers of a group are within so many rows of the ranks asked for, whatever the data.
+@dataclass(frozen=True, eq=False)
+class NoisyRanks:
+    """The noisy counts of one group's cells, and the points that end them.
 
-    Each choice is given its share of the probability to miss, so that answers put into rising order keep it: if the
-    k-th of them lay too high, so would one of the first k choices, whose ranks lie no higher; and likewise too low.
+    `scale` is that of the discrete Laplace noise in each count; `spread` is how many rows come and go together where
+    the rows are a sample (0: the interval speaks of the rows themselves).
     """
-    level = 1 - (1 - checked_confidence(confidence)) / len(mechanism.choices)
-    return max(rounded_up(least_gap(one.rate, one.points - 1, level)) for one in mechanism.choices)
+
+    last_points: Integers
+    counts: Integers
+    scale: float
+    spread: float = 0.0
+
+    def interval(self, probability: float, errors: Floats) -> tuple[int, int]:
+        """The first and the last point that the quantile may be, given the errors of ranks from `rank_errors`.
+
+        Statement:
+            Let F(x) be the number of rows at or below point x, N the number of all rows and Q the least x with
+            F(x) >= q N (the lower empirical quantile of the rows as they lie on the grid). Let the points
+            x_1 < ... < x_m end the cells, T_i be the noisy F(x_i) - q N, and P[|T_i - (F(x_i) - q N)| > e_i] <= a with
+            noise that is symmetric. Let L be the point after the last x_i before the first with T_i >= -e_i, and U the
+            first x_i after the last with T_i < e_i. Then P[L <= Q <= U] >= 1 - a.
+        Source: inversion of a test, own derivation. L > Q only if every x_i below L has T_i < -e_i, and among them
+            is the first x_i >= Q, for which F(x_i) - q N >= 0: one fixed point, so one tail, a / 2. U < Q likewise only
+            if the last x_i < Q has T_i >= e_i though F(x_i) - q N < 0. No further assumption on the rows is made.
+        Assumes: the points were fixed before the noise of the counts was drawn (they may depend on the rows).
+        Direction: never too narrow; ties in the noise and rounding go outward.
+        Checked by: tests/unit/release/test_quantile_intervals.py
+        """
+        below = np.cumsum(self.counts, dtype=np.float64)[:-1]
+        above = float(self.counts.sum(dtype=np.float64)) - below
+        ranks = (1 - probability) * below - probability * above
+        slack = errors + _ROUNDING * (np.abs(below) + np.abs(above))
+        low, high = np.flatnonzero(ranks >= -slack), np.flatnonzero(ranks < slack)
+        first = int(low[0]) if len(low) else len(ranks)
+        last = int(high[-1]) + 1 if len(high) else 0
+        start = int(self.last_points[first - 1]) + 1 if first else 0
+        # Unusual noise may leave nothing between the two; then both ends stand.
+        end = int(self.last_points[last])
+        return min(start, end), max(start, end)
+
+    def rank_errors(self, probability: float, confidence: float) -> Floats:
+        """How far the noisy rank of each cell's end may be off, in rows; the last cell ends with all rows."""
+        sampling = self.sampling(probability, confidence) if self.spread > 0 else 0.0
+        return _rank_errors(len(self.counts), self.scale, sampling, probability, confidence)
+
+    def sampling(self, probability: float, confidence: float) -> float:
+        """The deviation of a sample's rank at the population's quantile, sqrt(m N q (1 - q)); N rows at the most."""
+        law = ErrorLaw([Term("laplace", self.scale, 1.0, len(self.counts))])
+        rows = float(self.counts.sum(dtype=np.float64)) + float(law.errors(confidence)[0])
+        return float(np.sqrt(self.spread * max(rows, 1.0) * probability * (1 - probability)))
 
 
-def ends_by_rank(
-    grid: QuantileGrid, law: QuantileLaw, places: NDArray[np.int64], reach: Floats
-) -> tuple[Floats, Floats]:
-    """Values that lie a share `reach` of the rows below and above the chosen points, spread as expected.
-
-    The expected distribution is read at the answer and not at its own quantile, which may be far from the true one.
-    Beyond the last rows it says nothing, so an end is a bound of the column there.
-    """
-    blur = 0.0 if law.whole else law.step / 2
-    slack = 1e-12  # of sums of shares: outward
-    low = law.below[places] - reach - slack
-    high = law.upto[places] + reach + slack
-    last = len(law.values) - 1
-    lower = law.values[np.minimum(np.searchsorted(law.upto, low), last)] - blur
-    upper = law.values[np.minimum(np.searchsorted(law.upto, high, "right"), last)] + blur
-    return np.where(low <= 0, grid.lower, lower), np.where(high >= 1, grid.upper, upper)
+@lru_cache(maxsize=4096)  # groups whose cells are as many have the same errors
+def _rank_errors(cells: int, scale: float, sampling: float, probability: float, confidence: float) -> Floats:
+    if cells == 1:
+        return np.zeros(0)
+    every = np.arange(1, cells)
+    rungs = np.unique(np.linspace(1, cells - 1, _RUNGS).astype(np.int64))
+    terms = [
+        Term("laplace", scale, 1 - probability, rungs),
+        Term("laplace", scale, probability, cells - rungs),
+        Term("normal", sampling),
+    ]
+    found = ErrorLaw(terms, len(rungs)).errors(confidence)
+    # More noise is wider, and the variance is a straight line from one end to the other.
+    place = np.searchsorted(rungs, every)
+    return np.maximum(found[place], found[np.maximum(place - (rungs[place] > every), 0)])
 
 
 def in_order(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
@@ -56,41 +98,21 @@ def in_order(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     )
 
 
-def note_of(rows: float, choices: int, groups: int, confidence: float, rests_on: str) -> str:
-    """What holds of an answer whatever the data, and what its interval rests on.
+def note_of(statistic: Statistic, lower: float, upper: float, whole: int, cells: int) -> str:
+    """What the interval says and what it does not, and how many of them say nothing.
 
-    >>> note_of(42.3, 1, 1, 0.95, "what was expected of cost")
-    "95 times in 100 the answer's rank is within 43 rows of the rank asked for, whatever the data; the interval in \
-values rests on what was expected of cost"
+    >>> from farthing.release import median
+    >>> note_of(median("cost"), 0.0, 50.0, 0, 1)
+    'the interval was measured and holds whatever the data; values outside 0 to 50 count as the nearest of the two'
     """
-    often, whole = f"{100 * confidence:.6g} times in 100", math.ceil(rows)
-    far = f"within {whole:,} row{'' if whole == 1 else 's'}"
-    if choices == 1:
-        known = f"{often} the answer's rank is {far} of the rank asked for"
-    else:
-        each = " of a group" if groups > 1 else ""
-        known = f"{often} the ranks of all answers{each} are {far} of those asked for"
-    return f"{known}, whatever the data; the interval in values rests on {rests_on}"
-
-
-def ground_of(statistic: Statistic, facts: Facts, model: ColumnModel) -> str:
-    """What the interval of a quantile rests on, in words: what was expected, and what was only assumed."""
-    column = statistic.column
-    stated = [] if model.assumed else [f"what was expected of {column}"]
-    if is_bell_curve(facts, column):
-        stated = [f"what was expected of {column}, taken for a bell curve"]
-    assumed = []
-    if model.assumed:
-        assumed.append(f"{column} is spread evenly between its bounds")
-    if not facts.rows_known:
-        assumed.append(f"the table has {ASSUMED_ROWS:,} rows")
-    if statistic.where is not None:
-        assumed.append("the rows that meet the condition are as many and as spread as foretold")
-    if statistic.by:
-        assumed.append("the groups are as large and as spread as foretold")
-    if assumed:
-        stated.append(f"the assumption that {' and that '.join(assumed)}")
-    return " and on ".join(stated)
+    known = "the interval was measured and holds whatever the data"
+    if statistic.for_population:
+        known = "the interval was measured and holds for any population whose units are sampled independently"
+    text = f"{known}; values outside {lower:g} to {upper:g} count as the nearest of the two"
+    if whole:
+        which = "it is" if cells == 1 else f"{whole:,} of {cells:,} intervals are"
+        text += f"; {which} as wide as the bounds: there are too few rows for this epsilon"
+    return text
 
 
 def is_bell_curve(facts: Facts, column: str) -> bool:
@@ -99,7 +121,7 @@ def is_bell_curve(facts: Facts, column: str) -> bool:
 
 
 def spread_assumptions(statistics: Sequence[Statistic], facts: Facts) -> list[str]:
-    """Of which quantiles the foretold error rests on a crude guess at the distribution."""
+    """Of which quantiles the predicted error rests on a crude guess at the distribution."""
     crude = [
         each.column
         for each in statistics

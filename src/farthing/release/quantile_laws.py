@@ -11,7 +11,6 @@ the wanted rank lies from the border of its point decides everything; then the l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -148,45 +147,11 @@ class QuantileLaw:
         errors, weights = self._sampled(pull, rows)
         return float(weights @ errors**2)
 
-    def error(self, pull: float, rows: float, confidence: float) -> float:
-        """The least e such that the answer is within e of the quantile with this probability."""
-        if self._coarse(pull, rows):
-            errors, weights = self._sampled(pull, rows)
-            return _weighted_quantile(np.abs(errors), weights, confidence)
+    def likely(self, pull: float, count: int) -> NDArray[np.int64]:
+        """Points that stand for the chosen one, evenly by probability."""
         window, weights = self._plain(pull)
-        values = self.values[window] - self.quantile
-        if self.whole:
-            return _weighted_quantile(np.abs(values), weights, confidence)
-        edges = np.append(values - self.step / 2, values[-1] + self.step / 2)
-        mass = np.append(0.0, np.cumsum(weights))
-        low, high = 0.0, float(max(-edges[0], edges[-1]))
-        for _ in range(50):
-            middle = (low + high) / 2
-            inside = np.interp([-middle, middle], edges, mass)
-            if inside[1] - inside[0] >= confidence:
-                high = middle
-            else:
-                low = middle
-        return high
-
-    def sizes(self, pull: float, rows: float) -> tuple[Floats, Floats]:
-        """The sizes an error may have, and their probabilities."""
-        if self._coarse(pull, rows):
-            errors, weights = self._sampled(pull, rows)
-            return np.abs(errors), weights
-        window, weights = self._plain(pull)
-        errors = self.values[window] - self.quantile
-        if self.whole:
-            return np.abs(errors), weights
-        parts = self.step * np.array([-3, -1, 1, 3]) / 8
-        return np.abs(errors[:, None] + parts).reshape(-1), np.repeat(weights / 4, 4)
-
-
-def mixed_error(cells: Sequence[tuple[Floats, Floats]], confidence: float) -> float:
-    """The least e that holds a share of the errors of all cells, taken together: of `sizes`, cell by cell."""
-    sizes = np.concatenate([size for size, _ in cells])
-    weights = np.concatenate([weight for _, weight in cells]) / len(cells)
-    return _weighted_quantile(sizes, weights, confidence)
+        reached = (np.arange(count) + 0.5) / count
+        return np.asarray(np.searchsorted(np.cumsum(weights), reached) + window.start, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,9 +164,3 @@ class VarianceCurve:
         """The variance at a pull."""
         wanted = np.log(np.maximum(np.asarray(pull, dtype=float), _PULLS[0]))
         return np.asarray(np.exp(np.interp(wanted, np.log(_PULLS), self.logarithms)))
-
-
-def _weighted_quantile(sizes: Floats, weights: Floats, confidence: float) -> float:
-    order = np.argsort(sizes, kind="stable")
-    inside = np.cumsum(weights[order])
-    return float(sizes[order][min(int(np.searchsorted(inside, confidence)), len(order) - 1)])

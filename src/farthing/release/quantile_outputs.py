@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -18,6 +17,7 @@ from farthing.data import CellCounts, Integers
 from farthing.data.aggregates.shape import MOST_CELLS, domain_of
 from farthing.inference import Answer, ErrorLaw, StatedLaw
 from farthing.inference.noise_sums import checked_confidence
+from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
 from farthing.release.counting.questions import group_axes, labels_of
 from farthing.release.counting.shares import assumptions_of, expected_rows
 from farthing.release.derived_columns import DerivedColumns
@@ -27,21 +27,21 @@ from farthing.release.facts import Facts
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.quantile_grids import FINE_POINTS, QuantileGrid
-from farthing.release.quantile_intervals import (
-    ends_by_rank,
-    ground_of,
-    in_order,
-    note_of,
-    rank_error,
-    spread_assumptions,
-)
-from farthing.release.quantile_laws import QuantileLaw, mixed_error
+from farthing.release.quantile_intervals import NoisyRanks, in_order, note_of, spread_assumptions
+from farthing.release.quantile_laws import QuantileLaw
 from farthing.release.quantile_slots import QuantileSlot
 from farthing.release.slots import Integers as WholeNumbers
 from farthing.release.slots import Slot
 from farthing.release.statistic import Statistic, text_of, told
 
 Floats = NDArray[np.float64]
+
+_CHOICES = 15  # likely choices, and noises with each, that a predicted interval is the mean over
+_NOISES = 16
+_ONE_DEVIATION = (
+    0.6827  # the standard error of an answer is measured too: half its interval at this confidence
+)
+_SHUFFLED = (7 * np.arange(_CHOICES)) % _CHOICES  # so that choices and noises do not rise together
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,20 @@ class QuantileOutput(Output):
     laws: tuple[QuantileLaw, ...]  # one for each probability
     rows: Floats  # expected, in every group
     rows_per_unit: int = 1
-    rests_on: str = "what was expected of the column"  # the interval in values, in words
+    assumed: bool = False  # nothing was expected of the column
     start: int = 0  # the slot may have groups of other conditions too: where those of this one begin
     _curves: dict[float, Floats] = field(default_factory=dict, compare=False, repr=False)
+    _reaches: dict[tuple[float, float], Floats] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def coefficients(self) -> Mapping[str, Floats]:
         """None: the error is not linear in any noise."""
         return {}
+
+    @property
+    def condition(self) -> str:
+        """How far rows are apart decides the error, and that is known only as far as somebody said so."""
+        return f"if {self.statistic.column} is spread as {'assumed' if self.assumed else 'expected'}"
 
     def variance_curve(self, epsilon: float) -> Floats:
         """The expected squared error of every cell at this epsilon."""
@@ -78,56 +84,114 @@ class QuantileOutput(Output):
         return found
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The law of the chosen point around the true quantile, if values are spread as expected."""
-        epsilon = noises[self.slot.name].parameter
-        return _ChoiceLaw(self, epsilon)
+        """The standard error of the value and the reach of its interval, if values are spread as expected."""
+        return _ChoiceLaw(self, noises[self.slot.name])
 
     def answer(
         self, measured: Mapping[str, WholeNumbers], noises: Mapping[str, Noise], confidence: float = 0.95
     ) -> Answer:
-        """The chosen points, in rising order, in an interval around them and with a note on what that rests on.
-
-        Whatever the data, the rank of an answer is near the one asked for. How far that is in values is read off the
-        expected distribution around the answer; the interval holds that and the foretold error, whichever is wider.
-        """
-        epsilon = noises[self.slot.name].parameter
-        mechanism = self.slot.mechanism(noises[self.slot.name])
-        every = np.asarray(measured[self.slot.name], dtype=np.int64).reshape(-1, len(self.laws))
-        places = np.sort(every[self.start : self.start + len(self.rows)], axis=1)
+        """The chosen points, in rising order, in intervals that were measured and hold whatever the data."""
+        noise = noises[self.slot.name]
+        mechanism = self.slot.mechanism(noise)
+        parts = mechanism.parts(measured[self.slot.name])[self.start : self.start + len(self.rows)]
+        places = np.stack([group for group, _, _ in parts])
         chosen = self.grid.values[places]
         values = np.round(chosen) if self.statistic.rounded else chosen
-        step = float(self.grid.step)
+        scale = mechanism.counting().scale
+        spread = float(self.rows_per_unit) if self.statistic.for_population else 0.0
+        ranks = [NoisyRanks(last, counts, scale, spread) for _, last, counts in parts]
 
         def interval(level: float) -> tuple[Floats, Floats]:
-            reach = rank_error(mechanism, level) / self.rows[:, None]
-            low, high = ends_by_rank(self.grid, self.laws[0], places, reach)
-            foretold = self._choice_errors(epsilon, level)
-            below = np.maximum(values - np.minimum(low, chosen - foretold), step)
-            above = np.maximum(np.maximum(high, chosen + foretold) - values, step)
-            sampling = self._sampling_error(level).reshape(values.shape)
-            ends = in_order(values - np.hypot(below, sampling), values + np.hypot(above, sampling))
-            lower, upper = (np.clip(end, self.grid.lower, self.grid.upper).reshape(-1) for end in ends)
-            return lower, upper
+            ends = np.array([self._ends(one, level) for one in ranks], dtype=np.int64)
+            low, high = in_order(*self._in_values(ends[:, :, 0], ends[:, :, 1]))
+            return low.reshape(-1), high.reshape(-1)
 
-        rows = rank_error(mechanism, confidence)
-        note = note_of(rows, len(self.laws), len(self.rows), confidence, self.rests_on)
-        errors = self._deviations(epsilon)
+        low, high = interval(confidence)
+        whole = int(((low <= self.grid.lower) & (high >= self.grid.upper)).sum())
+        note = note_of(self.statistic, self.grid.lower, self.grid.upper, whole, len(low))
         return Answer.within(
-            self.name, values.reshape(-1), errors, interval, self.labels, confidence=confidence, note=note
+            self.name,
+            values.reshape(-1),
+            np.subtract(*interval(_ONE_DEVIATION)[::-1]) / 2,
+            interval,
+            self.labels,
+            confidence=confidence,
+            note=note,
         )
 
-    def error_of_all(self, epsilon: float, confidence: float) -> float:
-        """The error that holds this share of all cells' errors, taken together."""
-        pulls = self._pulls(epsilon)
-        counts = Counter(self.rows.tolist())
-        cells = []
-        for law, pull in zip(self.laws, pulls, strict=True):
-            for rows, often in counts.items():
-                sizes, weights = law.sizes(float(pull) * rows, rows)
-                cells.append((sizes, weights * (often * len(counts) / len(self.rows))))
-        normal = -NormalDist().inv_cdf((1 - confidence) / 2)
-        found = mixed_error(cells, confidence)
-        return math.sqrt(found**2 + normal**2 * float(self._sampling_variance.mean()))
+    def _ends(self, ranks: NoisyRanks, level: float) -> list[tuple[int, int]]:
+        """The first and the last point of the interval of each probability."""
+        return [
+            ranks.interval(law.probability, ranks.rank_errors(law.probability, level)) for law in self.laws
+        ]
+
+    def _in_values(self, first: Any, last: Any) -> tuple[Floats, Floats]:
+        """Points as values: rows lie within half a step of their point, or anywhere up to a bound of the column."""
+        blur = 0.0 if self.laws[0].whole else (0.5 + 1e-9) * float(self.grid.step)
+        lower = np.where(first <= 0, self.grid.lower, self.grid.values[first] - blur)
+        upper = np.where(last >= self.grid.points - 1, self.grid.upper, self.grid.values[last] + blur)
+        return np.clip(lower, self.grid.lower, self.grid.upper), np.clip(
+            upper, self.grid.lower, self.grid.upper
+        )
+
+    def reaches(self, noise: Noise, confidence: float) -> Floats:
+        """How far the interval of each cell is expected to reach from its value, if values are spread as expected."""
+        key = (noise.parameter, confidence)
+        if key not in self._reaches:
+            mechanism = self.slot.mechanism(noise)
+            pulls = self._pulls(noise.parameter)
+            found = np.empty((len(self.rows), len(self.laws)))
+            for rows in set(self._like.tolist()):
+                found[self._like == rows] = self._expected_reach(mechanism, pulls, rows, confidence)
+            if len(self._reaches) > 4096:
+                self._reaches.clear()
+            self._reaches[key] = found.reshape(-1)
+        return self._reaches[key]
+
+    def _expected_reach(
+        self, mechanism: QuantileSurroundings, pulls: Floats, rows: float, confidence: float
+    ) -> Floats:
+        """A mean over likely choices and noises, which are the same at every epsilon.
+
+        Of roots, squared: a few intervals that reach up to a bound do not say what is usual.
+        """
+        scale = mechanism.counting().scale
+        normal = NormalDist().inv_cdf(0.5 + confidence / 2)
+        chosen = np.sort(
+            [law.likely(float(pull) * rows, _CHOICES) for law, pull in zip(self.laws, pulls, strict=True)],
+            axis=0,
+        )
+        chosen = chosen.T[_SHUFFLED]
+        spread = self.rows_per_unit * rows if self.statistic.for_population else 0.0
+        total = np.zeros(len(self.laws))
+        for number, places in enumerate(chosen):
+            last = mechanism.last_points(places)
+            cells = len(last)
+            noises = scale * _noise_table(cells, number)
+            counts = np.diff(rows * self.laws[0].upto[last], prepend=0.0) + noises
+            below = np.cumsum(counts, axis=1)[:, :-1]
+            every = np.arange(1, cells)
+            for place, law in enumerate(self.laws):
+                q = law.probability
+                ranks = below - q * counts.sum(axis=1, keepdims=True)
+                variance = 2 * scale**2 * (every * (1 - q) ** 2 + (cells - every) * q**2) + spread * q * (
+                    1 - q
+                )
+                errors = normal * np.sqrt(variance)
+                first = np.argmax(np.append(ranks >= -errors, np.ones((len(ranks), 1), bool), axis=1), axis=1)
+                final = (
+                    cells
+                    - 1
+                    - np.argmax(
+                        np.append((ranks < errors)[:, ::-1], np.ones((len(ranks), 1), bool), axis=1), axis=1
+                    )
+                )
+                starts = np.append(0, last[:-1] + 1)[first]
+                low, high = self._in_values(starts, last[final])
+                value = self.grid.values[places[place]]
+                reach = np.maximum(np.maximum(high - value, value - low), 0.0)
+                total[place] += float(np.sqrt(reach).mean())
+        return np.asarray((total / len(chosen)) ** 2)
 
     def _deviations(self, epsilon: float) -> Floats:
         return np.sqrt(self.variance_curve(epsilon) + self._sampling_variance)
@@ -155,23 +219,8 @@ class QuantileOutput(Output):
     @cached_property
     def _rates(self) -> list[float]:
         """Rates are in proportion to epsilon; these are for 1."""
-        return [float(choice.rate) for choice in self.slot.mechanism(Noise("exponential", 1.0)).choices]
-
-    def _errors(self, epsilon: float, confidence: float) -> Floats:
-        return np.hypot(
-            self._choice_errors(epsilon, confidence).reshape(-1), self._sampling_error(confidence)
-        )
-
-    def _choice_errors(self, epsilon: float, confidence: float) -> Floats:
-        """The foretold error of each group and probability, that of sampling left out."""
-        found = np.empty((len(self.rows), len(self.laws)))
-        for place, (law, rate) in enumerate(zip(self.laws, self._pulls(epsilon), strict=True)):
-            for rows in set(self.rows.tolist()):
-                found[self.rows == rows, place] = law.error(float(rate) * rows, rows, confidence)
-        return found
-
-    def _sampling_error(self, confidence: float) -> Floats:
-        return np.asarray(-NormalDist().inv_cdf((1 - confidence) / 2) * np.sqrt(self._sampling_variance))
+        choosing = self.slot.mechanism(Noise("exponential", 1.0)).choosing
+        return [float(choice.rate) for choice in choosing.choices]
 
     @cached_property
     def _sampling_variance(self) -> Floats:
@@ -187,17 +236,22 @@ class QuantileOutput(Output):
 
 
 class _ChoiceLaw(StatedLaw):
-    """The law of chosen points; that of all cells together is found at once, not from a ladder of confidences."""
+    """What is expected of chosen points; of cells that differ, the error is that of the worst."""
 
-    def __init__(self, output: QuantileOutput, epsilon: float) -> None:
-        self._output, self._epsilon = output, epsilon
-        super().__init__(output._deviations(epsilon), lambda level: output._errors(epsilon, level))
+    def __init__(self, output: QuantileOutput, noise: Noise) -> None:
+        super().__init__(output._deviations(noise.parameter), lambda level: output.reaches(noise, level))
 
     def error(self, confidence: float = 0.95) -> float:
-        """The least e that holds the asked share of errors, all cells taken together."""
-        if self.cells == 1:
-            return float(self.errors(confidence)[0])
-        return self._output.error_of_all(self._epsilon, checked_confidence(confidence))
+        """How far the widest interval is expected to reach."""
+        return float(self.errors(checked_confidence(confidence)).max())
+
+
+@lru_cache(maxsize=1024)
+def _noise_table(cells: int, number: int) -> Floats:
+    """Laplace noises of scale 1 and their mirror images: fixed, so that predictions are the same every time."""
+    generator = np.random.default_rng((cells, number))
+    half = generator.laplace(0.0, 1.0, (_NOISES // 2, cells))
+    return np.concatenate([half, -half])
 
 
 def outputs_of(
@@ -294,7 +348,7 @@ def _output(
         laws=laws,
         rows=rows,
         rows_per_unit=facts.dataset.rows_per_unit,
-        rests_on=ground_of(statistic, facts, model),
+        assumed=model.assumed,
         start=number * len(rows),
     )
 

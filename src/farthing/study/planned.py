@@ -125,6 +125,8 @@ class PlannedStatistic:
         # Ranges are asked for afterwards: the error that is shown, and that can be required, is that of their cells.
         asked = self.output.statistic
         of_what = " a cell" if asked.kind == "ranges" and not asked.ranges else ""
+        if self.output.condition:
+            of_what += " if as " + ("assumed" if "assumed" in self.output.condition else "expected")
         if worst > _UNLIKE * best:
             return f"± {shown(best)} to {shown(worst)}{of_what}"
         return f"± {shown(self.error())}{of_what}"

@@ -43,9 +43,10 @@ def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
         return "exact: its value is public"
     if statistic.error(confidence) == 0:
         return f"{times} {'exactly the true value' if statistic.cells == 1 else 'a cell has exactly its true value'}"
+    condition = f", {statistic.output.condition}" if statistic.output.condition else ""
     if statistic.cells == 1:
-        return f"{times} within ±{error} of the true value"
-    return f"{times} a cell is within ±{error} of its true value"
+        return f"{times} within ±{error} of the true value{condition}"
+    return f"{times} a cell is within ±{error} of its true value{condition}"
 
 
 _HINT = re.compile(r"say expected=\{(.+): (\.\.\.|\[.*\])\}$")

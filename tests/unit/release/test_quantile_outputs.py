@@ -14,7 +14,7 @@ from farthing.data import Dataset, Integers, Reals, dataset
 from farthing.data.schema import Categories
 from farthing.errors import InvalidValue
 from farthing.mechanisms.quantiles import Quantile
-from farthing.privacy import BoundedRange, Composed
+from farthing.privacy import BoundedRange, Composed, DiscreteLaplaceNoise
 from farthing.release.facts import Facts
 from farthing.release.measurements import Measurements
 from farthing.release.noise import Noise
@@ -100,9 +100,12 @@ def test_two_quantiles_of_one_column_share_its_points_and_equal_ones_their_choic
 def test_the_price_is_one_choice_for_each_probability_and_none_for_groups() -> None:
     noise = Noise("exponential", 0.5)
     data = people()
-    assert output_of(median("bmi", by="sex"), data).slot.event(noise) == BoundedRange(0.5)
+    half = (DiscreteLaplaceNoise(4.0, 1), 1)  # counts around the choice
+    assert output_of(median("bmi", by="sex"), data).slot.event(noise) == Composed(
+        ((BoundedRange(0.25), 1), half)
+    )
     quartiles = output_of(quantiles("bmi", [0.25, 0.75], by="sex"), data).slot
-    assert quartiles.event(noise) == Composed(((BoundedRange(0.25), 2),))
+    assert quartiles.event(noise) == Composed(((BoundedRange(0.125), 2), half))
     with pytest.raises(InvalidValue, match=r"must be exponential"):
         quartiles.event(Noise("laplace", 0.5))
 
@@ -111,7 +114,9 @@ def test_the_choice_is_the_mechanism_with_the_rows_a_unit_has_and_its_neighbours
     data = people(unit="person", max_rows=2, neighbours="replace").group_privacy(3)
     slot = output_of(quantile("bmi", 0.9), data).slot
     assert (slot.max_rows, slot.neighbours) == (6, "replace")
-    (choice,) = slot.mechanism(Noise("exponential", 0.5)).choices
+    mechanism = slot.mechanism(Noise("exponential", 1.0))
+    (choice,) = mechanism.choosing.choices
+    assert mechanism.l1_sensitivity == 12
     alone = Quantile(0.9, 0.5, 10.0, 60.0, 0.0025, max_rows=6, neighbours="replace")
     assert choice.rate == alone.rate
 
@@ -119,23 +124,13 @@ def test_the_choice_is_the_mechanism_with_the_rows_a_unit_has_and_its_neighbours
 def test_answers_rise_with_the_probability_and_stay_in_the_bounds() -> None:
     output = output_of(quantiles("bmi", [0.25, 0.5, 0.75], by="sex"), people())
     noises = {output.slot.name: Noise("exponential", 0.5)}
-    answer = output.answer({output.slot.name: np.array([9000, 8000, 0, 20_000, 1, 2])}, noises)
+    chosen = np.array([[0, 8000, 9000], [1, 2, 20_000]])
+    mechanism = output.slot.mechanism(noises[output.slot.name])
+    counts = [np.full(len(mechanism.last_points(group)), 10) for group in chosen]
+    answer = output.answer({output.slot.name: np.concatenate([chosen.reshape(-1), *counts])}, noises)
     assert answer.labels == tuple((sex, q) for sex in "FM" for q in (0.25, 0.5, 0.75))
     assert np.asarray(answer.values).tolist() == [10.0, 30.0, 32.5, 10.0025, 10.005, 60.0]
     assert np.all(np.asarray(answer.lower) >= 10.0) and np.all(np.asarray(answer.upper) <= 60.0)
-
-
-def test_sampling_widens_the_interval_and_not_the_value() -> None:
-    data, noise = people(), Noise("exponential", 0.5)
-    measured, widths = np.array([8000]), []
-    for asked in (median("bmi"), median("bmi", for_population=True)):
-        output = output_of(asked, data, rows=10_000, bmi=(27.0, 5.0))
-        answer = output.answer({output.slot.name: measured}, {output.slot.name: noise})
-        assert answer.values == 30.0
-        widths.append(float(answer.upper) - float(answer.lower))
-    # 1.96 sqrt(1/4 / n) / density, the density of a normal of deviation 5 being 0.0798.
-    alone = 2 * 1.96 * 0.5 / 100 / 0.0798
-    assert widths[1] == pytest.approx(np.hypot(widths[0], alone), rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -163,32 +158,14 @@ def test_the_law_is_that_of_the_mechanism_on_the_expected_counts() -> None:
     weights /= weights.sum()
     assert law.quantile == 2.0
     assert law._plain_variance(rate * 20) == pytest.approx(float(weights @ (np.arange(8) - 2.0) ** 2))
-    inside = [float(weights[np.abs(np.arange(8) - 2) <= e].sum()) for e in range(6)]
-    for e in range(5):
-        assert law.error(rate * 20, 1e9, inside[e] - 1e-9) == e
-        assert law.error(rate * 20, 1e9, inside[e] + 1e-9) == e + 1
-
-
-@pytest.mark.parametrize(
-    "asked", [median("bmi", by="sex"), quantiles("income", [0.2, 0.5]), median("bmi", by="age")]
-)
-def test_the_error_of_all_cells_holds_the_share_on_average(asked: Statistic) -> None:
-    output = output_of(asked, people(), rows=30_000, sex={"F": 1, "M": 9}, age=(40.0, 15.0))
-    law = output.predicted({output.slot.name: Noise("exponential", 0.3)})
-    error = law.error(0.9)
-    for factor, enough in ((1.02, True), (0.9, False)):
-        covered = []
-        for own, pull in zip(output.laws, output._pulls(0.3), strict=True):
-            for rows in output.rows:
-                sizes, weights = own.sizes(float(pull) * rows, rows)
-                covered.append(float(weights[sizes <= error * factor].sum()))
-        assert (np.mean(covered) >= 0.9) == enough
+    held = np.bincount(law.likely(rate * 20, 1_000), minlength=8) / 1_000
+    assert held == pytest.approx(weights, abs=1e-3)
 
 
 def test_look_ups_are_close_to_the_law_itself() -> None:
     output = output_of(quantile("bmi", 0.8), people(), rows=10_000, bmi=(27.0, 5.0))
     law = output.laws[0]
-    for epsilon in (0.0007, 0.003, 0.005, 0.02, 0.3):
+    for epsilon in (0.0014, 0.006, 0.01, 0.04, 0.6):
         window, weights = law._plain(float(output._pulls(epsilon)[0]) * 10_000)
         exact = float(weights @ law._squares[window])
         assert float(output.variance_curve(epsilon)[0]) == pytest.approx(exact, rel=0.01)
@@ -231,7 +208,7 @@ def errors_of(
         points = np.clip(np.rint(values / float(grid.step)), grid.first, grid.last).astype(int) - grid.first
         counts = np.bincount(points, minlength=grid.points)
         truth = np.quantile(values, output.laws[0].probability, method="inverted_cdf")
-        errors.append(grid.values[int(mechanism._answer(counts, source)[0, 0])] - truth)
+        errors.append(grid.values[int(mechanism._answer(counts, source)[0])] - truth)
     law = output.predicted({output.slot.name: noise})
     return np.array(errors), law.standard_error, law.error(0.95)
 
@@ -242,14 +219,14 @@ def normal(generator: np.random.Generator, rows: int) -> np.ndarray[Any, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("probability", "rows", "epsilon"), [(0.5, 20_000, 0.05), (0.9, 5_000, 0.2), (0.25, 300, 0.3)]
+    ("probability", "rows", "epsilon"), [(0.5, 20_000, 0.1), (0.9, 5_000, 0.4), (0.25, 300, 0.6)]
 )
 def test_foretold_errors_of_real_numbers_come_true(probability: float, rows: int, epsilon: float) -> None:
     output = output_of(quantile("bmi", probability), people(), rows=rows, bmi=(27.0, 5.0))
     errors, deviation, bound = errors_of(output, epsilon, 500, normal, rows)
     found = np.sqrt(np.mean(errors**2))
     assert found == pytest.approx(deviation, rel=0.1)
-    assert 0.93 <= np.mean(np.abs(errors) <= bound) <= 0.975
+    assert np.mean(np.abs(errors) <= bound) >= 0.93  # the interval reaches farther than the value is off
     for factor in (0.8, 1.25):  # a rate that is off by so much would be noticed
         law = output.predicted({output.slot.name: Noise("exponential", epsilon * factor)})
         assert found != pytest.approx(law.standard_error, rel=0.1)
@@ -260,7 +237,7 @@ def test_foretold_errors_of_whole_numbers_come_true_over_many_tables() -> None:
     """A year holds more rows than the noise moves: where its border lies is a matter of the sample."""
     output = output_of(median("age"), people(), rows=20_000)
     errors, deviation, _ = errors_of(
-        output, 0.05, 1_000, lambda generator, rows: generator.integers(0, 111, rows), 20_000
+        output, 0.1, 1_000, lambda generator, rows: generator.integers(0, 111, rows), 20_000
     )
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(deviation, rel=0.15)
 

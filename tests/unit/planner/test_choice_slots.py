@@ -1,0 +1,53 @@
+"""Slots that choose and add noise beside it: the planner sees both parts as the accountant does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow
+import pytest
+
+import farthing as ft
+from farthing.accounting import compose
+from farthing.planner import Problem, allocate
+from farthing.planner.model import EXPONENTIAL, Model
+from farthing.planner.order import saddle_cost
+from farthing.release.designs import design_of
+from farthing.release.noise import Noise
+from planner_designs import HandDesign, choice
+
+
+def design() -> object:
+    table = pyarrow.table({"x": [1.0], "person": [1]})
+    people = ft.dataset(table, schema={"x": (0.0, 9.0)}, unit="person", max_rows=3)
+    return design_of([ft.median("x"), ft.quantiles("x", [0.1, 0.9])], people)
+
+
+def test_a_choice_is_halves_of_choosing_and_of_noise_that_moves_by_the_rows_of_a_unit() -> None:
+    model = Model.of(design())  # type: ignore[arg-type]
+    assert model.parts.tolist() == [1.0, 2.0]
+    assert model.chosen.tolist() == [0.5, 0.5] and model.beside.tolist() == [3.0, 3.0]
+    losses = model.losses(np.full(2, EXPONENTIAL), np.array([0.4, 0.8]))
+    assert losses.ranges.tolist() == [0.2, 0.2] and losses.counts.tolist() == [1.0, 2.0]
+    assert losses.laplace.tolist() == [0.2, 0.4] and losses.steps.tolist() == [3.0, 3.0]
+
+
+def test_the_search_prices_it_as_the_accountant_does() -> None:
+    made = design()
+    model = Model.of(made)  # type: ignore[arg-type]
+    strengths = np.array([0.4, 0.8])
+    searched = saddle_cost(model.losses(np.full(2, EXPONENTIAL), strengths), 1e-6)[0]
+    events = [
+        slot.event(Noise("exponential", float(e))) for slot, e in zip(model.slots, strengths, strict=True)
+    ]
+    assert searched == pytest.approx(compose(events).epsilon_at(1e-6).upper, rel=0.03)
+
+
+def test_a_plan_spends_all_of_its_budget_and_no_more() -> None:
+    for delta in (0.0, 1e-6):
+        cost = allocate(Problem(design(), epsilon=0.5, delta=delta)).cost  # type: ignore[arg-type]
+        assert 0.5 * 0.995 <= cost.upper <= 0.5
+
+
+def test_a_choice_without_noise_is_still_a_choice() -> None:
+    model = Model.of(HandDesign((choice("c", 2),), ()))
+    assert (model.parts.tolist(), model.chosen.tolist(), model.beside.tolist()) == ([2.0], [1.0], [0.0])
