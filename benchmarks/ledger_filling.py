@@ -58,7 +58,7 @@ def _batch(ledger: Any, many: int, present: int) -> int:
             "people",
             body,
             request_id=f"fill-{present + many - 1}",
-            keep={"": holding.charged(price)},
+            keep={("people", ""): holding.charged(price)},
         )
         if rows:
             run = store._writer.run

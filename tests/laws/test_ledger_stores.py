@@ -384,3 +384,81 @@ def test_no_more_is_set_aside_than_there_is(place: Place) -> None:
         ledger.reserve("people", 0.25, name="two")
         ledger.reserve("people", 0.0, name="one")
         assert _kinds(ledger) == ["created", "dataset", "reserve", "reserve", "reserve"]
+
+
+def test_one_charge_is_paid_by_every_budget_or_by_none(place: Place) -> None:
+    with place.open() as ledger:
+        for name, epsilon in (("flights", 1.0), ("planes", 0.5), ("crews", 2.0)):
+            ledger.register(name, epsilon)
+        charge = ledger.charge("flights", 0.4, request_id="r-1", others=["planes", "crews", "flights"])
+        assert charge.others == ("crews", "planes")
+        assert [ledger.budget(name).spent_upper for name in ("flights", "planes", "crews")] == [0.4] * 3
+        with pytest.raises(BudgetExceeded, match="left in budget 'planes'") as refusal:
+            ledger.charge("flights", 0.2, request_id="r-2", others=["planes"])
+        assert refusal.value.budget_id == "planes"
+        with pytest.raises(InvalidValue, match="'gates': must be registered"):
+            ledger.charge("flights", 0.1, request_id="r-3", others=["gates"])
+        assert [ledger.budget(name).spent_upper for name in ("flights", "planes", "crews")] == [0.4] * 3
+        receipt = ledger.release(charge, "an answer")
+        assert ledger.forfeit(ledger.charge("planes", 0.1, request_id="r-4", others=["crews"]), "died")
+        assert [ledger.budget(name).reserved for name in ("flights", "planes", "crews")] == [0.0] * 3
+        assert [entry.kind for entry in ledger.entries("crews")] == [
+            "dataset", "charge", "released", "charge", "forfeited",
+        ]  # fmt: skip
+        assert ledger.budget("crews").spent.upper == pytest.approx(0.5)
+    with place.open() as again:
+        assert [again.budget(name).count for name in ("flights", "planes", "crews")] == [1, 2, 2]
+        repeated = again.charge("flights", 0.4, request_id="r-1")
+        assert repeated.repeated and repeated.others == ("crews", "planes")
+        assert again.verify(receipt).ok
+
+
+def test_an_analyst_pays_from_a_grant_in_every_budget(place: Place) -> None:
+    with place.open() as ledger:
+        for name in ("flights", "planes"):
+            ledger.register(name, 1.0)
+        ledger.grant("flights", "bob", 0.5)
+        bob = ledger.acting("bob", "analyst")
+        with pytest.raises(BudgetExceeded, match="there is no grant") as refusal:
+            bob.charge("flights", 0.25, request_id="r-1", others=["planes"])
+        assert refusal.value.budget_id == "planes/bob"
+        ledger.grant("planes", "bob", 0.3)
+        bob.release(bob.charge("flights", 0.25, request_id="r-1", others=["planes"]), "an answer")
+        left = [ledger.budget(name, "bob").remaining.epsilon for name in ("flights", "planes")]
+        assert left == pytest.approx([0.25, 0.05])
+        with pytest.raises(BudgetExceeded, match="left in budget 'planes/bob'"):
+            bob.charge("flights", 0.1, request_id="r-2", others=["planes"])
+    with place.open() as again:
+        assert again.budget("planes", "bob").count == 1
+
+
+def test_a_budget_knows_its_tables_and_tells_nobody(place: Place) -> None:
+    with place.open() as ledger:
+        ledger.register("people", 1.0, sources=["/data/people.csv"])
+        before = ledger.budget("people")
+        assert ledger.attach("people", ["/data/people.csv"]) is None
+        added = ledger.attach("people", ["/data/more.csv", "/data/people.csv"])
+        assert added is not None and added.kind == "source" and "csv" not in added.body_text
+        assert ledger.budget("people") == before
+        ledger.charge("people", 0.5, request_id="r-1")
+    with place.open() as again:
+        marks = frozenset(again.marks(["/data/people.csv", "/data/more.csv"]))
+        assert again.sources() == {"people": marks} and again.budget("people").spent_upper == 0.5
+
+
+def test_a_curator_learns_whether_a_table_has_changed_and_an_analyst_does_not(place: Place) -> None:
+    with place.open() as ledger:
+        ledger.register("people", 1.0)
+        ledger.grant("people", "bob", 1.0)
+        bob = ledger.acting("bob", "analyst")
+        for request_id in ("r-1", "r-2"):
+            bob.charge("people", 0.1, request_id=request_id, table="rows of May")
+        ledger.charge("people", 0.1, request_id="r-3")
+        assert ledger.table_changed("r-1", "rows of May") is False
+        assert ledger.table_changed("r-1", "rows of June") is True
+        assert ledger.table_changed("r-3", "rows of May") is ledger.table_changed("r-1", "") is None
+        with pytest.raises(NotAllowed):
+            bob.table_changed("r-1", "rows of May")
+        # The marks of one table under two requests cannot be compared by who lacks the key.
+        marks = {entry.body["table"] for entry in bob.entries("people") if entry.kind == "charge"}
+        assert len(marks) == 2

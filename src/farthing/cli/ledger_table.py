@@ -38,7 +38,7 @@ class Shown:
         last: deque[Entry] = deque(maxlen=most)
         for entry in ledger.entries():
             head, count = entry.mac, entry.sequence
-            if entry.dataset in wanted or not entry.dataset:
+            if not entry.dataset or entry.dataset in wanted or wanted.intersection(entry.others):
                 last.append(entry)
             if entry.kind == "grant" and entry.dataset in wanted:
                 grants[entry.dataset, entry.analyst] = None

@@ -17,9 +17,9 @@ def confirm_spending(study: Study, cost: float, question: str, *, err: bool = Fa
     """Say what will be spent, and go on only if somebody says yes; `err` keeps standard output for programs."""
     from farthing.study.words import shown
 
-    left = shown(study.budget.remaining.epsilon, 6)
+    left, whose = shown(study.left, 6), " and ".join(map(repr, study.accounts))
     click.echo(
-        f"\nThis will spend epsilon {shown(cost, 6)} of the {left} left for {study.name!r}, for good.",
+        f"\nThis will spend epsilon {shown(cost, 6)} of the {left} left for {whose}, for good.",
         err=err,
     )
     if not somebody_is_there():

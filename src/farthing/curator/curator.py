@@ -13,10 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from farthing.curator.accounts import Accounts, accounts_of
 from farthing.curator.questions import Finish, OneNumber, Planned, Question, Single, digest_of
 from farthing.curator.recording import Answers, answers_of, finished_of, record, text_of
 from farthing.curator.running import Progress, run_apart
-from farthing.curator.units import refuse_other_unit, unit_of
+from farthing.curator.units import unit_of
 from farthing.data import Dataset
 from farthing.data.aggregates.shape import Aggregate
 from farthing.errors import AnswerForfeited, InvalidValue
@@ -92,7 +93,9 @@ class Curator:
         sampling_rate: float | None = None,
     ) -> None:
         """Open a budget for the rows of `dataset`; whom it protects is written down with it."""
-        self.ledger.register(ledger_name, epsilon, delta, unit=unit_of(dataset, sampling_rate))
+        unit = unit_of(dataset, sampling_rate)
+        sources = accounts_of(self.ledger, dataset, ledger_name, sampling_rate).sources
+        self.ledger.register(ledger_name, epsilon, delta, unit=unit, sources=sources)
 
     def release(
         self,
@@ -180,13 +183,16 @@ class Curator:
         self, question: Question, dataset: Dataset, asking: _Asking, progress: Progress | None
     ) -> Answered:
         question.check(dataset)
-        refuse_other_unit(dataset, self.ledger.budget(asking.name), asking.sampling_rate)
+        self.ledger.budget(asking.name)  # which must be there
+        paying = self.accounts(dataset, asking.name, asking.sampling_rate)
         self._refuse_second_sample(asking, None)
         digest = digest_of(question, dataset)
         with _turn_of(self.ledger, asking.request_id):
             if self.ledger.stored(asking.request_id) is None:  # what was answered needs no file any more
                 dataset.prepare()
-            charge = self._charge(question, asking, digest)
+            if paying.sources:
+                self.ledger.attach(paying.name, paying.sources)
+            charge = self._charge(question, asking, digest, paying)
             if charge.repeated and charge.state == "reserved" and not asking.give_up:
                 raise InvalidValue(
                     "request_id",
@@ -199,7 +205,11 @@ class Curator:
             self._refuse_second_sample(asking, charge)  # again, because another process may have been quicker
             return _finished(question, self._run(question, dataset, charge, asking.timeout, progress))
 
-    def _charge(self, question: Question, asking: _Asking, digest: str) -> Charge:
+    def accounts(self, dataset: Dataset, ledger_name: str, sampling_rate: float | None = None) -> Accounts:
+        """Every account that pays for what is computed from a dataset, each of them for its unit of privacy."""
+        return accounts_of(self.ledger, dataset, ledger_name, sampling_rate)
+
+    def _charge(self, question: Question, asking: _Asking, digest: str, paying: Accounts) -> Charge:
         try:
             return self.ledger.charge(
                 asking.name,
@@ -209,6 +219,7 @@ class Curator:
                 delta=asking.delta,
                 analyst=self.analyst,
                 digest=digest,
+                others=paying.others,
             )
         except KeyboardInterrupt as problem:  # which may have come when the charge was durable already
             with suppress(Exception):

@@ -132,8 +132,27 @@ class LedgerJournal:
             patience=PATIENCE if self._timeout is None else None,
         )
         self._letters = answered.finished["letters"]
+        if answered.repeated:  # the table may be about more people by now
+            self.refuse_unpaid(self._dataset)
         drawn: Record = answered.finished["opening"]
         return drawn
+
+    def refuse_unpaid(self, dataset: Dataset) -> None:
+        """Refuse rows of people whose budget has not paid for the session; those of new files are taken up."""
+        ledger = self._curator.ledger
+        stored = ledger.stored(self.request_id)
+        paid = set() if stored is None else {stored.charge.dataset, *stored.charge.others}
+        paying = self._curator.accounts(dataset, self._name)
+        unpaid = sorted(set(paying.all) - paid)
+        if unpaid:
+            raise InvalidValue(
+                "dataset",
+                dataset.name,
+                f"now holds rows that the budget of {unpaid[0]!r} stands for, which has not paid for this session",
+                "open another session, under another request_id",
+            )
+        if paying.sources:
+            ledger.attach(paying.name, paying.sources)
 
     def begin(self, round_number: int) -> bool:
         """Charge nothing under the round's own request id: whoever charges first has the round."""

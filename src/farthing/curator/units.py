@@ -45,7 +45,9 @@ def unit_of(dataset: Dataset, sampling_rate: float | None = None) -> Unit:
     return replace(unit, sampling_rate=rate)
 
 
-def refuse_other_unit(dataset: Dataset, budget: Budget, sampling_rate: float | None = None) -> None:
+def refuse_other_unit(
+    dataset: Dataset, budget: Budget, sampling_rate: float | None = None, way_out: str = ""
+) -> None:
     """Refuse rows whose unit is not that of the budget; protecting groups of it is more, and welcome."""
     unit = unit_of(dataset, sampling_rate)
     meanings = meanings_of(budget, dataset.source_columns)
@@ -58,13 +60,14 @@ def refuse_other_unit(dataset: Dataset, budget: Budget, sampling_rate: float | N
             str(unit),
             f"may not be the one for which the budget of {budget.dataset!r} was set: an older version wrote "
             f"{budget.unit!r}, which means {either} for this table",
-            "rename that column, or register another name",
+            way_out or "rename that column, or keep this study in another ledger",
         )
     raise InvalidValue(
         "unit",
         str(unit),
         f"must be {budget.unit!r}, for which the budget of {budget.dataset!r} was set",
-        "make the dataset with that unit and those neighbours, or register another name",
+        way_out
+        or "make the dataset with that unit and those neighbours, or keep this study in another ledger",
     )
 
 

@@ -98,6 +98,7 @@ def based(
     schema: Any,
     neighbours: str,
     rows: int | None,
+    name: str | None = None,
 ) -> Base:
     """Open and check everything that can be checked without reading a row."""
     declared = Schema.read(schema)
@@ -110,7 +111,7 @@ def based(
         )
     bound = _checked_max_rows(max_rows, units)
     size = None if rows is None else checked_count(rows, "rows")
-    opened_source = opened(source, list(dict.fromkeys([*units, *declared])))
+    opened_source = opened(source, list(dict.fromkeys([*units, *declared])), _checked_name(name))
     kinds = dict(opened_source.table.schema().items())
     for name in declared:
         _refuse_absent(f"schema[{name!r}]", name, opened_source)
@@ -125,6 +126,14 @@ def based(
 
 def _is_text(kind: Any) -> bool:
     return bool((kind.value_type if kind.is_array() else kind).is_string())
+
+
+def _checked_name(name: str | None) -> str | None:
+    if name is not None and not (isinstance(name, str) and name.strip()):
+        raise InvalidValue(
+            "name", name, "must be a text that names the table", "leave it out for its file name"
+        )
+    return name
 
 
 def _checked_max_rows(max_rows: int | None, units: tuple[str, ...]) -> int:

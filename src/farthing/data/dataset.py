@@ -50,6 +50,7 @@ def dataset(
     schema: Mapping[str, object] | Schema,
     neighbours: str = "add-remove",
     rows: int | None = None,
+    name: str | None = None,
 ) -> Dataset:
     """A table with its public facts: whose rows they are, how many each unit keeps, what the columns may hold.
 
@@ -57,7 +58,8 @@ def dataset(
     pandas, polars or Arrow table, or an Ibis table of DuckDB, Postgres or Spark. `unit` is None for one row, or the
     column (or columns) that name a person; then `max_rows` rows of each are kept, chosen uniformly at random.
     `schema` holds public facts. `neighbours` is "add-remove" or "replace"; `rows` is the number of rows where that is
-    public.
+    public. `name` is what a ledger calls the table, its file name by default; a frame that is joined to another table,
+    or put below it, must be named, because everybody whose rows are read pays from the budget of that name.
 
     No row is read here: only names and types of columns.
 
@@ -70,7 +72,7 @@ def dataset(
     V1  where age >= 18  x 1     2 rows     every row is kept or dropped by itself
     neighbours differ in at most 2 rows
     """
-    base = based(source, unit, max_rows, schema, neighbours, rows)
+    base = based(source, unit, max_rows, schema, neighbours, rows, name)
     return Dataset(base, (), base.schema)
 
 
@@ -353,9 +355,13 @@ class Dataset:
     # Inside
 
     def sources(self) -> list[Source]:
-        """Every table that is read: its own, and those of the datasets that were joined or added."""
+        """Every private table that is read: its own, and those of the datasets that were joined or added; each once."""
         others = [step.other for step in self._steps if isinstance(step, Union | JoinOnUnit)]
-        return [self._base.source, *(source for other in others for source in other.sources())]
+        kept: list[Source] = []
+        for source in (self._base.source, *(each for other in others for each in other.sources())):
+            if not any(each is source or _is_same_frame(each, source) for each in kept):
+                kept.append(source)
+        return kept
 
     def table(self, run: Run) -> Any:
         """The Ibis table after all steps: the columns that `run` wants, and those of the unit."""
@@ -452,6 +458,10 @@ class Dataset:
     def _refuse_sampled(self, what: str) -> None:
         if self._probability < 1:
             raise InvalidValue("sample", float(self._probability), f"must come after {what}", f"{what} first")
+
+
+def _is_same_frame(one: Source, other: Source) -> bool:
+    return one.frame is not None and one.frame is other.frame
 
 
 def _part_of(progress: Progress, number: int, parts: int) -> Progress:

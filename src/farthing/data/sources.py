@@ -14,7 +14,7 @@ import re
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,10 @@ class Source:
     engine: Engine
     csv: CsvFiles | None = None
     left_out: tuple[str, ...] = ()  # columns of a frame that nobody declared
+    files: tuple[str, ...] = ()
+    earlier_names: tuple[str, ...] = ()  # what older versions may have called it, in a ledger
+    frame: Any = None  # rows in this process, as they were given
+    is_named: bool = False  # by whoever opened it
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -129,16 +133,19 @@ class CsvFiles:
         )  # fmt: skip
 
 
-def opened(source: Any, names: Sequence[str] = ()) -> Source:
-    """The table that `source` names or holds; of a frame, the columns `names` are enough."""
+def opened(source: Any, names: Sequence[str] = (), name: str | None = None) -> Source:
+    """The table that `source` names or holds, called `name`; of a frame, the columns `names` are enough."""
     if isinstance(source, Source):
-        return source
+        return source if name is None else replace(source, name=name, is_named=True)
     if isinstance(source, str | os.PathLike) or _is_list_of_paths(source):
-        return _files(source)
+        return opened(_files(source), name=name)
+    if _is_in_memory(source):
+        return _frame(source, (), source, name)
     if hasattr(source, "op") and hasattr(source, "schema"):
-        return _ibis_table(source)
+        return opened(_ibis_table(source), name=name)
     cut = _cut(source, list(names))
-    return _frame(cut, tuple(str(name) for name in _columns(source) if name not in _columns(cut)))
+    left_out = tuple(str(name) for name in _columns(source) if name not in _columns(cut))
+    return _frame(cut, left_out, source, name)
 
 
 def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -168,27 +175,57 @@ def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
             )
         if not os.access(path, os.R_OK):
             raise InvalidValue("source", path, "cannot be read", "check its permissions")
-    seen: set[str] = set()
-    for path, real in ((path, os.path.realpath(path)) for path in found):
-        if real in seen:  # every row in it would be there twice, and be taken for two
-            raise InvalidValue("source", path, "must not be given twice", "correct the list or the patterns")
-        seen.add(real)
+    seen: dict[tuple[int, int], str] = {}
+    for path in found:
+        facts = os.stat(path)
+        # By device and file number: every row in it would be there twice, and be taken for two people's.
+        number = (facts.st_dev, facts.st_ino)
+        if number in seen:
+            same = "" if seen[number] == path else f": it is the same file as {seen[number]}"
+            raise InvalidValue(
+                "source", path, f"must not be given twice{same}", "correct the list or the patterns"
+            )
+        seen[number] = path
     return found
+
+
+def declared_name(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> str:
+    """What a path, a glob or a list of them is called: by what was declared, not by what is found there today.
+
+    >>> declared_name("data/visits-*.csv"), declared_name(["b.csv", "/data/a.csv"]), declared_name("20*/visits.csv")
+    ('visits-*.csv', 'a.csv and 1 more', '20*/visits.csv')
+    """
+    parts = [source] if isinstance(source, str | os.PathLike) else list(source)
+    names = sorted(_part_name(os.fspath(part)) for part in parts)
+    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+def _part_name(part: str) -> str:
+    if os.path.exists(part):
+        return Path(part).name
+    steps = Path(part).parts
+    first = next((place for place, step in enumerate(steps) if glob.has_magic(step)), len(steps) - 1)
+    return "/".join(steps[first:])
 
 
 def _files(source: Any) -> Source:
     paths = paths_of(source)
-    name = Path(paths[0]).name + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
     endings = {path.lower().endswith(PARQUET) for path in paths}
     if len(endings) > 1:
         raise InvalidValue(
             "source", source, "must be all CSV or all Parquet", "make two datasets and union them"
         )
-    if endings == {False}:
-        files = CsvFiles(paths)
-        return Source(name, files.table, default_engine(), files)
-    engine = default_engine()
-    return Source(name, engine.open(lambda backend: _parquet(backend, paths)), engine)
+    engine, real = default_engine(), [os.path.realpath(path) for path in paths]
+    csv = CsvFiles(paths) if endings == {False} else None
+    table = engine.open(lambda backend: _parquet(backend, paths)) if csv is None else csv.table
+    return Source(
+        declared_name(source),
+        table,
+        engine,
+        csv,
+        files=tuple(real),
+        earlier_names=tuple(dict.fromkeys(Path(path).name for path in (*paths, *real))),
+    )
 
 
 def parquet_schema(path: str) -> list[tuple[str, Any]]:
@@ -246,7 +283,7 @@ def _unlink(path: str) -> None:
         os.unlink(path)
 
 
-def _frame(source: Any, left_out: tuple[str, ...] = ()) -> Source:
+def _frame(source: Any, left_out: tuple[str, ...], given: Any, called: str | None) -> Source:
     """pandas, polars or Arrow, handed to DuckDB as Arrow without a copy where that is possible."""
     import pyarrow
 
@@ -285,7 +322,9 @@ def _frame(source: Any, left_out: tuple[str, ...] = ()) -> Source:
         raise InvalidValue(
             "source", kind, "has a column of a type that DuckDB cannot hold", "leave it out, or convert it"
         )
-    opened_frame = Source(kind, opened_table, engine, left_out=left_out)
+    opened_frame = Source(
+        called or kind, opened_table, engine, left_out=left_out, frame=given, is_named=called is not None
+    )
     weakref.finalize(opened_frame, engine.forget, name)  # DuckDB would keep the rows for as long as it runs
     return opened_frame
 
@@ -295,8 +334,6 @@ def _ibis_table(table: Any) -> Source:
     import ibis.expr.operations as ops
 
     operation = table.op()
-    if _is_in_memory(table):
-        return _frame(table)
     if not isinstance(operation, ops.DatabaseTable):
         # A limit, a window or an aggregate in there could let one person's rows decide about another's.
         raise InvalidValue(

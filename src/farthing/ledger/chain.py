@@ -58,7 +58,7 @@ class Chain:
         inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in key.ljust(_BLOCK, b"\0")))
         outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in key.ljust(_BLOCK, b"\0")))
         begun = {}
-        for kind in ("entry", "head", "account", "answer"):
+        for kind in ("entry", "head", "account", "answer", "source", "table"):
             begun[kind] = inner.copy()
             begun[kind].update(_spelled((kind, self.ledger)))
         object.__setattr__(self, "_begun", begun)
@@ -79,6 +79,14 @@ class Chain:
     def answer(self, request_id: str, text: str) -> str:
         """The mark of a stored answer, which its entry repeats."""
         return self._mark("answer", _spelled((request_id, text)))
+
+    def source(self, identity: str) -> str:
+        """The mark of a table's identity, such as the path of a file: it says nothing to who lacks the key."""
+        return self._mark("source", _spelled((identity,)))[:32]
+
+    def table(self, request_id: str, fingerprint: str) -> str:
+        """The mark of what a table held when a request was charged; those of two requests cannot be compared."""
+        return self._mark("table", _spelled((request_id, fingerprint)))
 
     def _mark(self, kind: str, message: bytes) -> str:
         inner, outer = self._begun[kind].copy(), self._outer.copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import lru_cache
@@ -12,11 +13,11 @@ from farthing.ledger.amounts import delta_up, epsilon_up
 from farthing.ledger.chain import canonical
 from farthing.ledger.entries import FORFEITED, RELEASED, RESERVED, Charge, Entry
 from farthing.ledger.holdings import Holding, checked_reserve
-from farthing.ledger.policy import known
+from farthing.ledger.policy import known, registered
 from farthing.ledger.prices import Price
 from farthing.ledger.quotes import Quote, Request, quoted, written
 from farthing.ledger.receipts import epsilon_of
-from farthing.ledger.transaction import Reader, Transaction
+from farthing.ledger.transaction import Reader, Transaction, Whose
 from farthing.ledger.values import event_of
 from farthing.privacy.events import ApproxDP
 
@@ -31,25 +32,27 @@ class Charged:
 
 
 def charge(tx: Transaction, request: Request, quote: Quote | None) -> Charged | BudgetExceeded:
-    """Charge a request, or find the charge it had; a refusal is returned, so that its entry is kept."""
+    """Charge a request, or find the charge it had; a refusal is returned, so that its entry is kept.
+
+    Every account pays or none does: they are changed by one entry.
+    """
     earlier = tx.charge()
     if earlier is not None:
         return _repeated(tx, request, earlier)
     whole = known(tx, request.dataset)
     reserve = checked_reserve(whole, request.reserve)
     own = tx.own()
-    if quote is None or not quote.holds(whole, own):
-        quote = quoted(request, whole, own)
-    after = whole.admitted(quote.price, reserve)
-    if after is None:
-        return _refused(tx, request, whole, quote.price, request.dataset, reserve)
-    keep = {"": after}
-    if request.analyst:
-        own_after = own.admitted(quote.own_price) if own is not None and quote.own_price is not None else None
-        if own_after is None:
-            budget = f"{request.dataset}/{request.analyst}"
-            return _refused(tx, request, own, quote.own_price or quote.price, budget, "")
-        keep[request.analyst] = own_after
+    others = {name: _accounts(tx, name) for name in request.others}
+    if quote is None or not quote.holds(whole, own, others):
+        quote = quoted(request, whole, own, others)
+    keep: dict[Whose, Holding] = {}
+    for name, found, part, spare in [
+        (request.dataset, (whole, own), quote, reserve),
+        *((name, others[name], quote.others[name], "") for name in request.others),
+    ]:
+        refusal = _charged(tx, request, name, found, part, spare, keep)
+        if refusal is not None:
+            return refusal
     entry = tx.append(
         "charge",
         request.dataset,
@@ -59,6 +62,36 @@ def charge(tx: Transaction, request: Request, quote: Quote | None) -> Charged | 
         keep=keep,
     )
     return Charged(entry, quote.price)
+
+
+def _accounts(tx: Transaction, dataset: str) -> tuple[Holding, Holding | None]:
+    """The accounts of another dataset that pays."""
+    whole, own = tx.other(dataset)
+    return registered(whole, dataset), own
+
+
+def _charged(
+    tx: Transaction,
+    request: Request,
+    dataset: str,
+    found: tuple[Holding, Holding | None],
+    quote: Quote,
+    reserve: str,
+    keep: dict[Whose, Holding],
+) -> BudgetExceeded | None:
+    """Put the accounts of one dataset after the charge into `keep`, or refuse it."""
+    whole, own = found
+    after = whole.admitted(quote.price, reserve)
+    if after is None:
+        return _refused(tx, request, whole, quote.price, dataset, reserve)
+    keep[dataset, ""] = after
+    if request.analyst:
+        own_after = own.admitted(quote.own_price) if own is not None and quote.own_price is not None else None
+        if own_after is None:
+            budget = f"{dataset}/{request.analyst}"
+            return _refused(tx, request, own, quote.own_price or quote.price, budget, "")
+        keep[dataset, request.analyst] = own_after
+    return None
 
 
 def settle(
@@ -74,14 +107,15 @@ def settle(
     if earlier is not None:
         return earlier
     terms = made.body
-    body = {"charge": made.sequence, "nano": terms["nano"], "units": terms["units"], **words}
-    keep = {"": known(tx, made.dataset).settled(body["nano"])}
-    if made.analyst:
-        own = tx.own()
-        if own is None:
-            raise LedgerTampered(f"the account of {made.dataset!r} for {made.analyst!r} is gone")
-        body["own_nano"] = terms["own_nano"]
-        keep[made.analyst] = own.settled(body["own_nano"])
+    body = {"charge": made.sequence, "units": terms["units"], **words}
+    keep: dict[Whose, Holding] = {}
+    body |= _settled(made, made.dataset, (known(tx, made.dataset), tx.own()), terms, keep)
+    others = {
+        name: _settled(made, name, _accounts(tx, name), part, keep)
+        for name, part in terms.get("others", {}).items()
+    }
+    if others:
+        body["others"] = others
     return tx.append(
         kind,
         made.dataset,
@@ -93,6 +127,25 @@ def settle(
     )
 
 
+def _settled(
+    made: Entry,
+    dataset: str,
+    found: tuple[Holding, Holding | None],
+    terms: Mapping[str, Any],
+    keep: dict[Whose, Holding],
+) -> dict[str, Any]:
+    """Put the accounts of one dataset after an outcome into `keep`; what the entry says about them."""
+    whole, own = found
+    body = {"nano": terms["nano"]}
+    keep[dataset, ""] = whole.settled(body["nano"])
+    if made.analyst:
+        if own is None:
+            raise LedgerTampered(f"the account of {dataset!r} for {made.analyst!r} is gone")
+        body["own_nano"] = terms["own_nano"]
+        keep[dataset, made.analyst] = own.settled(body["own_nano"])
+    return body
+
+
 def charge_made(ledger: str, request: Request, charged: Charged) -> Charge:
     """The charge that a request has now."""
     entry, price = charged.entry, charged.price
@@ -100,7 +153,7 @@ def charge_made(ledger: str, request: Request, charged: Charged) -> Charge:
         return charge_of(ledger, entry, charged.state)
     return Charge(
         ledger, entry.dataset, entry.analyst, entry.request_id, entry.sequence, request.event,
-        *_point(written(price), price.delta_units), charged.state, False, entry.mac,
+        *_point(written(price), price.delta_units), charged.state, False, entry.mac, request.others,
     )  # fmt: skip
 
 
@@ -109,7 +162,7 @@ def charge_of(ledger: str, entry: Entry, state: str) -> Charge:
     body = entry.body
     return Charge(
         ledger, entry.dataset, entry.analyst, entry.request_id, entry.sequence, event_of(body["event"]),
-        *_point(body["nano"], body["units"]), state, True, entry.mac,
+        *_point(body["nano"], body["units"]), state, True, entry.mac, entry.others,
     )  # fmt: skip
 
 
@@ -164,6 +217,7 @@ def _refused(
             "event": request.event.to_dict(), "world": request.world, "digest": request.digest,
             "nano": written(price), "units": price.delta_units, "budget": budget_id,
             "remaining": {"epsilon": remaining.epsilon, "delta": remaining.delta},
+            **({"others": list(request.others)} if request.others else {}),
         }),
         analyst=request.analyst,
         request_id=request.request_id,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from farthing.ledger.receipts import Receipt
 
 KINDS = (
-    "created", "dataset", "budget", "grant", "reserve", "charge", "released", "forfeited", "refused",
+    "created", "dataset", "source", "budget", "grant", "reserve", "charge", "released", "forfeited", "refused",
 )  # fmt: skip
 RESERVED, RELEASED, FORFEITED = "reserved", "released", "forfeited"
 _LATEST = 2**63 - 1  # in the year 2262: the largest number that both databases hold
@@ -67,6 +67,15 @@ class Entry(NamedTuple):
         return data
 
     @property
+    def others(self) -> tuple[str, ...]:
+        """Further datasets whose budgets pay, or paid, with the first."""
+        return tuple(self.body.get("others", ())) if '"others":' in self.body_text else ()
+
+    def is_about(self, dataset: str) -> bool:
+        """Whether it concerns the budget of a dataset."""
+        return dataset == self.dataset or dataset in self.others
+
+    @property
     def when(self) -> datetime:
         """The writer's clock, in UTC."""
         return datetime.fromtimestamp(self.time_ns // 10**9, UTC)
@@ -82,7 +91,8 @@ class Charge:
     """A durable charge: it counts as spent from this moment on, whatever happens next.
 
     `epsilon` and `delta` are its point in the plain sums, rounded up. `repeated` says that the request id had been
-    charged before: nothing was charged now, and `state` says how far the earlier attempt came.
+    charged before: nothing was charged now, and `state` says how far the earlier attempt came. `others` are further
+    datasets whose budgets paid as well.
 
     >>> from farthing.privacy import ApproxDP
     >>> Charge("l", "census", "", "r-1", 3, ApproxDP(0.1), 0.1, 0.0, "reserved", False, "ab").request_id
@@ -100,6 +110,7 @@ class Charge:
     state: str
     repeated: bool
     mac: str
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

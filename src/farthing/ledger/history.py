@@ -8,7 +8,7 @@ from farthing.ledger.entries import Entry
 from farthing.ledger.holdings import Holding
 from farthing.ledger.replay import Replay
 
-_SILENT = ("released", "forfeited")  # outcomes: what was spent stays spent
+_SILENT = ("released", "forfeited", "source")  # what was spent stays spent
 
 
 class Moment(NamedTuple):
@@ -78,18 +78,19 @@ class History:
         self._replay.follow(entry)
         if entry.kind in _SILENT or not entry.dataset:
             return
-        if entry.kind != "grant":
-            self._add(entry, "")
-        if entry.analyst:
-            self._add(entry, entry.analyst)
+        for dataset in (entry.dataset, *entry.others):
+            if entry.kind != "grant":
+                self._add(entry, dataset, "")
+            if entry.analyst:
+                self._add(entry, dataset, entry.analyst)
 
     def moments(self, dataset: str, analyst: str = "") -> list[Moment]:
         """The entries that a budget or a grant tells about; of very many charges some, and the last."""
         kept = self._kept.get((dataset, analyst))
         return [] if kept is None else kept.all()
 
-    def _add(self, entry: Entry, analyst: str) -> None:
-        whose = entry.dataset, analyst
+    def _add(self, entry: Entry, dataset: str, analyst: str) -> None:
+        whose = dataset, analyst
         try:
             holding = self._replay.holding(*whose)
         except KeyError:

@@ -6,6 +6,7 @@ These are pure values. A charge and its replay in a verification go through the 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -31,13 +32,17 @@ class Holding:
     waiting: int = 0
     waiting_nano: int = 0
     unit: Unit | str = ""  # words where an older version, or somebody in their own, wrote them
+    sources: frozenset[str] | None = (
+        None  # marks of the tables it stands for; None: an older version did not say
+    )
 
     def text(self) -> str:
         """The state in its one spelling: whole numbers, names and nothing else."""
         reserves, unit = self.reserves, self.unit
+        sources = f'"sources":{_sources_text(self.sources)},' if self.sources is not None else ""
         return (
             f'{{"account":{self.account.text()},"reserves":{canonical(reserves) if reserves else "{}"},'
-            f'"unit":{_unit_text(unit)},"waiting":{self.waiting},"waiting_nano":{self.waiting_nano}}}'
+            f'{sources}"unit":{_unit_text(unit)},"waiting":{self.waiting},"waiting_nano":{self.waiting_nano}}}'
         )
 
     def sums(self) -> str:
@@ -59,6 +64,7 @@ class Holding:
             int(data["waiting"]),
             int(data["waiting_nano"]),
             Unit.from_dict(data["unit"]) if isinstance(data["unit"], dict) else str(data["unit"]),
+            frozenset(map(str, data["sources"])) if "sources" in data else None,
         )
 
     def withheld(self, *, but: str = "") -> tuple[int, int]:
@@ -91,23 +97,25 @@ class Holding:
             self.waiting + 1,
             self.waiting_nano + _known(price.epsilon_nano, 0),
             self.unit,
+            self.sources,
         )
 
     def settled(self, nano: int) -> Holding:
         """The state after a waiting charge of so much (-1: infinite) was answered or forfeited. It stays spent."""
-        return Holding(
-            self.account, self.reserves, self.waiting - 1, self.waiting_nano - max(0, nano), self.unit
-        )
+        return self._waiting(self.waiting - 1, self.waiting_nano - max(0, nano))
 
     def charged_many(self, price: Price, times: int) -> Holding:
         """The state after so many charges of one price, none of them the first."""
         nano = self.waiting_nano + times * _known(price.epsilon_nano, 0)
         account = self.account.after_many(price, times)
-        return Holding(account, self.reserves, self.waiting + times, nano, self.unit)
+        return Holding(account, self.reserves, self.waiting + times, nano, self.unit, self.sources)
 
     def settled_many(self, times: int, nano: int) -> Holding:
         """The state after so many charges, of so much together, were answered or forfeited."""
-        return Holding(self.account, self.reserves, self.waiting - times, self.waiting_nano - nano, self.unit)
+        return self._waiting(self.waiting - times, self.waiting_nano - nano)
+
+    def _waiting(self, waiting: int, nano: int) -> Holding:
+        return Holding(self.account, self.reserves, waiting, nano, self.unit, self.sources)
 
     def with_budget(self, epsilon: float, delta: float) -> Holding:
         """The same history under another budget."""
@@ -116,6 +124,10 @@ class Holding:
     def with_reserve(self, name: str, nano: int, units: int) -> Holding:
         """So much set aside under `name`; nothing frees it."""
         return replace(self, reserves=_with(self.reserves, name, (nano, units)))
+
+    def with_sources(self, marks: Iterable[str]) -> Holding:
+        """The same for further tables."""
+        return replace(self, sources=frozenset().union(self.sources or (), marks))
 
 
 def checked_reserve(holding: Holding, name: str | None) -> str:
@@ -126,6 +138,11 @@ def checked_reserve(holding: Holding, name: str | None) -> str:
         known = ", ".join(sorted(holding.reserves)) or "none"
         raise InvalidValue("use_reserve", name, f"must name a reserve of this dataset ({known})")
     return name
+
+
+@lru_cache(maxsize=64)
+def _sources_text(sources: frozenset[str]) -> str:
+    return canonical(sorted(sources))
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from farthing.errors import BudgetExceeded, InvalidValue, NotAllowed
@@ -102,18 +102,38 @@ class Ledger(OpenLedger):
 
     # What a curator decides.
 
-    def register(self, dataset: str, epsilon: float, delta: float = 0.0, *, unit: Unit | str = "") -> Entry:
+    def register(
+        self,
+        dataset: str,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        unit: Unit | str = "",
+        sources: Iterable[str] = (),
+    ) -> Entry:
         """Open the budget of a dataset; `unit` says whose privacy it is.
 
         Words such as "row, add-remove" or "person, replace" are kept as data: `row` is one row, and a column of that
-        name is written in quotes. Other words are kept as they are, and no dataset has such a unit.
+        name is written in quotes. Other words are kept as they are, and no dataset has such a unit. `sources` name the
+        tables whose people it protects (see `attach`).
         """
         self._only("register a dataset", "curator")
         name, budget = checked_name(dataset, "dataset"), checked_budget(epsilon, delta)
         words = unit if isinstance(unit, Unit) else checked_note(unit, "unit")
         if isinstance(words, str):
             words = Unit.read(words) or words
-        return self._changed(Question(name), lambda tx: policy.register(tx, name, *budget, words))
+        marks = self.marks(sources)
+        return self._changed(Question(name), lambda tx: policy.register(tx, name, *budget, words, marks))
+
+    def attach(self, dataset: str, sources: Iterable[str]) -> Entry | None:
+        """Let the budget of a dataset stand for the people in further tables too; None if it does already.
+
+        A source is a text that names a table, such as the path of a file. Only marks of them under the ledger's key are
+        kept. Whatever is computed from such a table is charged to this budget, under whichever name it is asked for.
+        """
+        self._only("attach a source", "curator", "analyst")
+        name, marks = checked_name(dataset, "dataset"), self.marks(sources)
+        return self._changed(Question(name), lambda tx: policy.attach(tx, name, marks))
 
     def set_budget(self, dataset: str, epsilon: float, delta: float = 0.0) -> Entry:
         """Give a dataset another budget. A raise is allowed, and is an entry that says so for ever."""
@@ -148,16 +168,21 @@ class Ledger(OpenLedger):
         analyst: str | None = None,
         digest: str = "",
         use_reserve: str | None = None,
+        others: Iterable[str] = (),
+        table: str = "",
     ) -> Charge:
         """Charge an event, durably, before anything is computed; the same request id is never charged twice.
 
         `delta` is the delta at which an event without a pure epsilon enters the plain sums (chosen if not given).
-        `digest` is the caller's fingerprint of the request: a repeated request id must bring the same one. Raises
-        BudgetExceeded if it does not fit; then an entry says so and no account has changed.
+        `digest` is the caller's fingerprint of the request: a repeated request id must bring the same one. `others` are
+        further datasets whose people are touched: each pays from its own budget, all of them or none. `table` is a
+        fingerprint of the rows, of which a mark is kept for `table_changed`. Raises BudgetExceeded if it does not fit;
+        then an entry says so and no account has changed.
         """
         self._only("charge", "curator", "analyst")
+        name = checked_name(dataset, "dataset")
         request = Request(
-            checked_name(dataset, "dataset"),
+            name,
             self._spender(analyst),
             checked_event(event),
             checked_name(request_id, "request_id"),
@@ -165,11 +190,15 @@ class Ledger(OpenLedger):
             None if delta is None else checked_delta(delta),
             checked_note(digest, "digest"),
             None if use_reserve is None else checked_name(use_reserve, "use_reserve"),
+            tuple(sorted({checked_name(other, "others") for other in others} - {name})),
+            self._chain.table(request_id, table) if table else "",
         )
         if request.reserve is not None:
             self._only("use a reserve", "curator")
         quote = self._quoted(request)
-        question = Question(request.dataset, request.analyst, request.request_id, fresh=True)
+        question = Question(
+            request.dataset, request.analyst, request.request_id, fresh=True, others=request.others
+        )
         outcome = self._changed(question, lambda tx: charging.charge(tx, request, quote))
         if isinstance(outcome, BudgetExceeded):
             raise outcome
@@ -199,7 +228,7 @@ class Ledger(OpenLedger):
     ) -> Entry:
         self._only("settle a charge", "curator", "analyst")
         _id_of(charge)
-        question = Question(charge.dataset, charge.analyst, charge.request_id)
+        question = Question(charge.dataset, charge.analyst, charge.request_id, others=charge.others)
         return self._changed(question, lambda tx: charging.settle(tx, kind, charge, words, answer))
 
     def _spender(self, analyst: str | None) -> str:
@@ -220,7 +249,8 @@ class Ledger(OpenLedger):
         if whole is None or (analyst and own is None):
             reader = self._asked(Question(dataset, analyst))
             whole, own = reader.whole(), reader.own()
-        return None if whole is None else quoted(request, whole, own)
+        # With others it is quoted under the lock: few requests have them.
+        return None if whole is None or request.others else quoted(request, whole, own)
 
     def _only(self, action: str, *roles: str) -> None:
         if self.role not in roles:

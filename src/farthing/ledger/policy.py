@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from farthing.errors import InvalidValue
@@ -17,13 +18,33 @@ from farthing.privacy.units import Unit
 _FORMS = "use Ledger.set_budget to change a budget"
 
 
-def register(tx: Transaction, dataset: str, epsilon: float, delta: float, unit: Unit | str) -> Entry:
-    """Open the account of a dataset."""
+def register(
+    tx: Transaction,
+    dataset: str,
+    epsilon: float,
+    delta: float,
+    unit: Unit | str,
+    sources: Iterable[str] | None = None,
+) -> Entry:
+    """Open the account of a dataset; `sources` are marks of its tables, None as older versions had it."""
     if tx.whole() is not None:
         raise InvalidValue("dataset", dataset, "must not be registered already", _FORMS)
-    holding = Holding(Account.of(epsilon, delta), unit=unit)
+    holding = Holding(
+        Account.of(epsilon, delta), unit=unit, sources=None if sources is None else frozenset(sources)
+    )
     told = unit.to_dict() if isinstance(unit, Unit) else unit
     return _kept(tx, "dataset", dataset, "", holding, epsilon, delta, new=True, unit=told)
+
+
+def attach(tx: Transaction, dataset: str, sources: Iterable[str]) -> Entry | None:
+    """Let the account of a dataset stand for further tables; None if it does already."""
+    before = known(tx, dataset)
+    after = before.with_sources(sources)
+    if after == before:
+        return None
+    added = len(after.sources or ()) - len(before.sources or ())
+    body = {"added": added, "state": json.loads(after.text())}
+    return tx.append("source", dataset, canonical(body), keep={(dataset, ""): after})
 
 
 def set_budget(tx: Transaction, dataset: str, epsilon: float, delta: float) -> Entry:
@@ -62,7 +83,11 @@ def reserve(tx: Transaction, dataset: str, epsilon: float, delta: float, name: s
 
 def known(reader: Reader, dataset: str) -> Holding:
     """The account of a dataset that is registered."""
-    found = reader.whole()
+    return registered(reader.whole(), dataset)
+
+
+def registered(found: Holding | None, dataset: str) -> Holding:
+    """The account of a dataset, if there is one."""
     if found is None:
         raise InvalidValue(
             "dataset",
@@ -92,4 +117,6 @@ def _kept(
 ) -> Entry:
     # The whole state is in the entry, so that a replay reads it and never works out a budget again.
     body = {"epsilon": epsilon, "delta": delta, **words, "state": json.loads(holding.text())}
-    return tx.append(kind, dataset, canonical(body), analyst=analyst, keep={analyst: holding}, new=new)
+    return tx.append(
+        kind, dataset, canonical(body), analyst=analyst, keep={(dataset, analyst): holding}, new=new
+    )

@@ -124,11 +124,12 @@ class PostgresStore(Store):
 
     def begin(self, link: Link, question: Question) -> Found | None:
         """Begin, wait for the lock and ask, in one message to the server."""
-        return self._found(link, question, f"{self.begin_writing}; {LOCKED}; ".encode())
+        found = self._found(link, question, f"{self.begin_writing}; {LOCKED}; ".encode())
+        return self.with_others(link, question, found)
 
     def found(self, link: Link, question: Question) -> Found | None:
         """The answer to a question, in whatever transaction there is."""
-        return self._found(link, question, b"")
+        return self.with_others(link, question, self._found(link, question, b""))
 
     def _found(self, link: Link, question: Question, before: bytes) -> Found | None:
         messages = _prepared(link, ASK_NAME, lambda: PREPARE_ASK)

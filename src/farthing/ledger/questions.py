@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from farthing.errors import LedgerTampered
@@ -11,7 +13,8 @@ from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
 class Question(NamedTuple):
     """Which accounts and which request a change is about; empty where it is about none.
 
-    `fresh` says that the request is not expected to have any entries, so that it is worth looking first.
+    `fresh` says that the request is not expected to have any entries, so that it is worth looking first. `others` are
+    further datasets whose accounts are charged with the first.
 
     >>> Question("census", request_id="r-1").parameters
     ('census', 'census', '', 'r-1', 'r-1')
@@ -21,6 +24,13 @@ class Question(NamedTuple):
     analyst: str = ""
     request_id: str = ""
     fresh: bool = False
+    others: tuple[str, ...] = ()
+
+    @property
+    def accounts(self) -> list[tuple[str, str]]:
+        """The accounts of the other datasets: each one's own and, if an analyst is named, the analyst's in it."""
+        whose = ("", self.analyst) if self.analyst else ("",)
+        return [(dataset, analyst) for dataset in self.others for analyst in whose]
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -35,6 +45,7 @@ class Found(NamedTuple):
     whole, own        sequence, state, mac of the dataset's account and of the analyst's
     charge, outcome   the columns of the two entries of the request
     answer            the stored answer
+    others            by (dataset, analyst), what `whole` and `own` are for the other datasets
     """
 
     head: tuple[Any, ...]
@@ -43,6 +54,7 @@ class Found(NamedTuple):
     charge: tuple[Any, ...] | None
     outcome: tuple[Any, ...] | None
     answer: Any
+    others: Mapping[tuple[str, str], tuple[Any, ...] | None] = MappingProxyType({})
 
 
 def _columns(table: str, names: tuple[str, ...]) -> str:
@@ -66,6 +78,7 @@ LEFT JOIN {ENTRIES} s ON s.request_id = ? AND s.kind IN ('released', 'forfeited'
 LEFT JOIN {ANSWERS} n ON n.sequence = s.sequence
 WHERE h.one = 1
 """
+ONE_ACCOUNT = f"SELECT {', '.join(_STATE)} FROM {ACCOUNTS} WHERE dataset = ? AND analyst = ?"
 _WHOLE, _OWN, _CHARGE = 4, 7, 10
 _OUTCOME = _CHARGE + len(COLUMNS)
 _ANSWER = _OUTCOME + len(COLUMNS)

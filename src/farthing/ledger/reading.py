@@ -20,7 +20,7 @@ from farthing.ledger.questions import Found, Question
 from farthing.ledger.receipts import Receipt
 from farthing.ledger.store import Store
 from farthing.ledger.tables import ACCOUNTS
-from farthing.ledger.transaction import Memory, Reader, entry_of
+from farthing.ledger.transaction import Memory, Reader, checked_account, entry_of
 from farthing.ledger.values import checked_name, event_of
 from farthing.ledger.verification import Known, Progress, Verification, rows, verify_store
 from farthing.ledger.witness import Witness
@@ -28,6 +28,7 @@ from farthing.privacy.events import ApproxDP, Event, checked_count
 from farthing.privacy.units import Unit
 
 _DATASETS = f"SELECT dataset FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
+_STATES = f"SELECT dataset, sequence, state, mac FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
 _ANALYSTS = f"SELECT analyst FROM {ACCOUNTS} WHERE dataset = ? AND analyst <> '' ORDER BY analyst"
 _LAST = 2**63 - 1  # the largest number of an entry that a database can be asked about
 
@@ -113,6 +114,32 @@ class OpenLedger:
         with self._store.reading() as link:
             return [str(who) for (who,) in link.run(self._store.sql(_ANALYSTS), (name,)).fetchall()]
 
+    def sources(self) -> dict[str, frozenset[str] | None]:
+        """By dataset, the marks of the tables that its budget stands for; None where an older version opened it."""
+        self._asked(Question())
+        with self._store.reading() as link:
+            rows = link.run(_STATES).fetchall()
+        found = {}
+        for dataset, *row in rows:
+            found[str(dataset)] = checked_account(self._chain, self._memory, dataset, "", *row).sources
+        return found
+
+    def marks(self, sources: Iterable[str]) -> list[str]:
+        """What the ledger keeps of the names of tables."""
+        return [self._chain.source(str(source)) for source in sources]
+
+    def table_changed(self, request_id: str, table: str) -> bool | None:
+        """Whether a table has another fingerprint than when a request was charged; None where nobody can tell.
+
+        What it says depends on private rows, so that it is not for analysts.
+        """
+        if self.role == "analyst":
+            raise NotAllowed(self.role, "see whether a table has changed")
+        name = checked_name(request_id, "request_id")
+        entry = self._asked(Question(request_id=name)).charge()
+        mark = None if entry is None else entry.body.get("table")
+        return None if not mark or not table else mark != self._chain.table(name, table)
+
     def budget(self, dataset: str, analyst: str | None = None) -> Budget:
         """How a budget stands: the dataset's own, or an analyst's grant in it."""
         name = checked_name(dataset, "dataset")
@@ -150,7 +177,8 @@ class OpenLedger:
         return (
             entry
             for entry in self._entries(first)
-            if name in (None, entry.dataset) and (self.role != "analyst" or entry.analyst == self.actor)
+            if (name is None or entry.is_about(name))
+            and (self.role != "analyst" or entry.analyst == self.actor)
         )
 
     def verify(self, receipt: Receipt | None = None, progress: Progress | None = None) -> Verification:
@@ -219,7 +247,7 @@ class OpenLedger:
 
     def _events(self, dataset: str, analyst: str) -> Iterable[Event]:
         for entry in self._entries():
-            if (entry.kind, entry.dataset) == ("charge", dataset) and analyst in ("", entry.analyst):
+            if entry.kind == "charge" and entry.is_about(dataset) and analyst in ("", entry.analyst):
                 yield event_of(entry.body["event"])
 
 

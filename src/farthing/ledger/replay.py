@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from farthing.errors import FarthingError, LedgerTampered
 from farthing.ledger.account import Account
@@ -14,10 +15,10 @@ from farthing.ledger.entries import Entry
 from farthing.ledger.holdings import Holding
 from farthing.ledger.prices import Price
 from farthing.ledger.standings import Standing
-from farthing.ledger.totals import totals_agree
+from farthing.ledger.totals import label_of, totals_agree
 
 _EVERY = 64  # how often the whole state of an account is compared with what an entry says
-_POLICY = {"dataset", "budget", "grant", "reserve"}
+_POLICY = {"dataset", "source", "budget", "grant", "reserve"}
 
 
 class Replay:
@@ -62,22 +63,23 @@ class Replay:
         """The accounts that an entry changes, changed."""
         sequence, kind, dataset, analyst = entry.sequence, entry.kind, entry.dataset, entry.analyst
         if kind == "charge":
-            terms = _charge_terms(entry.body_text)
-            whole = self._standings[dataset, ""]
-            whole.charge(sequence, terms.price, terms.reserve)
-            if not analyst:
-                return {"": whole}
-            own = self._standings[dataset, analyst]
-            own.charge(sequence, _present(terms.own_price), "")
-            return {"": whole, analyst: own}
+            changed = {}
+            for name, terms in _charge_terms(entry.body_text, dataset):
+                whole = changed[label_of(dataset, name, "")] = self._standings[name, ""]
+                whole.charge(sequence, terms.price, terms.reserve)
+                if analyst:
+                    own = changed[label_of(dataset, name, analyst)] = self._standings[name, analyst]
+                    own.charge(sequence, _present(terms.own_price), "")
+            return changed
         if kind in ("released", "forfeited"):
-            body, whole = entry.body, self._standings[dataset, ""]
-            whole.settle(sequence, body["nano"])
-            if not analyst:
-                return {"": whole}
-            own = self._standings[dataset, analyst]
-            own.settle(sequence, body["own_nano"])
-            return {"": whole, analyst: own}
+            body, changed = entry.body, {}
+            for name, part in ((dataset, body), *body.get("others", {}).items()):
+                whole = changed[label_of(dataset, name, "")] = self._standings[name, ""]
+                whole.settle(sequence, part["nano"])
+                if analyst:
+                    own = changed[label_of(dataset, name, analyst)] = self._standings[name, analyst]
+                    own.settle(sequence, part["own_nano"])
+            return changed
         return self._after_policy(entry) if kind in _POLICY else {}
 
     def _after_policy(self, entry: Entry) -> dict[str, Standing]:
@@ -87,7 +89,8 @@ class Replay:
         after = Holding.of_text(canonical(entry.body["state"]))
         standing = self._standings.get(whose)
         if standing is None:
-            expected = Holding(_with_budget_of(Account.of(0.0), after), unit=after.unit)
+            budget = _with_budget_of(Account.of(0.0), after)
+            expected = Holding(budget, unit=after.unit, sources=after.sources)
             allowed = entry.kind == "dataset" or (
                 entry.kind == "grant" and (entry.dataset, "") in self._standings
             )
@@ -96,6 +99,8 @@ class Replay:
             before = standing.holding
             if entry.kind == "reserve":
                 expected = replace(before, reserves=after.reserves)
+            elif entry.kind == "source":
+                expected = before.with_sources(after.sources or ())
             else:
                 expected = replace(before, account=_with_budget_of(before.account, after))
             allowed = entry.kind != "dataset"
@@ -125,11 +130,18 @@ class _ChargeTerms(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _charge_terms(body: str) -> _ChargeTerms:
-    """What a charge's body says about accounts. Most charges say what another did, so they are read once."""
+def _charge_terms(body: str, dataset: str) -> tuple[tuple[str, _ChargeTerms], ...]:
+    """What a charge's body says about accounts, by dataset. Most say what another did, so they are read once."""
     data = json.loads(body)
+    others = data.get("others", {})
+    if dataset in others:
+        raise ValueError("an account is charged twice")
+    return tuple((name, _terms(part)) for name, part in ((dataset, data), *others.items()))
+
+
+def _terms(data: Mapping[str, Any]) -> _ChargeTerms:
     own = Price.from_dict(data["own_price"]) if "own_price" in data else None
-    return _ChargeTerms(Price.from_dict(data["price"]), own, data["reserve"])
+    return _ChargeTerms(Price.from_dict(data["price"]), own, data.get("reserve", ""))
 
 
 def _present(price: Price | None) -> Price:

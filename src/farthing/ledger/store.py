@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from farthing.errors import LedgerTampered, LedgerUnavailable
 from farthing.ledger.changes import APPEND, KEEP_ACCOUNT, MOVE_HEAD, OPEN_ACCOUNT, STORE_ANSWER, Change
 from farthing.ledger.faults import translated
-from farthing.ledger.questions import ASK, Found, Question, found_in
+from farthing.ledger.questions import ASK, ONE_ACCOUNT, Found, Question, found_in
 
 _Read = TypeVar("_Read")
 Run = Callable[..., Any]
@@ -117,7 +117,19 @@ class Store(ABC):
 
     def found(self, link: Link, question: Question) -> Found | None:
         """The answer to a question, in whatever transaction there is."""
-        return found_in(link.run(self.sql(ASK), question.parameters).fetchall())
+        return self.with_others(
+            link, question, found_in(link.run(self.sql(ASK), question.parameters).fetchall())
+        )
+
+    def with_others(self, link: Link, question: Question, found: Found | None) -> Found | None:
+        """And the accounts of the other datasets, which few questions are about."""
+        if found is None or not question.others:
+            return found
+        rows = {}
+        for whose in question.accounts:
+            row = link.run(self.sql(ONE_ACCOUNT), whose).fetchone()
+            rows[whose] = None if row is None else tuple(row)
+        return found._replace(others=rows)
 
     def finish(self, link: Link, change: Change | None) -> None:
         """Write a change, or nothing, and make the transaction durable; or raise."""

@@ -16,6 +16,15 @@ _MARK = 32  # characters of a fingerprint
 _NAMES = {"": '"":'}
 
 
+def label_of(dataset: str, other: str, analyst: str) -> str:
+    """What totals call an account in an entry of `dataset`: the analyst, after its dataset where that is another.
+
+    >>> label_of("flights", "flights", "bob"), label_of("flights", "planes", "bob")
+    ('bob', 'planes\\nbob')
+    """
+    return analyst if other == dataset else f"{other}\n{analyst}"  # no name has a line break in it
+
+
 def totals_of(states: Mapping[str, tuple[Holding, str]]) -> str:
     """The totals of an entry that leaves these accounts, by analyst, each with its text; nothing for no accounts.
 

@@ -12,7 +12,10 @@ from farthing.ledger.changes import AccountRow, Change
 from farthing.ledger.entries import Entry, clock
 from farthing.ledger.holdings import Holding
 from farthing.ledger.questions import Found, Question
-from farthing.ledger.totals import totals_of
+from farthing.ledger.totals import label_of, totals_of
+
+Whose = tuple[str, str]
+"""Whose account: a dataset, and an analyst in it ("" for the dataset's own)."""
 
 
 class Memory:
@@ -50,7 +53,7 @@ class Reader:
         self._found = found
         self._chain = chain
         self._memory = memory
-        self._checked: dict[str, Holding | None] = {}  # by analyst
+        self._checked: dict[Whose, Holding | None] = {}
         self._seen: dict[tuple[str, str], int] = {}
         self.last = self._checked_head(*found.head)
 
@@ -83,6 +86,12 @@ class Reader:
         """The account of the analyst in it, if the question names one."""
         return self._holding(self._question.analyst, self._found.own) if self._question.analyst else None
 
+    def other(self, dataset: str) -> tuple[Holding | None, Holding | None]:
+        """The account of another dataset that the question names, and that of the analyst in it."""
+        analyst, others = self._question.analyst, self._found.others
+        own = self._holding(analyst, others[dataset, analyst], dataset) if analyst else None
+        return self._holding("", others[dataset, ""], dataset), own
+
     def charge(self) -> Entry | None:
         """The charge that was made under the request id."""
         return None if self._found.charge is None else entry_of(self._chain, self._found.charge)
@@ -95,13 +104,15 @@ class Reader:
         """The stored answer of a released request."""
         return checked_answer_of(self._chain, outcome, self._found.answer)
 
-    def _holding(self, analyst: str, row: tuple[Any, ...] | None) -> Holding | None:
-        if analyst not in self._checked:
-            self._checked[analyst] = self._believed(analyst, row)
-        return self._checked[analyst]
+    def _holding(
+        self, analyst: str, row: tuple[Any, ...] | None, dataset: str | None = None
+    ) -> Holding | None:
+        whose = (self._question.dataset if dataset is None else dataset, analyst)
+        if whose not in self._checked:
+            self._checked[whose] = self._believed(whose, row)
+        return self._checked[whose]
 
-    def _believed(self, analyst: str, row: tuple[Any, ...] | None) -> Holding | None:
-        whose = (self._question.dataset, analyst)
+    def _believed(self, whose: Whose, row: tuple[Any, ...] | None) -> Holding | None:
         known = self._memory.accounts.get(whose, 0)
         if row is None:
             if known:
@@ -141,22 +152,22 @@ class Transaction(Reader):
         *,
         analyst: str = "",
         request_id: str = "",
-        keep: Mapping[str, Holding] | None = None,
+        keep: Mapping[Whose, Holding] | None = None,
         new: bool = False,
         answer: str | None = None,
     ) -> Entry:
-        """Append an entry that leaves the accounts in `keep` (by analyst, "" for the dataset itself) as given."""
+        """Append an entry that leaves the accounts in `keep` as given."""
         assert self.change is None, "one transaction appends one entry"
         chain, sequence, previous = self._chain, self.last[0] + 1, self.last[1]
-        states = {who: (holding, holding.text()) for who, holding in keep.items()} if keep else {}
+        states = {whose: (holding, holding.text()) for whose, holding in keep.items()} if keep else {}
         fields = (
             sequence, kind, dataset, analyst, self.actor, self.role, clock(), request_id, body,
-            totals_of(states), previous,
+            totals_of({label_of(dataset, *whose): state for whose, state in states.items()}), previous,
         )  # fmt: skip
         entry = Entry(*fields, chain.entry(fields))
         accounts = tuple(
-            AccountRow(sequence, text, chain.account(dataset, who, sequence, text), dataset, who)
-            for who, (_, text) in states.items()
+            AccountRow(sequence, text, chain.account(*whose, sequence, text), *whose)
+            for whose, (_, text) in states.items()
         )
         self._holdings = [holding for holding, _ in states.values()]
         self.change = Change(entry, chain.head(sequence, entry.mac), accounts, new, answer)

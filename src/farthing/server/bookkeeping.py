@@ -132,7 +132,7 @@ def page(state: State, who: Caller, dataset: str | None, since: int, limit: int,
     for entry in read:
         last, looked = entry.sequence, looked + 1
         mine = not own or entry.analyst == who.name
-        if mine and dataset in (None, entry.dataset):
+        if mine and (dataset is None or entry.is_about(dataset)):
             found.append(entry_view(entry, own))
         if len(found) == limit or looked == MOST_READ:
             break

@@ -376,5 +376,5 @@ def _refuse_sampled(study: Study) -> None:
     if study.sampling_rate is not None:
         raise InvalidValue(
             "sampling_rate", study.sampling_rate, "holds for one release, and an answerer goes on",
-            "study the table by itself, under another name= and without sampling_rate=",
+            "study the table by itself, in another ledger= and without sampling_rate=",
         )  # fmt: skip

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from farthing.curator.units import refuse_other_unit, unit_of
+from farthing.curator import Curator
+from farthing.curator.accounts import accounts_of
+from farthing.curator.units import refuse_other_unit
 from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals, dataset
 from farthing.data.declaration import domain_of_entry
 from farthing.data.sources import Source
 from farthing.errors import FarthingError, InvalidValue
-from farthing.ledger import Budget
-from farthing.privacy.units import Unit
+from farthing.ledger import Budget, Ledger
 from farthing.study.words import shown
 
 _FEW = 6  # categories that are named in a sentence
@@ -160,9 +161,22 @@ def schema_of(made: Dataset) -> list[dict[str, Any]]:
     return found
 
 
-def protected_by(made: Dataset) -> Unit:
-    """The unit as a ledger keeps it."""
-    return unit_of(made)
+def open_budget(ledger: Ledger, made: Dataset, name: str, epsilon: float, delta: float) -> None:
+    """Register a dataset in the ledger: whom it protects, and which table it stands for."""
+    Curator(ledger).register(made, name, epsilon, delta)
+
+
+def take_up_table(ledger: Ledger, made: Dataset, name: str) -> None:
+    """Let the budget of a dataset that was registered before stand for its table, if nobody said so yet."""
+    if not ledger.sources().get(name):
+        sources = accounts_of(ledger, made, name).sources
+        if sources:
+            ledger.attach(name, sources)
+
+
+def budgets_beside(ledger: Ledger, made: Dataset, name: str) -> tuple[str, ...]:
+    """The names of other budgets that pay for what is computed from a dataset of this name."""
+    return accounts_of(ledger, made, name).others
 
 
 def fits_budget(made: Dataset, budget: Budget) -> bool:

@@ -37,7 +37,7 @@ def opened_holdout(
             "sampling_rate",
             study.sampling_rate,
             "holds for one release, and a holdout goes on",
-            "study the table by itself, under another name= and without sampling_rate=",
+            "study the table by itself, in another ledger= and without sampling_rate=",
         )
     if not isinstance(training, Dataset):
         raise InvalidValue(

@@ -116,6 +116,8 @@ def opened_monitor(
 
     def read(table: Dataset | None = None, where: Any = None) -> list[int]:
         rows = study.dataset if table is None else _refuse_unlike(table, study.dataset)
+        if table is not None:
+            journal.refuse_unpaid(rows)
         rows = rows if where is None else rows.where(where)
         check(rows)
         return _read(rows, seen, timeout, progress)
@@ -146,7 +148,7 @@ def _seen(study: Study, asked: Asked) -> Watched:
             "sampling_rate",
             study.sampling_rate,
             "holds for one release, and a monitor looks again and again",
-            "study the table by itself, under another name= and without sampling_rate=",
+            "study the table by itself, in another ledger= and without sampling_rate=",
         )
     return watched(asked.series, study.dataset, asked.by)
 

@@ -11,6 +11,7 @@ from farthing.adaptive.holdout import Holdout
 from farthing.adaptive.monitor import Monitor, MonitorPlan
 from farthing.adaptive.online import AnswererPlan, OnlineAnswerer
 from farthing.curator import Curator, unit_of
+from farthing.curator.accounts import account_name
 from farthing.curator.units import rate_of, refuse_other_unit
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
@@ -22,7 +23,7 @@ from farthing.privacy.units import Unit
 from farthing.release import Statistic
 from farthing.release.designs import Design, design_of
 from farthing.study import answerers, monitors
-from farthing.study.allowance import Allowance, allowance_of
+from farthing.study.allowance import Allowance, allowance_of, left_of
 from farthing.study.holdouts import opened_holdout
 from farthing.study.plan import Plan
 from farthing.study.released import Release, releases_in, reopened
@@ -42,8 +43,9 @@ class Study:
 
     `ledger` is a file ("study.db"), a Postgres URL or an open Ledger. The budget is written there by the first release
     or session, or by `register`; planning writes nothing. From then on it is the ledger's word that counts. `name` is
-    what the ledger calls the dataset, by default its file name; everything under one name shares one budget. `analyst`
-    spends from a grant of that name.
+    what the ledger calls the dataset, by default the name under which it knows the table, or else the file's name;
+    everything under one name shares one budget. Other tables that the dataset reads, and files that another budget
+    stands for, are paid for by their own budgets too, all of them or none. `analyst` spends from a grant of that name.
     `sampling_rate` states that the table is itself a secret random sample: every unit of a population came into it
     independently with this probability, and nobody knows who did. A release then costs less, and there can be one only:
     what is computed from one sample is amplified as a whole.
@@ -92,13 +94,16 @@ class Study:
                 "must be given: a budget that nobody writes down is none",
                 'say ledger="study.db"',
             )
-        self.name = _name(name, dataset)
+        if name is not None and not (isinstance(name, str) and name.strip()):
+            raise InvalidValue("name", name, "must be a text that names the dataset in the ledger")
         self.ledger = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
+        self.name = account_name(self.ledger, dataset, name)
         # Whoever opened the ledger as an analyst spends their own grant, whether they say so or not.
         own = self.ledger.actor if self.ledger.role == "analyst" else None
         self.analyst = analyst or own
         if self.is_registered:
             self._refuse_other_account()
+        _ = self.accounts  # everybody whose rows are read must have a budget
 
     def plan(
         self,
@@ -331,9 +336,26 @@ class Study:
 
     def allowance(self, epsilon: float | None = None) -> Allowance:
         """The epsilon and delta that a plan may use now."""
-        budget = self.budget
-        whole = None if self.analyst is None else self.ledger.budget(self.name)
-        return allowance_of(budget, epsilon, whole)
+        allowances = [allowance_of(budget, epsilon, whole) for budget, whole in self._budgets()]
+        return Allowance(min(each.epsilon for each in allowances), min(each.delta for each in allowances))
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """The names of all budgets that pay for what is computed: this study's, and those of other tables it reads."""
+        return self.curator.accounts(self.dataset, self.name, self.sampling_rate).all
+
+    @property
+    def left(self) -> float:
+        """The epsilon that is left for one more charge: the least of all budgets that pay."""
+        return min(left_of(budget, whole)[0].epsilon for budget, whole in self._budgets())
+
+    def _budgets(self) -> list[tuple[Budget, Budget | None]]:
+        """Of every account that pays, the budget that is spent, and the one above it where that is a grant."""
+        found = []
+        for name in self.accounts:
+            budget = self.budget if name == self.name else self.ledger.budget(name, self.analyst)
+            found.append((budget, None if self.analyst is None else self.ledger.budget(name)))
+        return found
 
     @property
     def budget(self) -> Budget:
@@ -363,7 +385,7 @@ class Study:
         """
         if not self.is_registered:
             try:
-                self.ledger.register(self.name, self.epsilon, self.delta, unit=self._unit)
+                self.curator.register(self.dataset, self.name, self.epsilon, self.delta, self.sampling_rate)
                 return
             except InvalidValue:
                 if not self.is_registered:
@@ -422,7 +444,7 @@ class Study:
             "sampling_rate",
             self.sampling_rate,
             rule.format(self.name),
-            f"{way_out}, or give this study another name=, with a budget of its own",
+            f"{way_out}, or keep this study in another ledger, whose budget adds up with this one",
         )
 
     def _refuse_second_plan(self) -> None:
@@ -433,7 +455,7 @@ class Study:
                 self.sampling_rate,
                 f"holds for one release of {self.name!r}, and that was made",
                 "study.released(study.releases()[0]) has its answers; a second one can only be planned for the table "
-                "by itself, under another name= and without sampling_rate=",
+                "by itself, in another ledger= and without sampling_rate=; the two budgets add up",
             )
 
 
@@ -449,14 +471,6 @@ def _nothing_to_measure(asked: Sequence[Statistic]) -> InvalidValue:
         "is always 0: no row can meet the condition",
         "compare where= with the bounds and categories of the schema, or ask for something else too",
     )
-
-
-def _name(name: str | None, dataset: Dataset) -> str:
-    if name is None:
-        return os.path.basename(dataset.name.rstrip("/")) or dataset.name
-    if not isinstance(name, str) or not name.strip():
-        raise InvalidValue("name", name, "must be a text that names the dataset in the ledger")
-    return name
 
 
 def _rate(rate: float | None, dataset: Dataset) -> float | None:

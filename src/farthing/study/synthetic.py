@@ -316,7 +316,7 @@ def offered(
             "sampling_rate",
             study.sampling_rate,
             "must be left out for a synthesis",
-            "it is priced for the table itself; make a study without it, under another name=",
+            "it is priced for the table itself; make a study without it, in another ledger=",
         )
     axes = coded_axes(study.dataset.schema, columns, bins=bins, missing=missing)
     sensitivity = sensitivity_of_coded_rows(study.dataset, axes)

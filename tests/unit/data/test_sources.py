@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import gzip
+import os
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -245,3 +247,13 @@ def test_a_file_that_disappears_is_a_clear_error(tmp_path: Path) -> None:
 def _file(path: Path, content: bytes) -> Path:
     path.write_bytes(content)
     return path
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_a_file_under_two_names_is_not_read_twice(tmp_path: Path, link: Callable[..., None]) -> None:
+    people, other = tmp_path / "people.csv", tmp_path / "other.csv"
+    people.write_text("age\n30\n")
+    link(people, other)
+    for source in ([people, other], str(tmp_path / "*.csv"), [str(tmp_path / "p*.csv"), other]):
+        with pytest.raises(InvalidValue, match="must not be given twice: it is the same file as"):
+            dataset(source, schema={"age": (0, 110)})

@@ -83,7 +83,7 @@ def test_a_budget_that_protects_little_is_cautioned_and_one_without_a_plan_refus
 
 def test_a_check_tells_of_another_budget_for_the_same_table(curator: TestClient) -> None:
     found = curator.post("/api/v1/datasets/check", json={**NEW, "name": "twin"}).json()
-    assert any("people" in note and "add up" in note for note in found["notes"])
+    assert any("people" in note and "paid from both" in note for note in found["notes"])
 
 
 def test_the_same_declaration_again_is_the_same_dataset_and_another_is_refused(

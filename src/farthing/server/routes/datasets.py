@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Query
 
-from farthing.errors import InvalidValue, RequestRefused
+from farthing.errors import FarthingError, InvalidValue, RequestRefused
 from farthing.ledger import Ledger
 from farthing.server.callers import Caller, caller, the_state
 from farthing.server.envelope import refusals
@@ -36,11 +37,13 @@ from farthing.server.views.dataset import (
     SourcesView,
 )
 from farthing.study.declared import (
+    budgets_beside,
     checked_declaration,
     declared_dataset,
     fits_budget,
-    protected_by,
+    open_budget,
     schema_of,
+    take_up_table,
     unit_sentence,
 )
 from farthing.study.odds import LARGEST_DELTA, budget_cautions, odds_sentence
@@ -93,10 +96,21 @@ def check(told: CheckedDeclaration, state: TheState) -> dict[str, Any]:
     problems: list[tuple[str, str]] = []
     columns: dict[str, str] = {}
     unit = ""
+    beside: list[str] = []
     try:
         source = planning_of(state).folder.opened(told.source)
         found = checked_declaration(told.name, told.words(), source)
         unit, columns, problems = found.unit, dict(found.columns), list(found.problems)
+        if told.columns and not problems:
+            made = declared_dataset(told.name, told.words(), source)
+            others = {
+                each.name for each in all_declarations(state.store) if each.words["source"] == told.source
+            }
+            others |= set(budgets_beside(state.root, made, told.name))
+            beside += [
+                f"The same table is registered as {each!r} already: what is computed from it is paid from both budgets."
+                for each in sorted(others - {told.name})
+            ]
     except InvalidValue as problem:
         problems.append(("source", f"{problem.rule}; {problem.way_out}".removesuffix("; ")))
     problems += _name_taken(state, told)
@@ -111,11 +125,7 @@ def check(told: CheckedDeclaration, state: TheState) -> dict[str, Any]:
         "problems": [{"where": where, "message": message} for where, message in problems],
         "notes": [
             *budget_cautions(told.epsilon, told.delta, told.rows),
-            *(
-                f"The same table is registered as {each.name!r} already: the two budgets add up for the people in it."
-                for each in all_declarations(state.store)
-                if each.words["source"] == told.source and each.name != told.name
-            ),
+            *beside,
         ],
     }
 
@@ -150,10 +160,12 @@ def register(told: Declaration, state: TheState, who: Who) -> dict[str, Any]:
     earlier = declaration_of(state.store, told.name)
     if earlier is None and told.name in ledger.datasets():
         _refuse_another_budget(ledger, told, made)
+    _take_up_tables(state, ledger)
+    budgets_beside(ledger, made, told.name)  # refuses a table whose other budget is one of another unit
     declared = declare(state.store, told.name, words, who.name)
     if told.name not in ledger.datasets():
         try:
-            ledger.register(told.name, told.epsilon, told.delta, unit=protected_by(made))
+            open_budget(ledger, made, told.name, told.epsilon, told.delta)
         except InvalidValue:
             if told.name not in ledger.datasets():
                 raise
@@ -237,6 +249,16 @@ def reserve(name: Name, label: Label, told: BudgetWords, state: TheState, who: W
     if now != (told.epsilon, told.delta):
         ledger.reserve(name, told.epsilon, told.delta, name=label)
     return _standing(state, who, name)
+
+
+def _take_up_tables(state: State, ledger: Ledger) -> None:
+    """What was registered by an older version, or by hand, holds its table before another budget for it is opened."""
+    known = ledger.sources()
+    for each in all_declarations(state.store):
+        if each.name in known and not known[each.name]:
+            # A table that cannot be opened cannot be read under another name either.
+            with suppress(FarthingError):
+                take_up_table(ledger, dataset_of(state, each), each.name)
 
 
 def _refuse_unplannable(delta: float) -> None:

@@ -142,6 +142,8 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
     if entry.kind == "budget":
         did = "raised" if body.get("raised") else "set"
         return f"{entry.actor} {did} the budget of {entry.dataset} to {price} in all."
+    if entry.kind == "source":
+        return f"The budget of {entry.dataset} now stands for the people in another table too."
     if entry.kind == "grant":
         return f"{entry.actor} lets {entry.analyst} spend at most {price} of {entry.dataset}."
     if entry.kind == "reserve":
@@ -155,7 +157,10 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
         what = {"charge": "began", "released": "ended with an answer"}.get(entry.kind, "was given up")
         return f"A round of {who}'s session {request.rpartition(' round ')[0]} {what}; the session has paid for it."
     if entry.kind == "charge":
-        return f"{who} was charged {price} for {request}, before anything was computed."
+        paid = (
+            f", in the budgets of {' and '.join([entry.dataset, *entry.others])} each" if entry.others else ""
+        )
+        return f"{who} was charged {price} for {request}{paid}, before anything was computed."
     if entry.kind == "released":
         return f"The answer of {request} was recorded; {price} stays spent."
     if entry.kind == "forfeited":
