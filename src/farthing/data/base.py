@@ -68,10 +68,7 @@ class Base:
             return self.read(name, raw[name])
 
         table = raw.select(
-            **{
-                name: unit_key(self._plain(column, raw[column]), engine)
-                for name, column in zip(names, self.unit, strict=True)
-            },
+            **self._keys(),
             **({} if names else {_ROW: ibis.literal(1, "int8")}),
             **{name: cell(name) for name in self.declared if name in columns},
         )
@@ -80,12 +77,22 @@ class Base:
         table = sampled(table, engine, len(names), probability, key)
         return bounded(table, len(names), self.max_rows)
 
+    def units(self) -> Any:
+        """The keys of the units, one row for each row of the table; None for a row that names nobody."""
+        return self.source.table.select(**self._keys())
+
+    def _keys(self) -> dict[str, Any]:
+        names = unit_columns(len(self.unit))
+        return {
+            name: unit_key(self._plain(column, self.source.table[column]), self.source.engine)
+            for name, column in zip(names, self.unit, strict=True)
+        }
+
     def read(self, name: str, value: Any) -> Any:
         """A cell of a declared column, or an element of its lists, as the domain reads it."""
-        domain = self.declared[name]
-        if self.source.text_file:
-            return read_column(typed(value, domain), domain, self.source.engine)
-        return read_column(self._plain(name, value), domain, self.source.engine)
+        domain, engine = self.declared[name], self.source.engine
+        read = typed(self._plain(name, value), domain, engine, csv=self.source.text_file)
+        return read_column(read, domain, engine)
 
     def _plain(self, name: str, value: Any) -> Any:
         return self.source.engine.plain(value, padded=name in self.padded)

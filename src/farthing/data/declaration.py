@@ -9,7 +9,9 @@ neighbours = "add-remove"
 [schema]
 sex = { categories = ["F", "M"] }
 age = { range = [0, 110] }         # whole numbers; [0.0, 110.0] for reals, [2000-01-01, 2025-12-31] for dates
-smoker = { flags = true }
+smoker = { flags = true }          # true/false, yes/no, 1/0
+bmi = { range = [10.0, 60.0], decimal = "," }                        # text such as 23,5
+region = { categories = ["north", "south"], trim = true, lower = true }   # " North" is north
 """
 
 from __future__ import annotations
@@ -22,11 +24,12 @@ from typing import Any
 
 from farthing.data.csv_files import header
 from farthing.data.dataset import Dataset, dataset
-from farthing.data.schema import Flags, Schema, folded
+from farthing.data.schema import Categories, Flags, Reals, Schema, folded
 from farthing.data.sources import PARQUET, parquet_schema, paths_of
 from farthing.errors import InvalidValue
 
 DATASET_KEYS = ("source", "unit", "max_rows", "neighbours", "rows")
+_OPTIONS: dict[str, tuple[str, ...]] = {"range": ("decimal",), "categories": ("trim", "lower"), "flags": ()}
 _WAYS = "write { range = [lowest, highest] }, { categories = [...] } or { flags = true }"
 
 
@@ -98,18 +101,38 @@ def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
 def domain_of_entry(name: str, entry: Any) -> Any:
     """What an entry of [schema] says about its column, as the schema reads it."""
     where = f"schema.{name}"
-    if not isinstance(entry, dict) or len(entry) != 1:
+    kinds = [kind for kind in entry if kind in _OPTIONS] if isinstance(entry, dict) else []
+    if len(kinds) != 1:
         raise InvalidValue(
             where, entry, "must say one thing about the column", f"{_WAYS}, or remove the line"
         )
-    ((kind, value),) = entry.items()
+    (kind,) = kinds
+    value, options = entry[kind], {key: given for key, given in entry.items() if key != kind}
+    for key, given in options.items():
+        if key not in _OPTIONS[kind]:
+            known = ", ".join(_OPTIONS[kind])
+            way_out = f"with {kind} there are: {known}" if known else _WAYS
+            raise InvalidValue(f"{where}.{key}", given, f"is not known for {kind}", way_out)
+        if key != "decimal" and not isinstance(given, bool):
+            raise InvalidValue(f"{where}.{key}", given, "must be true or false")
     if kind == "flags" and value is True:
         return bool
-    if kind == "range" and isinstance(value, list) and len(value) == 2:
-        return tuple(value)
-    if kind == "categories" and isinstance(value, list) and value:
-        return value
+    try:
+        if kind == "range" and isinstance(value, list) and len(value) == 2:
+            return Reals(*_real(value), **options) if options else tuple(value)
+        if kind == "categories" and isinstance(value, list) and value:
+            return Categories(value, **options)
+    except InvalidValue as problem:
+        raise InvalidValue(where, entry, f"{problem.name} {problem.rule}", problem.way_out) from None
     raise InvalidValue(where, entry, "must be filled in", _WAYS)
+
+
+def _real(bounds: list[Any]) -> list[Any]:
+    if all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds):
+        raise InvalidValue(
+            "range", bounds, "must be of real numbers with decimal", "write a point, as in [0.0, 60.0]"
+        )
+    return bounds
 
 
 def _holds(kind: Any) -> str | None:

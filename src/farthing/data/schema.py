@@ -7,6 +7,8 @@ A schema is written with plain literals and read once:
     (10.0, 60.0)                      Reals        one bound with a decimal point is enough
     (date(2000, 1, 1), date(2025, 12, 31))         Dates
     bool                              Flags        true or false
+
+How text is read can be declared with it: `Categories(["f", "m"], trim=True, lower=True)`, `Reals(0, 60, decimal=",")`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import math
 import numbers
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -34,27 +36,48 @@ SMALLEST_REAL = 2.0**-60
 MOST_CATEGORIES = 10_000
 LONGEST_CATEGORY = 1_000
 LONGEST_NAME = 255
+BLANKS = " \t\n\r\v\f"
+"""What is around a cell and no part of it."""
 OURS = "__farthing"  # names that the queries use themselves
 
 _EXAMPLE = "for example {'age': (0, 110)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Categories:
     """A public list of values of one kind, in the order in which they are reported.
 
-    A cell outside the list is missing.
+    A cell outside the list is missing. `trim` leaves out the blanks around a cell of text, `lower` reads it in lower
+    case; the list is then written that way too.
 
     >>> Categories(("F", "M"))
     Categories(values=('F', 'M'))
+    >>> Categories(["north", "south"], trim=True, lower=True)
+    Categories(values=('north', 'south'), trim=True, lower=True)
     >>> Categories(("F", "F"))
     Traceback (most recent call last):
     farthing.errors.InvalidValue: categories='F': must not stand in the list twice; remove one of the two.
     """
 
     values: tuple[str | int | bool, ...]
+    # How cells are read, and not which values there are: two tables that spell the same values differently can be one.
+    trim: bool = field(default=False, compare=False)
+    lowered: bool = field(default=False, compare=False)
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self, values: Iterable[str | int | bool], *, trim: bool = False, lower: bool = False
+    ) -> None:
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "trim", bool(trim))
+        object.__setattr__(self, "lowered", bool(lower))
+        self._check()
+
+    def __repr__(self) -> str:
+        told = [f"values={self.values!r}"]
+        told += ["trim=True"] * self.trim + ["lower=True"] * self.lowered
+        return f"Categories({', '.join(told)})"
+
+    def _check(self) -> None:
         if isinstance(self.values, str | bytes) or not isinstance(self.values, list | tuple):
             raise InvalidValue(
                 "categories", self.values, "must be a list of values", "for example ['F', 'M']"
@@ -80,6 +103,17 @@ class Categories:
                 )
             seen.add(same)
         object.__setattr__(self, "values", values)
+        if (self.trim or self.lowered) and not isinstance(values[0], str):
+            raise InvalidValue("categories", values, "must be text to be trimmed or put in lower case")
+        for value in map(str, values):
+            if self.trim and value != value.strip(BLANKS):
+                raise InvalidValue(
+                    "categories", value, "must have no blanks around it with trim", "write it without them"
+                )
+            if self.lowered and value != value.lower():
+                raise InvalidValue(
+                    "categories", value, "must be in lower case with lower", f"write {value.lower()!r}"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +138,19 @@ class Integers:
         _refuse_reversed(self.lower, self.upper)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Reals:
     """Numbers from `lower` to `upper`, both included; a cell outside is clipped, NaN is missing.
 
-    >>> Reals(10, 60.0)
-    Reals(lower=10.0, upper=60.0)
+    `decimal` says that the cells are text, and what stands before their fractions: a comma or a point.
+
+    >>> Reals(10, 60.0), Reals(10.0, 60.0, decimal=",")
+    (Reals(lower=10.0, upper=60.0), Reals(lower=10.0, upper=60.0, decimal=','))
     """
 
     lower: float
     upper: float
+    decimal: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
@@ -131,6 +168,12 @@ class Reals:
                 )
             object.__setattr__(self, name, float(value) + 0.0)  # -0.0 becomes 0.0
         _refuse_reversed(self.lower, self.upper)
+        if self.decimal not in ("", ".", ","):
+            raise InvalidValue("decimal", self.decimal, 'must be "," or "."', "leave it out for numbers")
+
+    def __repr__(self) -> str:
+        told = f", decimal={self.decimal!r}" if self.decimal else ""
+        return f"Reals(lower={self.lower!r}, upper={self.upper!r}{told})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ def declared_dataset(name: str, words: Mapping[str, Any], source: Source) -> Dat
     """The dataset that was declared; it is called by its name, not by the file it comes from.
 
     `words` are `unit`, `max_rows`, `neighbours`, `rows` and `columns`, each {"range": [0, 110]} (with "real": true for
-    numbers with fractions, where the source does not say), {"categories": [...]} or {"flags": true}.
+    numbers with fractions, where the source does not say, and "decimal": "," for text), {"categories": [...]} (with
+    "trim" and "lower") or {"flags": true}.
     """
     columns = words["columns"]
     return dataset(
@@ -47,7 +48,7 @@ def _domain(column: str, entry: Any, source: Source) -> Any:
         raise InvalidValue(f"schema.{column}", entry, "must have a range where it says real")
     if isinstance(bounds, list | tuple):
         if real is None:
-            real = _holds_fractions(column, source)
+            real = told.get("decimal") is not None or _holds_fractions(column, source)
         told = {**told, "range": [_bound(column, bound, bool(real)) for bound in bounds]}
     return domain_of_entry(column, told)
 

@@ -66,10 +66,12 @@ def study_toml(asked: Asked, dataset: Dataset, about: Mapping[str, Any], source:
 
 def _column(domain: Any) -> dict[str, Any]:
     if isinstance(domain, Categories):
-        return {"categories": list(domain.values)}
+        read = {"trim": domain.trim, "lower": domain.lowered}
+        return {"categories": list(domain.values), **{key: True for key, said in read.items() if said}}
     if isinstance(domain, Flags):
         return {"flags": True}
-    return {"range": [domain.lower, domain.upper]}
+    decimal = getattr(domain, "decimal", "")
+    return {"range": [domain.lower, domain.upper], **({"decimal": decimal} if decimal else {})}
 
 
 def _lines(header: str, entries: Mapping[str, Any]) -> str:
@@ -212,7 +214,11 @@ def plan_lines(asked: Asked) -> list[str]:
 
 def _literal(domain: Any) -> str:
     if isinstance(domain, Categories):
-        return repr(list(domain.values))
+        read = [", trim=True"] * domain.trim + [", lower=True"] * domain.lowered
+        plain = repr(list(domain.values))
+        return f"ft.data.Categories({plain}{''.join(read)})" if read else plain
+    if getattr(domain, "decimal", ""):
+        return f"ft.data.Reals({domain.lower!r}, {domain.upper!r}, decimal={domain.decimal!r})"
     if isinstance(domain, Flags):
         return "bool"
     return repr((domain.lower, domain.upper)).replace("datetime.date(", "date(")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import gzip
 import os
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from farthing.data import CellCounts, Count, Sum, connection, dataset
+from farthing.data import CellCounts, Count, Reals, Sum, connection, dataset
 from farthing.data.engines.duckdb import default_engine, quiet
 from farthing.errors import EngineError, FarthingError, InvalidData, InvalidValue
 
@@ -136,7 +137,13 @@ def test_files_with_other_columns_are_not_mixed(tmp_path: Path) -> None:
         ([1.0, 2.5], [1, 2], True),
         ([True, None], [False, True], True),
         ([True, None], bool, True),
-        ([1, 0], bool, False),
+        ([1, 0], bool, True),
+        (["1", "no"], bool, True),
+        ([[1]], bool, True),
+        ([b"1"], bool, False),
+        (["2020-01-01"], (datetime.date(2000, 1, 1), datetime.date(2025, 1, 1)), True),
+        (["2,5"], Reals(0.0, 9.0, decimal=","), True),
+        (["2.5"], (0.0, 9.0), False),
         ([True, False], (0, 1), False),
         ([True, False], [0, 1], False),
         ([1, 2], (0.0, 9.0), True),

@@ -27,6 +27,15 @@ class ColumnWords(Words):
     )
     categories: Annotated[list[Category], Field(min_length=1, max_length=10_000)] | None = None
     flags: Literal[True] | None = None
+    decimal: Literal[",", "."] | None = Field(
+        None, description="with a range: the cells are text, and this stands before their fractions"
+    )
+    trim: Annotated[bool, Field(strict=True)] | None = Field(
+        None, description="with categories: leave out the blanks around a cell"
+    )
+    lower: Annotated[bool, Field(strict=True)] | None = Field(
+        None, description="with categories: read a cell in lower case"
+    )
 
 
 class CheckedDeclaration(Words):
