@@ -426,7 +426,7 @@ def test_an_analyst_pays_from_a_grant_in_every_budget(place: Place) -> None:
         bob.release(bob.charge("flights", 0.25, request_id="r-1", others=["planes"]), "an answer")
         left = [ledger.budget(name, "bob").remaining.epsilon for name in ("flights", "planes")]
         assert left == pytest.approx([0.25, 0.05])
-        with pytest.raises(BudgetExceeded, match="left in budget 'planes/bob'"):
+        with pytest.raises(BudgetExceeded, match="left in the grant of 'bob' in 'planes'"):
             bob.charge("flights", 0.1, request_id="r-2", others=["planes"])
     with place.open() as again:
         assert again.budget("planes", "bob").count == 1

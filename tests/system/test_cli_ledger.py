@@ -55,8 +55,8 @@ def test_show_tells_budgets_grants_and_the_last_entries(kept: Path) -> None:
     code, out, _ = run("show", kept)
     lines = out.splitlines()
     assert code == 0 and "10 entries, verified" in lines[0]
-    assert "census 1 1e-09 0.25 0.05 0.2 0.55 3" in [" ".join(line.split()) for line in lines]
-    assert "census / bob 0.4 0 0.1 0 0 0.3 1" in [" ".join(line.split()) for line in lines]
+    assert "census 1 1e-09 0.25 0.05 0.2 0.55 3 row, add-remove" in [" ".join(line.split()) for line in lines]
+    assert "census / bob 0.4 0 0.1 0 0 0.3 1 row, add-remove" in [" ".join(line.split()) for line in lines]
     assert any("refused" in line and "r-4" in line and line.split()[-1] == "5" for line in lines)
 
 

@@ -178,3 +178,15 @@ def test_a_refused_release_leaves_no_empty_files(study: Path) -> None:
     result = run(study, "--report", str(study.parent / "report.html"))
     assert result.exit_code == 2
     assert not (study.parent / "report.html").exists()
+
+
+@pytest.mark.parametrize("width", ["90", "160"])
+def test_the_ledger_shows_what_was_released_and_for_which_unit(study: Path, width: str) -> None:
+    assert run(study, "--yes").exit_code == 0
+    place = str(study.parent / "study.db")
+    told = CliRunner(env={"COLUMNS": width}).invoke(main, ["ledger", "show", place]).stdout
+    words = " ".join(told.split())
+    assert "count by sex" in words and "mean of" in words and "row, add-remove" in words
+    data = json.loads(CliRunner().invoke(main, ["ledger", "show", place, "--json"]).stdout)
+    assert data["last"][-1]["released"] == "count by sex, mean of age"
+    assert data["budgets"][0]["unit"] == "row, add-remove" and data["last"][0]["released"] is None

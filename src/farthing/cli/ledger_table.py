@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from farthing.ledger import Budget, Entry, Ledger, Verification
 
 
+_LONGEST = 200  # letters about what was released
 _WIDE = 100  # columns of a terminal in which every figure has a column of its own
 
 
@@ -29,6 +30,7 @@ class Shown:
     count: int
     budgets: tuple[Budget, ...]
     last: tuple[Entry, ...]
+    told: Mapping[str, str]  # what the answers among these entries are about, by request id
 
     @classmethod
     def of(cls, ledger: Ledger, place: str, datasets: Sequence[str], most: int) -> Shown:
@@ -44,7 +46,8 @@ class Shown:
                 grants[entry.dataset, entry.analyst] = None
         budgets = [ledger.budget(name) for name in datasets]
         budgets += [ledger.budget(name, analyst) for name, analyst in sorted(grants)]
-        return cls(place, ledger.id, head, count, tuple(budgets), tuple(last))
+        told = {each.request_id: _told(ledger, each) for each in last if each.kind == "released"}
+        return cls(place, ledger.id, head, count, tuple(budgets), tuple(last), told)
 
 
 def print_shown(state: Shown, console: Console) -> None:
@@ -64,7 +67,7 @@ def print_shown(state: Shown, console: Console) -> None:
     for line in _beside(state.budgets) if narrow else []:
         console.print(line, highlight=False, markup=False)
     if state.last:
-        console.print(_entries_in_brief(state.last) if narrow else _entries(state.last))
+        console.print(_entries_in_brief(state) if narrow else _entries(state))
 
 
 def json_of_shown(state: Shown) -> dict[str, Any]:
@@ -75,7 +78,13 @@ def json_of_shown(state: Shown) -> dict[str, Any]:
         "head": state.head,
         "entries": state.count,
         "budgets": [json_of_budget(budget) for budget in state.budgets],
-        "last": [entry.to_dict() for entry in state.last],
+        "last": [
+            {
+                **entry.to_dict(),
+                "released": state.told.get(entry.request_id) if entry.kind == "released" else None,
+            }
+            for entry in state.last
+        ],
     }
 
 
@@ -176,18 +185,21 @@ def _budgets(budgets: Sequence[Budget], narrow: bool) -> Any:
         "set aside": [shown_up(set_aside(each)) for each in budgets],
         "left": [shown_down(each.remaining.epsilon) for each in budgets],
         "charges": [f"{each.count:,}" for each in budgets],
+        "unit": [each.unit or "not said" for each in budgets],
     }
+    if narrow:
+        del columns["unit"]
     for name in ("waiting", "set aside"):  # seldom there, and wide
         if narrow or set(columns[name]) == {"0"}:
             del columns[name]
-    return _table(columns, words=("budget",))
+    return _table(columns, words=("budget", "unit"))
 
 
 def _beside(budgets: Sequence[Budget]) -> list[str]:
     """What a narrow table has no columns for."""
     lines = []
     for each in budgets:
-        parts = []
+        parts = [] if each.analyst else [f"protects {each.unit or 'whom the ledger does not say'}"]
         if each.reserved:
             parts.append(f"{shown_up(each.reserved)} of what is spent waits for its answer")
         if set_aside(each):
@@ -201,34 +213,48 @@ def _name(budget: Budget) -> str:
     return budget.dataset + (f" / {budget.analyst}" if budget.analyst else "")
 
 
-def _entries(entries: Sequence[Entry]) -> Any:
+def _entries(state: Shown) -> Any:
+    entries = state.last
     columns: dict[str, list[str]] = {
         "entry": [f"{each.sequence:,}" for each in entries],
         "time (UTC)": [each.when.strftime("%Y-%m-%d %H:%M:%S") for each in entries],
         "what": [each.kind for each in entries],
         "dataset": [each.dataset for each in entries],
         "who": [each.analyst or each.actor for each in entries],
-        "request": [each.request_id for each in entries],
+        "request": [_request(state, each) for each in entries],
         "epsilon": [_epsilon(each) for each in entries],
     }
     return _table(columns, words=("time (UTC)", "what", "dataset", "who", "request"))
 
 
-def _entries_in_brief(entries: Sequence[Entry]) -> Any:
+def _entries_in_brief(state: Shown) -> Any:
     """Words in one column, which folds between them, and days without their hours."""
-    about = "dataset, who: request"
+    about, entries = "dataset, who: request", state.last
     columns: dict[str, list[str]] = {
         "entry": [f"{each.sequence:,}" for each in entries],
         "day (UTC)": [each.when.strftime("%Y-%m-%d") for each in entries],
         "what": [each.kind for each in entries],
         about: [
             ", ".join(filter(None, (each.dataset, each.analyst or each.actor)))
-            + (f": {each.request_id}" if each.request_id else "")
+            + (f": {_request(state, each)}" if each.request_id else "")
             for each in entries
         ],
         "epsilon": [_epsilon(each) for each in entries],
     }
     return _table(columns, words=("day (UTC)", "what", about), whole=("day (UTC)", "what"))
+
+
+def _request(state: Shown, entry: Entry) -> str:
+    """The request id, and what was released where that is known."""
+    told = state.told.get(entry.request_id) if entry.kind == "released" else ""
+    return f"{entry.request_id}: {told}" if told else entry.request_id
+
+
+def _told(ledger: Ledger, entry: Entry) -> str:
+    from farthing.study.released import told_of
+
+    told = told_of(ledger, entry.request_id)
+    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 3]}..."
 
 
 def _table(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from farthing.client.connection import Connection, part
 from farthing.client.ledgers import RemoteLedger
-from farthing.client.studies import RemoteStudy
+from farthing.client.studies import RemoteStudy, budget_from
 from farthing.errors import InvalidValue
+from farthing.ledger import Budget
 from farthing.numerics import Bounds
 from farthing.privacy import ApproxDP, GaussianNoise, LaplaceNoise
 
@@ -86,6 +87,15 @@ class Client:
         columns = {column: _column(column, values) for column, values in schema.items()}
         self._connection.post("/datasets", {**about, **facts, "columns": columns})
         return RemoteStudy(self._connection, name)
+
+    def grant(self, dataset: str, analyst: str, epsilon: float, delta: float = 0.0) -> Budget:
+        """Let an analyst spend at most so much of a dataset in all (curators); the grant as it stands then.
+
+        The dataset's own budget still rules above it. What the analyst spent stays spent, and a second grant replaces
+        the first: `client.grant("survey", "bob", epsilon=0.5)`.
+        """
+        path = f"/datasets/{part(_text(dataset, 'dataset'))}/grants/{part(_text(analyst, 'analyst'))}"
+        return budget_from(self._connection.put(path, {"epsilon": epsilon, "delta": delta}))
 
     def study(self, dataset: str) -> RemoteStudy:
         """The study of a dataset: its budget as far as it is yours, and everything that can be asked."""

@@ -6,7 +6,7 @@ import difflib
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.client.connection import part
@@ -92,7 +92,12 @@ class RemotePlan:
     study: RemoteStudy
     draft: Mapping[str, Any]
     view: Mapping[str, Any]
-    request_id: str = field(default_factory=lambda: f"plan-{secrets.token_hex(12)}")
+
+    @property
+    def request_id(self) -> str:
+        """What its release is called: a digest of what it asks, so that the same script is answered once."""
+        released = self.view.get("released")
+        return str(released).rpartition(":")[2] if released else str(self.view["request_id"])
 
     @property
     def statistics(self) -> tuple[RemoteStatistic, ...]:
@@ -141,6 +146,16 @@ class RemotePlan:
         errors = {name: _number(error) for name, error in told.pop("errors").items()}
         return AtOnce(**told, errors=errors)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why the budget protects little, where epsilon is above 10 or delta above one in the number of rows."""
+        return tuple(self.view["warnings"])
+
+    @property
+    def about(self) -> str | None:
+        """Which rows the numbers are about, where that is not every row of the table."""
+        return None if self.view["about"] is None else str(self.view["about"])
+
     def weight(self, name: str, weight: float) -> RemotePlan:
         """The statistic counts `weight` times as much as one that was not given a weight."""
         return self._controlled(name, weight=weight)
@@ -158,10 +173,30 @@ class RemotePlan:
         return self._priced({**self.draft, "reserve": epsilon})
 
     def release(
-        self, request_id: str | None = None, progress: Callable[[float], None] | None = None
+        self,
+        request_id: str | None = None,
+        progress: Callable[[float], None] | None = None,
+        *,
+        fresh: bool = False,
     ) -> Release:
-        """Charge, run once on the server's engine, record, answer: the same plan or `request_id` is answered once."""
+        """Charge, run once on the server's engine, record, answer.
+
+        What is asked in the same words is answered once: asking again returns the stored answers and spends nothing.
+        With `fresh=True` noise is drawn anew, and paid for again. `request_id` names a release of your own.
+        """
+        if request_id is None and not fresh and self.view.get("released"):
+            return self.study.released(str(self.view["released"]))
+        if self.view.get("released_with_more"):
+            raise InvalidValue(
+                "plan",
+                self.request_id,
+                "is one that the budget has no room for now: it is shown as it was when "
+                f"{self.view['released_with_more']!r} was planned",
+                "release it with the controls it had then, which costs nothing, or plan anew with epsilon=",
+            )
         name = request_id or self.request_id
+        if fresh and request_id is None:
+            name = f"{self.view['request_id']}-{secrets.token_hex(6)}"
         confirmed = {"confirmed_epsilon": self.cost.upper} if self.cost.upper < _INFINITE else {}
         body = {"draft": self.draft, "request_id": name, **confirmed}
         connection = self.study.connection
@@ -188,6 +223,8 @@ class RemotePlan:
             f"optimal {shown(price.optimal)}, own curves {shown(price.own)}",
             f"  {price.sentence}",
         ]
+        if self.warnings:
+            lines += ["What protects little:", *(f"  {text}" for text in self.warnings)]
         if self.notes:
             lines += ["What is mostly noise:", *(f"  {text}" for text in self.notes)]
         if self.assumptions:
@@ -214,8 +251,7 @@ class RemotePlan:
         return self._priced({**self.draft, "statistics": entries})
 
     def _priced(self, draft: Mapping[str, Any]) -> RemotePlan:
-        view = self.study.connection.post("/plans/price", draft)
-        return replace(self, draft=draft, view=view, request_id=f"plan-{secrets.token_hex(12)}")
+        return replace(self, draft=draft, view=self.study.connection.post("/plans/price", draft, again=True))
 
     def _place(self, name: str) -> int:
         names = [str(one["name"]) for one in self.view["statistics"]]
@@ -234,10 +270,18 @@ class RemotePlan:
         ]
         limit = _number(self.view["epsilon"]) - float(self.draft.get("reserve") or 0.0)
         cost = f"cost: epsilon {shown(self.cost.upper, 6)} of {shown(limit, 6)} at delta {self.delta:g}"
-        lines = [*aligned(rows, right=(2, 3)), "", f"{cost}; nothing is spent yet"]
+        cost = f"{cost}; nothing is spent yet"
+        if self.view.get("released"):
+            cost = (
+                f"cost: nothing. It was released before as {self.view['released']}: releasing it returns those "
+                "answers. release(fresh=True) draws anew and pays again."
+            )
+        lines = [*aligned(rows, right=(2, 3)), "", cost]
         lines += [f"price: {self.view['price']['sentence']}"]
         lines += [f"at once: {text}" for text in [self.at_once().sentence] if text]
-        lines += [f"note: {text}" for text in self.notes] + [f"assumed: {text}" for text in self.assumptions]
+        lines += [f"warning: {text}" for text in self.warnings] + [f"note: {text}" for text in self.notes]
+        lines += [f"assumed: {text}" for text in self.assumptions]
+        lines += [f"about: {self.about}"] if self.about is not None else []
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -160,7 +160,7 @@ class RemoteStudy:
             draft["epsilon"] = epsilon
         if fit:
             draft["fit"] = True
-        return RemotePlan(self, draft, self.connection.post("/plans/price", draft))
+        return RemotePlan(self, draft, self.connection.post("/plans/price", draft, again=True))
 
     def __repr__(self) -> str:
         return f"RemoteStudy({self.name!r} at {self.connection.url})"

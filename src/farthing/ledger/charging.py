@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
@@ -88,8 +89,7 @@ def _charged(
     if request.analyst:
         own_after = own.admitted(quote.own_price) if own is not None and quote.own_price is not None else None
         if own_after is None:
-            budget = f"{dataset}/{request.analyst}"
-            return _refused(tx, request, own, quote.own_price or quote.price, budget, "")
+            return _refused(tx, request, own, quote.own_price or quote.price, dataset, "", grant=True)
         keep[dataset, request.analyst] = own_after
     return None
 
@@ -203,9 +203,18 @@ def _repeated(tx: Reader, request: Request, earlier: Entry) -> Charged:
 
 
 def _refused(
-    tx: Transaction, request: Request, holding: Holding | None, price: Price, budget_id: str, reserve: str
+    tx: Transaction,
+    request: Request,
+    holding: Holding | None,
+    price: Price,
+    dataset: str,
+    reserve: str,
+    *,
+    grant: bool = False,
 ) -> BudgetExceeded:
-    """Record that a charge was refused; no account changes."""
+    """Record that a charge was refused, by a dataset's budget or by a grant in it; no account changes."""
+    who = request.analyst if grant else ""
+    budget_id = f"{dataset}/{who}" if who else dataset
     if holding is None:
         remaining = ApproxDP(0.0)
     else:
@@ -222,12 +231,18 @@ def _refused(
         analyst=request.analyst,
         request_id=request.request_id,
     )  # fmt: skip
-    return _explained(price, remaining, budget_id, holding, reserve)
+    return _explained(price, remaining, holding, reserve, dataset, who)
 
 
 def _explained(
-    price: Price, remaining: ApproxDP, budget_id: str, holding: Holding | None, reserve: str
+    price: Price,
+    remaining: ApproxDP,
+    holding: Holding | None,
+    reserve: str,
+    dataset: str,
+    analyst: str,
 ) -> BudgetExceeded:
+    """The refusal in words; `analyst` where it is their grant that has too little, and not the budget."""
     epsilon = None if price.epsilon_nano is None else epsilon_up(price.epsilon_nano)
     delta = delta_up(price.delta_units)
     asked = "an unbounded epsilon" if epsilon is None else f"epsilon={_shown(epsilon, ROUND_CEILING)}"
@@ -236,21 +251,34 @@ def _explained(
     left = f"epsilon={_shown(remaining.epsilon, ROUND_FLOOR)}"
     if remaining.delta:
         left += f", delta={_shown(remaining.delta, ROUND_FLOOR)}"
+    more = f"ask the owner for more: {command_for_more(dataset, analyst)}"
     if holding is None:
-        way_out = "there is no grant; ask a curator for one"
+        way_out = f"there is no grant; ask a curator for one: {command_for_more(dataset, analyst)}"
     elif remaining.epsilon > 0:
-        way_out = f"a charge of at most {left} would fit; lower it or ask the owner for more"
+        way_out = f"a charge of at most {left} would fit; lower it or {more}"
     else:
-        way_out = "ask the owner for more"
+        way_out = more
+    where = f"the grant of {analyst!r} in {dataset!r}" if analyst else f"budget {dataset!r}"
     aside = holding.withheld(but=reserve) if holding is not None else (0, 0)
     if any(aside):
         left += f" (beside the {_shown(epsilon_up(aside[0]), ROUND_CEILING)} set aside)"
     return BudgetExceeded(
-        f"charge of {asked} exceeds the {left} left in budget {budget_id!r}; {way_out}.",
+        f"charge of {asked} exceeds the {left} left in {where}; {way_out}.",
         requested=None if epsilon is None else ApproxDP(epsilon, delta),
         remaining=remaining,
-        budget_id=budget_id,
+        budget_id=f"{dataset}/{analyst}" if analyst else dataset,
     )
+
+
+def command_for_more(dataset: str, analyst: str = "") -> str:
+    """What a curator types to give more: of a dataset's budget, or of somebody's grant in it.
+
+    >>> print(command_for_more("people.csv"), command_for_more("people.csv", "ada"), sep="; ")
+    farthing ledger budget set LEDGER people.csv --epsilon E; farthing ledger grant LEDGER people.csv ada --epsilon E
+    """
+    if analyst:
+        return f"farthing ledger grant LEDGER {shlex.quote(dataset)} {shlex.quote(analyst)} --epsilon E"
+    return f"farthing ledger budget set LEDGER {shlex.quote(dataset)} --epsilon E"
 
 
 def _shown(amount: float, rounding: str) -> str:

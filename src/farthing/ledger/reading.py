@@ -13,7 +13,7 @@ from farthing.errors import InvalidValue, NotAllowed
 from farthing.ledger.amounts import delta_down, epsilon_down, epsilon_up
 from farthing.ledger.budgets import Budget
 from farthing.ledger.chain import Chain
-from farthing.ledger.charging import charge_of, check_owner, state_after
+from farthing.ledger.charging import charge_of, check_owner, command_for_more, state_after
 from farthing.ledger.entries import Entry, Stored
 from farthing.ledger.policy import known
 from farthing.ledger.questions import Found, Question
@@ -150,7 +150,12 @@ class OpenLedger:
         whole = known(reader, name)
         holding = reader.own() if who else whole
         if holding is None:
-            raise InvalidValue("analyst", who, f"must have a grant in {name!r}", "a curator gives one")
+            raise InvalidValue(
+                "analyst",
+                who,
+                f"must have a grant in {name!r}",
+                f"a curator gives one: {command_for_more(name, who)}",
+            )
         account = holding.account
         return Budget(
             name,

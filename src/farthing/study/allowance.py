@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Budget
+from farthing.ledger.charging import command_for_more
 from farthing.privacy import ApproxDP
 from farthing.privacy.events import checked_epsilon
 
@@ -53,18 +54,20 @@ def allowance_of(budget: Budget, epsilon: float | None = None, whole: Budget | N
     untouched = budget.untouched and not budget.withheld
     if whole is not None:
         untouched = untouched and whole.untouched and not whole.withheld
-    aside = _set_aside(budget if whole is None else whole)
+    aside = _set_aside(budget if whole is None else whole) if _short(budget, whole).analyst == "" else ""
     if epsilon is None and untouched:
         # A grant may be larger than what it is a grant in.
         totals = [budget.total] if whole is None else [budget.total, whole.total]
         return Allowance(min(each.epsilon for each in totals), min(each.delta for each in totals))
+    short = _short(budget, whole)
+    more = f"ask its curator for more: {command_for_more(short.dataset, short.analyst)}"
     if not left.epsilon > (_CRUMB * budget.total.epsilon if epsilon is None else 0):
         crumb = f" but {left.epsilon:.2g}" if left.epsilon > 0 else ""
         raise BudgetExceeded(
-            f"nothing is left of the budget of {budget.dataset!r} (epsilon={budget.total.epsilon:g}){crumb}; "
-            f"{aside or 'ask its curator for more: farthing ledger budget set'}.",
+            f"nothing is left of {_called(short)} (epsilon={short.total.epsilon:g}){crumb}; {aside or more}.",
             requested=epsilon,
             remaining=left,
+            budget_id=_id(short),
         )
     if epsilon is None:
         return Allowance(left.epsilon, left.delta)
@@ -75,14 +78,32 @@ def allowance_of(budget: Budget, epsilon: float | None = None, whole: Budget | N
         return Allowance(wanted, budget.total.delta)
     if not wanted <= left.epsilon:
         raise BudgetExceeded(
-            f"a plan of epsilon={wanted:g} exceeds the {left.epsilon:.6g} left of the budget of {budget.dataset!r}; "
-            f"plan with less, or {aside or 'ask its curator for more'}.",
+            f"a plan of epsilon={wanted:g} exceeds the {left.epsilon:.6g} left of {_called(short)}; plan with less, or "
+            f"{aside or more}.",
             requested=wanted,
             remaining=left,
+            budget_id=_id(short),
         )
     # Where there is more than one charge plain sums have half of delta, so the parts of a fresh budget share that half.
     delta = budget.total.delta / 2 if untouched else left.delta
     return Allowance(wanted, delta * (wanted / left.epsilon))
+
+
+def _short(budget: Budget, whole: Budget | None) -> Budget:
+    """Which of the two has less left: the grant, or the budget that it is a grant in."""
+    if whole is None or budget.remaining.epsilon <= whole.remaining.epsilon:
+        return budget
+    return whole
+
+
+def _called(budget: Budget) -> str:
+    if budget.analyst:
+        return f"the grant of {budget.analyst!r} in {budget.dataset!r}"
+    return f"the budget of {budget.dataset!r}"
+
+
+def _id(budget: Budget) -> str:
+    return f"{budget.dataset}/{budget.analyst}" if budget.analyst else budget.dataset
 
 
 def _set_aside(budget: Budget) -> str:

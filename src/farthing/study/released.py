@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farthing.curator import Answered
-from farthing.errors import BudgetExceeded, InvalidValue
+from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue
 from farthing.inference import Answer
 from farthing.ledger import Ledger, Receipt, Stored
 from farthing.study.odds import budget_cautions
@@ -21,6 +21,7 @@ from farthing.study.tables import release_table
 if TYPE_CHECKING:
     from farthing.study.plan import Plan
 
+_SESSIONS = {"answers": "a session of questions", "monitor": "a monitor", "holdout": "a reusable holdout"}
 _ANEW = "release(fresh=True) draws anew and pays again"
 _ANEW_FILE = "farthing release --fresh draws anew and pays again"
 
@@ -288,6 +289,30 @@ def releases_in(ledger: Ledger, name: str) -> list[str]:
         if entry.kind == "released" and (entry.body["nano"], entry.body["units"]) != (0, 0)
     ]
     return [request_id for request_id in paid if _holds_release(ledger, request_id)]
+
+
+def told_of(ledger: Ledger, request_id: str) -> str:
+    """What an answer in the ledger is about, in words: the statistics, or the kind of session; nothing of its numbers.
+
+    >>> import tempfile
+    >>> from farthing.ledger import open_ledger
+    >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+    ...     told_of(ledger, "never asked")
+    ''
+    """
+    from farthing.curator import stored_answer
+
+    try:
+        finished = stored_answer(ledger, request_id).finished
+    except (InvalidValue, AnswerForfeited):  # there is none, or one of somebody who charged by hand
+        return ""
+    if {"answers", "plan"} <= set(finished):
+        return ", ".join(str(answer["name"]) for answer in finished["answers"])
+    if "session" in finished:
+        return _SESSIONS.get(request_id.rpartition(":")[2].partition("-")[0], "a session")
+    if "question" in finished:
+        return "a synthetic table"
+    return ""
 
 
 def _holds_release(ledger: Ledger, request_id: str) -> bool:

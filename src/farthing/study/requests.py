@@ -128,12 +128,16 @@ def listed(statistics: Sequence[Any]) -> tuple[Statistic, ...]:
     return tuple(statistics)
 
 
-def released_before(study: Study, request: Request) -> Earlier | None:
-    """The release of these words, if the ledger has it; one that another process makes just now is waited for."""
-    stored = settled(study, request.name)
+def released_before(study: Study, request: Request, request_id: str | None = None) -> Earlier | None:
+    """The release of these words, if the ledger has it; one that another process makes just now is waited for.
+
+    `request_id` is what a server calls it, which has its owner's name in it.
+    """
+    name = request_id or request.name
+    stored = settled(study, name)
     if stored is None or stored.answer is None:
         return None
-    return _earlier(study, request, request.name)
+    return _earlier(study, request, name)
 
 
 def asked_before(study: Study, request: Request) -> Earlier | None:

@@ -91,3 +91,16 @@ def test_what_is_no_farthing_is_told_and_gets_the_token_once() -> None:
         with pytest.raises(RequestRefused, match="is there a farthing at this address"):
             ask()
     assert asked == ["/api/v1/me", "/api/v1/datasets"]
+
+
+def test_a_curator_grants_from_afar(connect: Connect) -> None:
+    curator = connect("ada", *SCOPES)
+    before = curator.ledger.budget(DATASET).total
+    granted = curator.grant(DATASET, "bob", epsilon=0.75, delta=1e-8)
+    assert (granted.dataset, granted.analyst, granted.total.epsilon) == (DATASET, "bob", 0.75)
+    assert connect("bob").study(DATASET).budget.total.epsilon == 0.75
+    assert curator.ledger.budget(DATASET).total == before
+    with pytest.raises(RequestRefused, match="there is no user 'nobody'"):
+        curator.grant(DATASET, "nobody", epsilon=0.1)
+    with pytest.raises((NotAllowed, RequestRefused)):
+        connect("bob").grant(DATASET, "bob", epsilon=3.0)

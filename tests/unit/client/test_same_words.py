@@ -104,3 +104,39 @@ def test_a_token_is_shown_nowhere(connect: Connect) -> None:
         client.datasets()
     shown = f"{client!r} {client._connection!r} {refused.value!s} {refused.value!r} {refused.value.fields}"
     assert refused.value.code == "unauthenticated" and "canary" not in shown
+
+
+def test_the_same_script_again_is_answered_once_from_afar(connect: Connect) -> None:
+    """Also when the budget is spent by now, and although a plan without controls was never released."""
+
+    def script() -> Any:
+        study = connect("bob").study(DATASET)
+        plan = study.plan(ft.count(by="sex"), ft.mean("age"))
+        return study, plan.weight("mean of age", 3.0)
+
+    study, plan = script()
+    assert "nothing is spent yet" in str(plan)
+    first = plan.release()
+    spent = study.budget.spent_upper
+    study, plan = script()
+    again = plan.release()
+    assert "It was released before as bob:plan-" in str(plan) and plan.request_id in first.request_id
+    assert again.repeated and again.request_id == first.request_id and again.records() == first.records()
+    assert study.budget.spent_upper == spent > 0.9
+    with pytest.raises(BudgetExceeded, match="the grant of 'bob'"):
+        plan.release(fresh=True)
+    with pytest.raises(InvalidValue, match="has no room for now"):
+        study.plan(ft.count(by="sex"), ft.mean("age")).release()
+    with pytest.raises(BudgetExceeded):
+        study.plan(ft.count(by="sex"), ft.mean("age")).weight("mean of age", 2.0)
+    assert study.budget.spent_upper == spent
+
+
+def test_a_plan_keeps_its_notes_from_afar(local: ft.Study, connect: Connect) -> None:
+    asked = (ft.count(), ft.histogram("income", bins=2_000))
+    plans = [study.plan(*asked, epsilon=0.01) for study in (local, connect("ada").study(DATASET))]
+    here, there = plans
+    assert here.notes and here.notes == there.notes and here.assumptions == there.assumptions
+    assert here.warnings == there.warnings and here.about == there.about
+    for text in (*here.notes, *here.assumptions, *here.warnings):
+        assert text in str(there) and text in there.explain()

@@ -84,7 +84,11 @@ def test_every_kind_of_entry_has_a_plain_sentence(auditor: TestClient) -> None:
         ("charge", "bob was charged epsilon 0.125 for bob:two, before anything was computed."),
         ("forfeited", "bob:two will never have an answer (the engine died); epsilon 0.125 stays spent."),
         ("charge", "A round of bob's session bob:session began; the session has paid for it."),
-        ("refused", "bob asked for epsilon 0.9 (bob:three) and was refused: epsilon 0.625 was left in people/bob."),
+        (
+            "refused",
+            "bob asked for epsilon 0.9 (bob:three) and was refused: epsilon 0.625 was left in the grant of bob in "
+            "people.",
+        ),
         ("charge", "carl was charged epsilon 0.25 for carl:secret, before anything was computed."),
         ("reserve", "ada freed what was set aside in people as next year."),
     ]  # fmt: skip

@@ -275,3 +275,38 @@ def test_the_wrong_unit_is_refused_before_anything_is_planned(
         InvalidValue, match=r"must be 'row, add-remove', for which the budget of 'people' was set"
     ):
         ft.Study(other, 1.0, ledger=tmp_path / "study.db", name="people")
+
+
+def test_a_grant_that_is_spent_is_called_one_and_the_command_is_grant(make_study: Make) -> None:
+    study = make_study()
+    study.register()
+    study.ledger.grant("people", "ada", 0.25)
+    hers = make_study(analyst="ada")
+    with pytest.raises(BudgetExceeded) as refusal:
+        hers.plan(ft.count(), epsilon=0.5)
+    told = "0.25 left of the grant of 'ada' in 'people'; plan with less, or ask its curator for more: "
+    assert f"{told}farthing ledger grant LEDGER people ada --epsilon E." in str(refusal.value)
+    first, second = hers.plan(ft.count()), hers.plan(ft.mean("age"))
+    first.release()
+    for refused in (lambda: hers.plan(ft.mean("age")), second.release):
+        with pytest.raises(
+            BudgetExceeded, match=r"the grant of 'ada' in 'people'.*ledger grant LEDGER people ada"
+        ) as no:
+            refused()
+        assert no.value.budget_id == "people/ada" and "budget set" not in str(no.value)
+    with pytest.raises(
+        InvalidValue, match=r"must have a grant in 'people'.*ledger grant LEDGER people eve --epsilon E"
+    ):
+        make_study(analyst="eve").plan(ft.count())
+
+
+def test_a_grant_in_a_budget_that_is_spent_names_the_budget(make_study: Make) -> None:
+    study = make_study()
+    study.register()
+    study.ledger.grant("people", "ada", 0.5)
+    study.plan(ft.count()).release()
+    with pytest.raises(
+        BudgetExceeded, match=r"the budget of 'people' .*ledger budget set LEDGER people"
+    ) as refusal:
+        make_study(analyst="ada").plan(ft.mean("age"))
+    assert refusal.value.budget_id == "people"

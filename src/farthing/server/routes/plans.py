@@ -22,6 +22,9 @@ TheState = Annotated[State, Depends(the_state)]
 Who = Annotated[Caller, Depends(caller)]
 Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 Proof = Annotated[bool, Query(description="false: estimates at once; true: the proven cost")]
+Again = Annotated[
+    bool, Query(description="true: what was released in the same words is the plan it was, whatever is left")
+]
 
 _REFUSED = refusals("not_found", "budget_exceeded", "infeasible", "invalid_expression", "engine_error")
 
@@ -29,9 +32,9 @@ _REFUSED = refusals("not_found", "budget_exceeded", "infeasible", "invalid_expre
 @router.post(
     "/plans/price", response_model=PlanView, responses=_REFUSED, summary="What a draft would tell and cost"
 )
-def price(draft: Draft, state: TheState, who: Who, proof: Proof = True) -> Response:
+def price(draft: Draft, state: TheState, who: Who, proof: Proof = True, again: Again = False) -> Response:
     """The plan of a draft; nothing is saved. Without `proof` its cost is an estimate, for a slider that moves."""
-    return JSONResponse(priced(state, who, draft, proof=proof))
+    return JSONResponse(priced(state, who, draft, proof=proof, again=again))
 
 
 @router.get("/plans", response_model=PlansView, summary="Drafts that were saved")

@@ -77,13 +77,16 @@ def _shared(budget: Budget, left: float) -> str:
 
 def _sentence(budget: Budget, left: float, exhausted: bool) -> str:
     total = f"epsilon {shown(budget.total.epsilon)}"
+    what = "grant" if budget.analyst else "budget"
+    if budget.analyst:
+        total = f"the grant of {total}"
     if not budget.total.epsilon > 0:
-        return "There is no budget yet; a curator gives one."
+        return f"There is no {what} yet; a curator gives one."
     shared = _shared(budget, left)
     if exhausted and budget.spent_upper > budget.total.epsilon * (1 + _HARDLY):
         return (
             f"Epsilon {shown(budget.spent_upper)} is spent, more than the {shown(budget.total.epsilon)} that the "
-            "budget was lowered to; nothing more can be released unless a curator gives more."
+            f"{what} was lowered to; nothing more can be released unless a curator gives more."
         )
     if exhausted and shared:
         return f"Nothing of {total} can be spent any more, unless a curator gives more.{shared}"

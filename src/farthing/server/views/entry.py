@@ -152,7 +152,9 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
             return f"{entry.actor} freed what was set aside in {entry.dataset} as {name}."
         return f"{entry.actor} set {price} of {entry.dataset} aside as {name}."
     if entry.kind == "refused":
-        return f"{who} asked for {price} ({request}) and was refused: {_left(body)} was left in {body.get('budget')}."
+        return (
+            f"{who} asked for {price} ({request}) and was refused: {_left(body)} was left in {_where(entry)}."
+        )
     if " round " in request and not epsilon:
         what = {"charge": "began", "released": "ended with an answer"}.get(entry.kind, "was given up")
         return f"A round of {who}'s session {request.rpartition(' round ')[0]} {what}; the session has paid for it."
@@ -177,6 +179,14 @@ def _amount(epsilon: float | None, delta: float | None, spent: bool) -> str:
         return "an unbounded epsilon"
     figure = shown_up(epsilon, 4) if spent else shown(epsilon, 6)
     return f"epsilon {figure}" + (f" and delta {shown(delta, 3)}" if delta else "")
+
+
+def _where(entry: Entry) -> str:
+    """What had too little left: somebody's grant, or a budget."""
+    budget = str(entry.body.get("budget"))
+    dataset, slash, who = budget.rpartition("/")
+    grant = entry.analyst and slash and who == entry.analyst
+    return f"the grant of {entry.analyst} in {dataset}" if grant else f"the budget of {budget}"
 
 
 def _left(body: dict[str, Any]) -> str:

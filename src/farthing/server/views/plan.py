@@ -10,15 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from farthing.errors import FarthingError, InvalidValue
+from farthing.errors import BudgetExceeded, FarthingError, Infeasible, InvalidValue
 from farthing.server.envelope import ErrorBody, error_of
 from farthing.server.planning import planning_of
 from farthing.server.store.declarations import canonical
 from farthing.server.views.budget import BudgetView, View, budget_view
 from farthing.server.views.draft import Draft
+from farthing.server.work.jobs import full_id
 from farthing.study import Plan, Study
-from farthing.study.described import CONTROLS, Asked, asked_of, dated, meant, plan_of, statistic_of
+from farthing.study.described import (
+    CONTROLS,
+    Asked,
+    asked_of,
+    dated,
+    meant,
+    plan_of,
+    request_of,
+    statistic_of,
+)
 from farthing.study.outlook import Outlook
+from farthing.study.plan import asked_or_raise
+from farthing.study.requests import released_before
 from farthing.study.written import client_code, local_code, study_toml
 
 if TYPE_CHECKING:
@@ -137,6 +149,21 @@ class PlanView(View):
     risk: RiskView | None
     assumptions: list[str]
     notes: list[str]
+    warnings: list[str] = Field(default_factory=list, description="why the budget protects little")
+    about: str | None = Field(
+        default=None, description="which rows the numbers are about, where that is not every row"
+    )
+    request_id: str | None = Field(
+        default=None,
+        description="a digest of what is asked: who releases under it pays once for the same words",
+    )
+    released: str | None = Field(
+        default=None, description="the full request id under which the same words were released before"
+    )
+    released_with_more: str | None = Field(
+        default=None,
+        description="the same with further controls: what the budget has no room for is shown as it was",
+    )
     code: str
     toml: str
     error: ErrorBody | None = None
@@ -197,13 +224,27 @@ def plan_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> Plan:
     return plan_of(study, asked_of_draft(study, draft))
 
 
-def priced(state: State, who: Caller, draft: Draft, *, proof: bool) -> dict[str, Any]:
-    """The view of a draft that is not saved; raises where it cannot be planned."""
+def priced(state: State, who: Caller, draft: Draft, *, proof: bool, again: bool = False) -> dict[str, Any]:
+    """The view of a draft that is not saved; raises where it cannot be planned.
+
+    With `again`, what was released in the same words is the plan that it was, whatever is left by now: a script that
+    runs again finds it.
+    """
     study = state.study(who, draft.dataset)
     asked = asked_of_draft(study, draft)
-    return _view(
-        state, who, study, draft, asked, _planned(state, who, study, draft, asked, proof=proof), proof
-    )
+    earlier, request = None, request_of(study, asked)
+    if again:
+        earlier = released_before(study, request, full_id(who, request.name))
+    if earlier is None:
+        try:
+            plan = _planned(state, who, study, draft, asked, proof=proof)
+        except (BudgetExceeded, Infeasible, InvalidValue) as refusal:
+            if not again:
+                raise
+            earlier = asked_or_raise(study, request, refusal)
+    if earlier is not None:
+        plan = Plan.again(study, asked.statistics, asked.expected, asked.epsilon, request, earlier)
+    return _view(state, who, study, draft, asked, plan, proof)
 
 
 def saved_view(
@@ -297,6 +338,13 @@ def _view(
         "risk": outlook.risk,
         "assumptions": list(plan.assumptions),
         "notes": list(plan.notes),
+        "warnings": list(plan.warnings),
+        "about": plan.about,
+        "request_id": plan.request.name,
+        "released": plan.earlier.request_id if plan.earlier is not None and plan.earlier.exact else None,
+        "released_with_more": plan.earlier.request_id
+        if plan.earlier is not None and not plan.earlier.exact
+        else None,
         "code": f"{client_code(asked, study.name, state.settings.origin)}\n\n\n# The same beside the data:\n{local}\n",
         "toml": study_toml(asked, study.dataset, about, "your-file.csv", "study.db"),
         "error": None,
