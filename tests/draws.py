@@ -34,6 +34,7 @@ import pytest
 
 LIMIT = 1e-9
 EXAMPLES: dict[str, str] = {  # the start of the name of an example, and why no draw can fail it
+    "docs/samplers.md::": "OpenDP's part shows how many numbers were drawn, not which",
     "src/farthing/mechanisms/samplers/opendp.py::": "shows how many numbers were drawn, not which",
 }
 _ADVICE = (
@@ -202,7 +203,7 @@ def _replace_the_doors() -> None:
     from farthing.mechanisms.samplers import opendp
 
     _replace(randomness._System, "take", lambda take: lambda self, count, /: DRAWS.noise(count))
-    _replace(os, "urandom", lambda urandom: DRAWS.words)  # uuid4, and whoever looks it up
+    # os.urandom itself stays: uuid4 names things on servers that several processes share, and means nothing else.
     _replace(random, "_urandom", lambda urandom: DRAWS.words)  # hence secrets, and NumPy's default_rng()
     _replace(opendp, "_drawn", _noted("OpenDP"))
     for name in ("rows", "each"):
@@ -213,6 +214,7 @@ def _replace_the_doors() -> None:
     os.register_at_fork(before=DRAWS.before_fork, after_in_child=DRAWS.after_fork)
     # How many calls an audit times, and whether processes are worth starting, is not left to the clock and the machine.
     self_test.os = SimpleNamespace(cpu_count=lambda: 1)  # type: ignore[attr-defined]
+    sampling.os = SimpleNamespace(urandom=DRAWS.words, cpu_count=lambda: 1)  # type: ignore[attr-defined]
     sampling._PILOT_SECONDS, sampling._CHUNK_SECONDS, sampling._PATIENCE = -math.inf, math.inf, math.inf
 
 

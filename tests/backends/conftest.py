@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -34,7 +33,7 @@ def postgres_server(testrun_uid: str) -> Iterator[dict[str, Any]]:
 @pytest.fixture
 def mortal_postgres() -> Iterator[dict[str, Any]]:
     """A PostgreSQL of one test's own, which it may kill."""
-    yield from _server("postgres_server", f"{os.getpid()}-{uuid.uuid4().hex}")  # uuid4 has a seed in tests
+    yield from _server("postgres_server", uuid.uuid4().hex)
 
 
 @pytest.fixture(scope="session")

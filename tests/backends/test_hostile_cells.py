@@ -78,6 +78,7 @@ CELLS: dict[str, list[tuple[str, Any, dict[str, Any]]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whichever rows a server keeps
 def test_no_cell_stops_a_query_and_each_is_read_by_its_domain(engine: EngineUnderTest) -> None:
     """Every hostile cell stands in a row of its own, beside the first and ordinary cell of the other columns."""
     cells = CELLS[engine.name]
@@ -143,6 +144,7 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("engine", ["postgres"], indirect=True)
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whichever rows a server keeps
 def test_an_array_of_any_shape_becomes_as_many_rows_as_are_claimed(engine: EngineUnderTest) -> None:
     """A slice cuts the first dimension alone: a person with 2 x 50,000 numbers moved a count by 100,000."""
     giant = "(SELECT array_agg(inner_) FROM (SELECT array_agg(n) AS inner_ FROM generate_series(1, 50000) n, "

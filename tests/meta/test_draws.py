@@ -15,7 +15,7 @@ from tree import TOP, project_files
 import draws
 
 TESTS = '''
-import multiprocessing, random, secrets, subprocess, sys, uuid
+import multiprocessing, random, secrets, subprocess, sys
 from fractions import Fraction
 
 import ibis
@@ -35,7 +35,7 @@ def shared():
 def seen():
     """One number from every door."""
     database = DuckDBEngine.around(connection())
-    return [DiscreteLaplace(0.01).release(0), secrets.token_hex(4), str(uuid.uuid4()), random.random(),
+    return [DiscreteLaplace(0.01).release(0), secrets.token_hex(4), random.random(),
             float(np.random.random()), float(np.random.default_rng().random()), random.SystemRandom().random(),
             database.rows("SELECT random(), uuid()")]
 

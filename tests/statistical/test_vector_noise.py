@@ -78,7 +78,11 @@ def test_opendp_noise_has_the_same_law(law: str, scale: str) -> None:
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", SCALES)
 def test_scalar_noise_has_the_same_law(law: str, scale: str) -> None:
-    check(law, scalar(law), Fraction(scale), FEW, FEW_BINS)
+    """Slow draws: the wrong scales, whose refusal is computed below for all, are drawn for one."""
+    if scale == "3.7":
+        check(law, scalar(law), Fraction(scale), FEW, FEW_BINS)
+    else:
+        assert not rejects(law, float(scale), scalar(law)(Fraction(scale), FEW), FEW_BINS)
 
 
 @pytest.mark.parametrize("law", LAWS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
@@ -37,9 +36,7 @@ def postgres_server(testrun_uid: str) -> Iterator[dict[str, Any]]:
 @pytest.fixture
 def mortal_postgres() -> Iterator[dict[str, Any]]:
     """A PostgreSQL of one test's own, which it may stop."""
-    yield from _server(
-        f"{os.getpid()}-{uuid.uuid4().hex}"
-    )  # in tests uuid4 has a seed: the pid tells runs apart
+    yield from _server(uuid.uuid4().hex)
 
 
 @pytest.fixture

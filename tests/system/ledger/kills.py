@@ -58,7 +58,7 @@ def _end(nursery: Nursery, place: Place, victim: Victim, chance: random.Random) 
     """Killed at some moment; one that dies by itself, at a line, is given the time to get there."""
     if victim.at_line and victim.client.wait(2.0):
         return
-    file, until = nursery.file(place, victim.lane), time.monotonic() + 2.0
+    file, until = nursery.file(place, victim.lane), time.monotonic() + 30.0  # a busy machine lets it wait
     while not (victim.at_line or victim.opening) and time.monotonic() < until:
         if len(lines_of(file)) > victim.said_before:
             break

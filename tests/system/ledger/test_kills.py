@@ -26,9 +26,14 @@ def test_every_answer_seen_before_a_kill_is_in_the_ledger(clients: Nursery, new_
 @pytest.mark.slow
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_client_that_answers_before_it_charges_is_caught(clients: Nursery, new_place: NewPlace) -> None:
-    """The power of the kills: the same harness, with the mistake that it looks for."""
-    found, _ = killed(clients, new_place(), 24, random.Random(5), "release first")
-    assert any("seen and never charged" in problem or "answered twice" in problem for problem in found)
+    """The power of the kills: the same harness, with the mistake that it looks for. When a kill hits is up to the
+    machine: where 24 of them all missed, more follow."""
+    found: list[str] = []
+    for seed in range(5, 15):
+        found += killed(clients, new_place(), 24, random.Random(seed), "release first")[0]
+        if any("seen and never charged" in problem or "answered twice" in problem for problem in found):
+            return
+    pytest.fail(str(found))
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from farthing.mechanisms.samplers import opendp
 
 
 @pytest.mark.parametrize("size", [0, 1, 10])
+@pytest.mark.draws(false_alarm=0, miss=0)  # not the numbers themselves
 def test_as_many_numbers_as_asked_for(size: int) -> None:
     for noise in (
         opendp.discrete_laplace_noise(Fraction(5), size),
@@ -44,11 +45,13 @@ def test_scales_outside_their_range_are_refused(bad: Fraction) -> None:
         opendp.discrete_gaussian_noise(bad, 1)
 
 
+@pytest.mark.draws(false_alarm=0, miss=0)  # not the numbers themselves
 def test_a_negative_size_is_refused() -> None:
     with pytest.raises(InvalidValue, match="size=-1: must be >= 0"):
         opendp.discrete_laplace_noise(Fraction(1), -1)
 
 
+@pytest.mark.draws(false_alarm=0, miss=0)  # not the numbers themselves
 def test_without_opendp_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     with pytest.raises(ImportError, match=r"pip install 'farthing\[opendp\]'"):

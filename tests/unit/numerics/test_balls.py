@@ -73,6 +73,7 @@ def test_threads_never_see_each_others_precision() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.draws(false_alarm=0, miss=0)  # nothing is drawn
 def test_a_forked_process_does_not_wait_for_a_thread_it_does_not_have() -> None:
     held, done = threading.Event(), threading.Event()
 
