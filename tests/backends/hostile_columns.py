@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from backends.engine_under_test import (
     DuckDBUnderTest,
     EngineUnderTest,
@@ -40,6 +42,13 @@ TEXT = {
 }
 PLAIN = {"duckdb": "varchar", "postgres": "text", "spark": "string"}
 
+_COMMON = {"int64": "bigint", "bool": "boolean", "date32[day]": "date"}
+_TYPES = {
+    "duckdb": {**_COMMON, "double": "double", "string": "varchar", "list<item: string>": "varchar[]"},
+    "postgres": {**_COMMON, "double": "double precision", "string": "text", "list<item: string>": "text[]"},
+    "spark": {**_COMMON, "double": "double", "string": "string", "list<item: string>": "array<string>"},
+}
+
 _NEEDED = """
 CREATE EXTENSION IF NOT EXISTS citext;
 CREATE COLLATION IF NOT EXISTS no_case (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
@@ -48,9 +57,20 @@ CREATE COLLATION IF NOT EXISTS no_case (provider = icu, locale = 'und-u-ks-level
 
 def hostile(engine: EngineUnderTest, columns: dict[str, str], rows: Sequence[Sequence[str]]) -> Any:
     """The Ibis table of a new table with these column types; a cell is written as the engine writes a constant."""
+    values = ", ".join(f"({', '.join(row)})" for row in rows)
+    return _made(engine, columns, f"VALUES {values}" if rows else "")
+
+
+def retyped(engine: EngineUnderTest, table: pa.Table, kinds: dict[str, str]) -> Any:
+    """The Ibis table of an Arrow table, with other types for some of its columns."""
+    names = _TYPES[engine.name]
+    columns = {field.name: kinds.get(field.name) or names[str(field.type)] for field in table.schema}
+    return _made(engine, columns, f"SELECT * FROM {engine.load(table).get_name()}")
+
+
+def _made(engine: EngineUnderTest, columns: dict[str, str], rows: str) -> Any:
     name = f"h{os.getpid()}_{uuid.uuid4().hex[:12]}"
     shape = ", ".join(f"{column} {kind}" for column, kind in columns.items())
-    values = ", ".join(f"({', '.join(row)})" for row in rows)
     if isinstance(engine, PostgresUnderTest):
         with engine._owner.transaction():  # two processes must not make the collation at one moment
             engine._owner.execute("SELECT pg_advisory_xact_lock(20261117)")
@@ -64,7 +84,7 @@ def hostile(engine: EngineUnderTest, columns: dict[str, str], rows: Sequence[Seq
         run, ending = engine._backend.con.execute, ""
     run(f"CREATE TABLE {name} ({shape}) {ending}")
     if rows:
-        run(f"INSERT INTO {name} VALUES {values}")
+        run(f"INSERT INTO {name} {rows}")
     with quiet():
         return engine._backend.table(name)  # type: ignore[attr-defined]
 

@@ -35,6 +35,9 @@ from farthing.data.running import rows_of
 from farthing.errors import InvalidData, InvalidValue
 
 PARQUET = (".parquet", ".pq")
+LARGEST_BLOCK = 2**27
+"""Bytes of a column in one row group of a Parquet file; DuckDB unpacks them in a buffer of up to twice the size."""
+
 _names = itertools.count(1)
 _layouts: dict[tuple[str, Stamp], Layout] = {}
 _MOST_LAYOUTS = 1000
@@ -138,7 +141,7 @@ def opened(source: Any, names: Sequence[str] = (), name: str | None = None) -> S
     if isinstance(source, Source):
         return source if name is None else replace(source, name=name, is_named=True)
     if isinstance(source, str | os.PathLike) or _is_list_of_paths(source):
-        return opened(_files(source), name=name)
+        return opened(_files(source, names), name=name)
     if _is_in_memory(source):
         return _frame(source, (), source, name)
     if hasattr(source, "op") and hasattr(source, "schema"):
@@ -208,7 +211,7 @@ def _part_name(part: str) -> str:
     return "/".join(steps[first:])
 
 
-def _files(source: Any) -> Source:
+def _files(source: Any, names: Sequence[str]) -> Source:
     paths = paths_of(source)
     endings = {path.lower().endswith(PARQUET) for path in paths}
     if len(endings) > 1:
@@ -217,6 +220,8 @@ def _files(source: Any) -> Source:
         )
     engine, real = default_engine(), [os.path.realpath(path) for path in paths]
     csv = CsvFiles(paths) if endings == {False} else None
+    for path in paths if csv is None else ():
+        _refuse_large_blocks(path, names)
     table = engine.open(lambda backend: _parquet(backend, paths)) if csv is None else csv.table
     return Source(
         declared_name(source),
@@ -240,6 +245,35 @@ def parquet_schema(path: str) -> list[tuple[str, Any]]:
     if refusal is not None:
         raise refusal
     return list(zip(schema.names, schema.types, strict=True))
+
+
+def _refuse_large_blocks(path: str, names: Sequence[str]) -> None:
+    """Refuse a block of text or bytes that DuckDB may not have the memory to unpack: one cell can be all of it.
+
+    The sizes stand in the footer. Numbers, dates and flags have no cells of any size, and so blocks of any size.
+    """
+    import pyarrow.parquet
+
+    refusal: InvalidValue | None = None
+    try:
+        footer = pyarrow.parquet.read_metadata(path)
+        blocks = [
+            footer.row_group(group).column(place)
+            for group in range(footer.num_row_groups)
+            for place in range(footer.num_columns)
+        ]
+        for block in blocks:
+            column = block.path_in_schema.partition(".")[0]  # a list has its elements under it
+            large = block.physical_type == "BYTE_ARRAY" and block.total_uncompressed_size > LARGEST_BLOCK
+            if large and (not names or column in names):
+                refusal = InvalidValue(
+                    "source", path, f"has a row group with more than {LARGEST_BLOCK >> 20} MiB in column {column!r}",
+                    "write it with fewer rows in a group, and cut cells of that size in the source",
+                )  # fmt: skip
+    except Exception as problem:  # Arrow's errors are of many classes
+        refusal = _unreadable(path, problem)
+    if refusal is not None:
+        raise refusal
 
 
 def _parquet(backend: Any, paths: list[str]) -> Any:

@@ -24,6 +24,9 @@ KNOWN = ("duckdb", "postgres", "pyspark")
 PART = 2**16
 """How many rows are handed over at a time."""
 
+UNKNOWN_TYPE = ("has a column of a type that farthing does not know", "make a view without that column")
+"""What is said of a table that Ibis cannot describe."""
+
 
 class Engine(Protocol):
     """Runs SQL text made from Ibis expressions; the only thing in farthing.data that talks to a database."""

@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 
 from farthing.data.engines import PART
 from farthing.data.engines.functions import function
+from farthing.data.schema import LONGEST_CATEGORY
 from farthing.errors import EngineError
 
 T = TypeVar("T")
 
+_LONGEST_TEXT = 4 * LONGEST_CATEGORY  # bytes of a text that can be a category
 MEMORY_LIMIT = "512MiB"  # with what Python and Arrow need beside it, a process stays below 1 GiB
 
 # By identity, because Ibis calls two connections equal when they were opened with equal arguments. An engine holds its
@@ -154,8 +156,13 @@ class DuckDBEngine:
         return function("decode", ("binary",), "string")(key)
 
     def first(self, column: Any, limit: int) -> Any:
-        """list_slice()."""
-        return column[:limit]
+        """list_slice(); of text, elements longer than any category are missing from here on, and weigh nothing."""
+        import ibis
+
+        cut = column[:limit]
+        if not cut.type().value_type.is_string():
+            return cut
+        return cut.map(lambda text: ibis.cases((self.octets(text) <= _LONGEST_TEXT, text)))
 
     def token(self) -> Any:
         """uuid(): 122 random bits."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from farthing.data.engines import PART
+from farthing.data.engines import PART, UNKNOWN_TYPE
 from farthing.data.engines.addresses import split_address
 from farthing.data.engines.exact_values import exact_rows
 from farthing.data.engines.functions import function
@@ -223,13 +223,19 @@ def _connected(address: dict[str, Any], options: Mapping[str, Any]) -> Any:
 def _table(backend: Any, schema: str | None, name: str, shown: str) -> Any:
     from ibis.common.exceptions import TableNotFound
 
+    rule, way_out = "must be a table that this role may read", "ask its owner for GRANT SELECT"
     try:
         return _with_safe_errors(lambda: backend.table(name, database=schema))
     except TableNotFound:
         pass  # said below, without Ibis's words
-    raise InvalidValue(
-        "table", shown, "must be a table that this role may read", "ask its owner for GRANT SELECT"
-    )
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        NotImplementedError,
+    ):  # from Ibis, about the type of a column
+        rule, way_out = UNKNOWN_TYPE
+    raise InvalidValue("table", shown, rule, way_out)
 
 
 def _address(url: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from farthing.data.engines import PART
+from farthing.data.engines import PART, UNKNOWN_TYPE
 from farthing.data.engines.addresses import split_address
 from farthing.data.engines.exact_values import exact_rows
 from farthing.data.engines.functions import function
@@ -260,9 +260,12 @@ def spark_table(url: str, table: str, *, timeout: float | None = None) -> Any:
     try:
         return _with_safe_errors(opened)
     except EngineError as failure:
-        if not failure.kind.startswith(_MISSING):
+        rule, way_out = "must be a table that this user may read", "SHOW TABLES lists them"
+        if failure.kind == NotImplementedError.__name__:  # from Ibis, about the type of a column
+            rule, way_out = UNKNOWN_TYPE
+        elif not failure.kind.startswith(_MISSING):
             raise
-    raise InvalidValue("table", table, "must be a table that this user may read", "SHOW TABLES lists them")
+    raise InvalidValue("table", table, rule, way_out)
 
 
 def _address(url: str) -> tuple[str, int]:
