@@ -232,7 +232,7 @@ def _table(backend: Any, schema: str | None, name: str, shown: str) -> Any:
         ValueError,
         TypeError,
         AttributeError,
-        NotImplementedError,
+        RuntimeError,
     ):  # from Ibis, about the type of a column
         rule, way_out = UNKNOWN_TYPE
     raise InvalidValue("table", shown, rule, way_out)
