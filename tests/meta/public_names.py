@@ -237,6 +237,7 @@ PUBLIC: dict[str, list[str]] = {
     "farthing.data": [
         "Categories",
         "CellCounts",
+        "Check",
         "Count",
         "CrossProducts",
         "Dataset",
@@ -253,6 +254,7 @@ PUBLIC: dict[str, list[str]] = {
         "Sensitivity",
         "Stability",
         "Sum",
+        "check",
         "connection",
         "dataset",
         "postgres_table",

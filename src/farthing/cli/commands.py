@@ -14,6 +14,7 @@ from farthing import __version__
 from farthing.cli.ask_command import ask_command
 from farthing.cli.attack_command import attack_command
 from farthing.cli.audit_command import audit_command
+from farthing.cli.check_command import check_command
 from farthing.cli.compose_command import compose_command
 from farthing.cli.demo_command import demo_command
 from farthing.cli.init_command import init_command
@@ -62,6 +63,7 @@ def main() -> None:
 main.add_command(ask_command)
 main.add_command(attack_command)
 main.add_command(audit_command)
+main.add_command(check_command)
 main.add_command(compose_command)
 main.add_command(demo_command)
 main.add_command(init_command)

@@ -13,9 +13,11 @@ import click
 from farthing.errors import InvalidValue
 
 STUDY = "study.toml"
-_LIKE_A_UNIT = re.compile(
-    r"(^|_)(id|person|patient|user|customer|member|household|subject|nhs|ssn)(_|$)", re.I
+_NAMES_SOMEBODY = re.compile(
+    r"(^|[^a-z])(person|people|patient|user|customer|client|member|household|family|subject|participant|respondent|"
+    r"employee|student|nhs|ssn)(s|id|no|nr|num|number|key|code|uuid)?($|[^a-z])"
 )
+_NAMES_SOMETHING = re.compile(r"(^|[^a-z])(id|uuid|guid|key)($|[^a-z])")
 
 HELP = f"""\
 Write a commented {STUDY} for FILE (CSV or Parquet, or a quoted glob), to be filled in.
@@ -96,12 +98,13 @@ def init_command(file: str, out: str) -> None:
         "Fill in the unit, the schema and the budget, and remove the columns that no statistic will use."
     )
     click.echo(f"Then: farthing plan {shlex.quote(out)}")
+    click.echo(
+        f"What does not fit, from a look at the rows, for you alone: farthing check {shlex.quote(out)}"
+    )
 
 
 def study_text(source: str, columns: list[tuple[str, str | None]]) -> str:
     """The commented file."""
-    names = [name for name, _ in columns]
-    unit = next((name for name in names if _LIKE_A_UNIT.search(name)), names[0])
     lines = [
         "# Public facts about a private table. Nothing here was read from a row, and nothing here may be:",
         "# write what is known about everybody, not what is found in the file.",
@@ -111,7 +114,7 @@ def study_text(source: str, columns: list[tuple[str, str | None]]) -> str:
         "",
         "# Whose privacy is protected? One row, unless a column names a person who may have several rows;",
         "# then at most max_rows rows of each are kept, chosen at random.",
-        f"# unit = {_quoted(unit)}",
+        *_unit_lines([name for name, _ in columns]),
         "# max_rows = 1",
         "",
         '# Neighbouring tables: "add-remove" one unit, or "replace" one (then the number of rows can be public).',
@@ -123,6 +126,40 @@ def study_text(source: str, columns: list[tuple[str, str | None]]) -> str:
     ]
     lines.extend(_line(name, kind) for name, kind in columns)
     return "\n".join(lines) + "\n" + _STUDY
+
+
+def _unit_lines(names: list[str]) -> list[str]:
+    """A unit to think about, and why; only the name of a column is known, so it stays a comment."""
+    # "personID" and "UserName" are words in a row.
+    words = {name: re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower() for name in names}
+    people = [name for name in names if _NAMES_SOMEBODY.search(words[name])]
+    others = [name for name in names if _NAMES_SOMETHING.search(words[name]) and name not in people]
+    if people:
+        more = f" So may {_listed(people[1:])}." if people[1:] else ""
+        return [
+            f"# By its name, {_shown(people[0])} may say whose row it is; nothing but the name was looked at.{more}",
+            f"# unit = {_quoted(people[0])}",
+        ]
+    if others:
+        return [
+            f"# By its name, {_listed(others)} may say whose row it is, or only number the rows: then it is no unit.",
+            f"# unit = {_quoted(others[0])}",
+        ]
+    return [
+        "# No column is proposed: none has a name like person_id. If one says whose row it is, write it here.",
+        '# unit = "..."',
+    ]
+
+
+def _listed(names: list[str]) -> str:
+    more = [f"{len(names) - 3} more"] if len(names) > 3 else []
+    *first, last = [*map(_shown, names[:3]), *more]
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _shown(name: str) -> str:
+    """On one line of a comment, whatever is in it."""
+    return _quoted(name if len(name) <= 60 else name[:60] + "...")
 
 
 def _line(name: str, kind: str | None) -> str:

@@ -16,6 +16,7 @@ from farthing.data.aggregates import (
     OrderCounts,
     Sum,
 )
+from farthing.data.check import Check, check
 from farthing.data.dataset import Dataset, dataset
 from farthing.data.engines.duckdb import connection
 from farthing.data.engines.postgres import postgres_table
@@ -28,6 +29,7 @@ from farthing.data.stability import Link, Stability
 __all__ = [
     "Categories",
     "CellCounts",
+    "Check",
     "Count",
     "CrossProducts",
     "Dataset",
@@ -44,6 +46,7 @@ __all__ = [
     "Sensitivity",
     "Stability",
     "Sum",
+    "check",
     "connection",
     "dataset",
     "postgres_table",

@@ -1,0 +1,154 @@
+"""`farthing check`: the steward is told what does not fit, and nobody else can ask."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import farthing
+from farthing.cli import main
+from farthing.cli.init_command import study_text
+from farthing.data.check import NOT_PRIVATE
+
+ROWS = """person,age,bmi,sex,day,smoker,note
+1,30,"20,5",F,2020-01-01,1,x
+1,300,"21,0",f,2020-02-30,0,"two
+lines"
+1,-4,1.000, M ,1999-01-01,yes,
+2,abc,,X,,maybe,
+,41,"500,0",X,2030-01-01,0,
+3,12
+"""
+SCHEMA = """
+age = { range = [0, 110] }
+bmi = { range = [10.0, 60.0], decimal = "," }
+sex = { categories = ["F", "M"] }
+day = { range = [2000-01-01, 2025-12-31] }
+smoker = { flags = true }
+"""
+
+
+def study(folder: Path, source: str, unit: str = 'unit = "person"\nmax_rows = 2') -> str:
+    file = folder / "study.toml"
+    file.write_text(f'[dataset]\nsource = "{source}"\n{unit}\n[schema]{SCHEMA}', encoding="utf-8")
+    return str(file)
+
+
+def checked(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["check", *words])
+    return result.exit_code, result.output
+
+
+def test_the_steward_is_told_what_does_not_fit(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
+    code, printed = checked(study(tmp_path, "people.csv"))
+    assert code == 0
+    lines = printed.splitlines()
+    assert lines[0] == NOT_PRIVATE and lines[0].startswith("NOT PRIVATE")
+    assert "people.csv: 5 rows are read, all quotes close; 1 line is not: blank, too short" in printed
+    assert "unit person: 2 units, the largest has 3 rows" in printed
+    assert (
+        "max_rows = 2 keeps 75.0% of the rows; 3 would keep 95%; 3 would keep 99%; 3 would keep 100%"
+        in printed
+    )
+    assert "1 (20%) name no unit and are dropped" in printed
+    for line in (
+        "age, Integers(lower=0, upper=110): 1 (20%) unreadable, so missing: 'abc' (1); 1 (20%) below, clipped; "
+        "1 (20%) above, clipped",
+        "bmi, Reals(lower=10.0, upper=60.0, decimal=','): 1 (20%) missing; 1 (20%) unreadable, so missing: "
+        "'1.000' (1); 1 (20%) above, clipped",
+        "sex, Categories(values=('F', 'M')): 4 (80%) not listed: 'X' (2), ' M ' (1), 'f' (1)",
+        "1 (20%) missing; 1 (20%) unreadable, so missing: '2020-02-30' (1); 1 (20%) below, clipped; "
+        "1 (20%) above, clipped",
+        "smoker, Flags(): 1 (20%) unreadable, so missing: 'maybe' (1)",
+    ):
+        assert line in printed
+
+
+def test_json_says_the_same_and_first_that_it_is_not_private(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
+    code, printed = checked(study(tmp_path, "people.csv"), "--json")
+    found = json.loads(printed)
+    assert code == 0 and next(iter(found.items())) == ("not_private", NOT_PRIVATE)
+    assert found["rows"] == 5 and found["unit"]["keeps"] == [[0.95, 3], [0.99, 3], [1.0, 3]]
+    ages = found["columns"][0]
+    assert (ages["unread"], ages["below"], ages["above"], ages["examples"]) == (1, 1, 1, [["abc", 1]])
+
+
+def test_a_quote_that_does_not_close_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(ROWS + '4,1,"2\n5,1,2,F,,,\n', encoding="utf-8")
+    code, printed = checked(study(tmp_path, "people.csv"))
+    assert code == 1 and printed.startswith("NOT PRIVATE")
+    assert "people.csv, line 9: a quote is never closed. The file is refused" in printed
+    code, printed = checked(study(tmp_path, "people.csv"), "--json")
+    found = json.loads(printed)
+    assert code == 1 and found["ok"] is False and found["files"][0]["line"] == 9 and found["rows"] is None
+
+
+def test_parquet_and_one_row_as_a_unit(tmp_path: Path) -> None:
+    days = ["2020-01-01"] * 4
+    table = {
+        "age": [1, 2, 3, None],
+        "bmi": ["1,0"] * 4,
+        "sex": ["F"] * 4,
+        "day": days,
+        "smoker": [0, 1, 2, None],
+    }
+    pq.write_table(pa.table(table), tmp_path / "people.parquet")
+    code, printed = checked(study(tmp_path, "people.parquet", unit=""))
+    assert code == 0 and "unit" not in printed.replace("the unit", "")
+    assert "age, Integers(lower=0, upper=110): 1 (25%) missing" in printed
+    assert "sex, Categories(values=('F', 'M')): every cell fits" in printed
+    assert "smoker, Flags(): 1 (25%) missing; 1 (25%) unreadable, so missing: '2' (1)" in printed
+
+
+def test_a_table_without_rows_is_checked_too(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(ROWS.splitlines()[0] + "\n", encoding="utf-8")
+    code, printed = checked(study(tmp_path, "people.csv"))
+    assert code == 0 and "people.csv: 0 rows are read, all quotes close." in printed
+
+
+def test_a_wrong_declaration_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("a\n1\n", encoding="utf-8")
+    code, printed = checked(study(tmp_path, "people.csv"))
+    assert code == 2 and "is not a column of the source" in printed
+
+
+def test_nothing_but_the_command_line_imports_the_check() -> None:
+    """A server that had it could be asked for it."""
+    package = Path(farthing.__file__).parent
+    importers = {
+        str(file.relative_to(package))
+        for file in package.rglob("*.py")
+        if "farthing.data.check" in file.read_text(encoding="utf-8")
+        or "from farthing.data import check" in file.read_text(encoding="utf-8")
+    }
+    assert importers == {"data/__init__.py", "cli/check_command.py"}
+
+
+@pytest.mark.parametrize(
+    ("names", "unit", "why"),
+    [
+        (["age", "sex"], '# unit = "..."', "No column is proposed"),
+        (["valid", "idle", "monkey"], '# unit = "..."', "No column is proposed"),
+        (
+            ["order_id", "Patient_No"],
+            '# unit = "Patient_No"',
+            'By its name, "Patient_No" may say whose row it is',
+        ),
+        (["visit_id", "age"], '# unit = "visit_id"', "or only number the rows"),
+        (["personID", "userName"], '# unit = "personID"', 'So may "userName".'),
+        (["id\nx", "a"], '# unit = "id\\nx"', "or only number the rows"),
+    ],
+)
+def test_a_unit_is_proposed_for_its_name_or_not_at_all(names: list[str], unit: str, why: str) -> None:
+    text = study_text("people.csv", [(name, None) for name in names])
+    assert unit in text.splitlines() and why in text
+    assert all(
+        line.startswith("#") for line in text.splitlines() if "By its name" in line or "proposed" in line
+    )
