@@ -63,6 +63,13 @@ class RemoteStatistic:
         """The error in plain words."""
         return str(self.view["sentence"])
 
+    @property
+    def shown_error(self) -> str:
+        """The 95% error for a table: one number, or from the best to the worst case of what nobody told."""
+        if not self.view["depends_on"]:
+            return f"± {shown(self.error())}"
+        return f"± {shown(_number(self.view['error_at_best']))} to {shown(self.error())}"
+
     def error(self, confidence: float = 0.95, *, at_once: bool = False) -> float:
         """Within this distance of the true value in 95 cases of 100, which is what servers tell; or all its cells."""
         if confidence != 0.95:
@@ -264,10 +271,7 @@ class RemotePlan:
 
     def __str__(self) -> str:
         rows = [("statistic", "mechanism", "95% error", "epsilon")]
-        rows += [
-            (one.name, one.mechanism, f"± {shown(one.error())}", shown(one.epsilon))
-            for one in self.statistics
-        ]
+        rows += [(one.name, one.mechanism, one.shown_error, shown(one.epsilon)) for one in self.statistics]
         limit = _number(self.view["epsilon"]) - float(self.draft.get("reserve") or 0.0)
         cost = f"cost: epsilon {shown(self.cost.upper, 6)} of {shown(limit, 6)} at delta {self.delta:g}"
         cost = f"{cost}; nothing is spent yet"

@@ -8,7 +8,7 @@ error has steps (whole numbers), the bracket closes on the step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -110,17 +110,22 @@ class Requirements:
         first = replace(self.search, limits=limits).cheapest()
         start = {name: float(limits[row]) for name, row in self._rows.items()}
         return self._closed(
-            first, lambda limits, found: replace(self.search, limits=limits).least(found), start
+            first, lambda limits, found: replace(self.search, limits=limits).least(found), start, widen=False
         )
 
     def _closed(
-        self, found: Division, solve: Callable[[Floats, Division], Division], known: dict[str, float]
+        self,
+        found: Division,
+        solve: Callable[[Floats, Division], Division],
+        known: dict[str, float],
+        widen: bool = True,
     ) -> Division:
         """Move the limits until every requirement is met, and tight where it binds."""
         brackets = {name: _Bracket(asked.within) for name, asked in self.problem.requirements.items()}
         limits = np.full(len(self.model.outputs), math.inf)
         for name, limit in known.items():
             limits[self._rows[name]] = limit
+        drawn_near = not widen
         for _ in range(_ROUNDS):
             errors = self.errors(found.shares)
             squares = self.model.errors(found.shares.kinds, found.shares.strengths)
@@ -141,8 +146,36 @@ class Requirements:
             try:
                 found = solve(limits, found)
             except Unaffordable as refused:
-                raise self._infeasible(limits, refused.least) from None
+                nearer = None if drawn_near else self._nearer(limits, found, solve, brackets)
+                if nearer is None:
+                    raise self._infeasible(limits, refused.least) from None
+                found, drawn_near = nearer, True
         return found
+
+    def _nearer(
+        self,
+        limits: Floats,
+        start: Division,
+        solve: Callable[[Floats, Division], Division],
+        brackets: Mapping[str, _Bracket],
+    ) -> Division | None:
+        """An affordable division at limits between those that were tried and those that were seen not to do.
+
+        Errors need not grow with the root of the limit: of few rows they grow faster. A limit that was drawn from one
+        far away may be tighter than the requirement asks for, so it is drawn again from nearer before it is refused.
+        """
+        wider = limits.copy()
+        for _ in range(_ROUNDS):
+            for name, row in self._rows.items():
+                if math.isfinite(wider[row]) and wider[row] < brackets[name].high < math.inf:
+                    wider[row] = math.sqrt(wider[row] * brackets[name].high)
+            try:
+                with np.errstate(over="raise"):
+                    return solve(wider, start)
+            except (Unaffordable, FloatingPointError):
+                if np.allclose(wider, limits, rtol=_TOLERANCE):
+                    return None
+        return None
 
     # --- refusals -----------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,12 @@ class ColumnModel:
 
     @classmethod
     def read(cls, column: str, given: Any, lower: float, upper: float) -> ColumnModel:
-        """A pair (mean, standard deviation), a list of public values, or None for nothing known."""
+        """A pair (mean, standard deviation), a list of public values, or None for nothing known.
+
+        A table {"mean": ..., "sd": ..., "missing": ...} is a pair with the share of rows that have no value, and so is
+        a list with None in it.
+        """
+        given = without_missing(column, given)
         if given is None:
             return cls.uniform(lower, upper)
         if isinstance(given, tuple) and len(given) == 2:
@@ -108,3 +113,38 @@ class ColumnModel:
         inside = (low + high)[:, None] / 2 + (high - low)[:, None] / 2 * nodes[None, :]
         total = float((mass[:, None] * weights[None, :] / 2 * function(inside)).sum())
         return total + float(shares[0]) * float(function(points[0]))
+
+
+def without_missing(column: str, given: Any) -> Any:
+    """What is expected of the values of a column: a pair, a list, or whatever else was given.
+
+    >>> without_missing("age", {"mean": 40, "sd": 12, "missing": 0.1}), without_missing("age", [30, None, 50])
+    ((40, 12), [30, 50])
+    """
+    if isinstance(given, Mapping):
+        names = {"mean", "sd"}
+        if not names <= set(given) <= names | {"missing"}:
+            raise InvalidValue(
+                f"expected[{column!r}]", dict(given), "must have mean and sd, and may have missing",
+                'write {"mean": 40, "sd": 12, "missing": 0.1}',
+            )  # fmt: skip
+        return given["mean"], given["sd"]
+    return [value for value in given if value is not None] if isinstance(given, list) else given
+
+
+def present_share(column: str, given: Any) -> float:
+    """The share of rows that have a value, as far as anybody said; all of them by default.
+
+    >>> present_share("age", {"mean": 40, "sd": 12, "missing": 0.1}), present_share("age", [30, None, 50, 20])
+    (0.9, 0.75)
+    """
+    if isinstance(given, Mapping) and "missing" in given:
+        missing = checked_real(given["missing"], f"expected[{column!r}]['missing']")
+        if not 0 <= missing < 1:
+            raise InvalidValue(
+                f"expected[{column!r}]['missing']", missing, "must be a share of the rows, below 1"
+            )
+        return 1.0 - missing
+    if isinstance(given, list) and given:
+        return sum(value is not None for value in given) / len(given) or 1.0
+    return 1.0

@@ -10,7 +10,7 @@ from farthing.data import Dataset, Integers, Reals, Schema, Sensitivity
 from farthing.data.aggregates.shape import Aggregate
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_real
-from farthing.release.expectations import ColumnModel
+from farthing.release.expectations import ColumnModel, present_share
 
 ASSUMED_ROWS = 10_000
 
@@ -20,7 +20,8 @@ class Facts:
     """What may be known before anything is spent. `dataset` is asked for its public face only, never for rows.
 
     `expected` maps "rows" to a number, the name of a statistic to its expected value (a number, or one for each cell),
-    and the name of a column to (mean, standard deviation) or to a list of public values.
+    and the name of a column to (mean, standard deviation), to {"mean": ..., "sd": ..., "missing": share of the rows} or
+    to a list of public values, None for a missing one. Categories have shares; that of None is of missing ones.
     """
 
     dataset: Dataset
@@ -53,6 +54,20 @@ class Facts:
         if not isinstance(domain, Integers | Reals):
             raise InvalidValue("column", name, "must be a column of numbers")
         return ColumnModel.read(name, self.expected.get(name), float(domain.lower), float(domain.upper))
+
+    def present(self, name: str) -> float:
+        """The share of rows that are expected to have a value in a column."""
+        if isinstance(self.schema[name], Integers | Reals):
+            return present_share(name, self.expected.get(name))
+        given = self.expected.get(name)
+        if isinstance(given, list):
+            return present_share(name, given)
+        if isinstance(given, Mapping) and given.get(
+            None
+        ):  # categories with their shares, and that of no category
+            weights = [float(share) for share in given.values()]
+            return 1.0 - float(given[None]) / sum(weights) if sum(weights) > 0 else 1.0
+        return 1.0
 
     def sensitivity(self, aggregate: Aggregate, derived: Mapping[str, Any] | None = None) -> Sensitivity:
         """How far one unit moves an aggregate, over the dataset with further columns derived."""

@@ -54,6 +54,15 @@ class Output(ABC):
         raise AssertionError(f"{self.name!r} is linear in its measurements")
 
     @property
+    def depends_on(self) -> str:
+        """What its error depends on that nobody told, in words; then `predicted` is for the worst case of it."""
+        return ""
+
+    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """The law of the error before anything is spent, where all that nobody told is at its best."""
+        return self.predicted(noises)
+
+    @property
     def independent(self) -> bool:
         """Whether the errors of its cells are independent of each other: each cell has noise of its own."""
         return False
@@ -64,7 +73,7 @@ class Output(ABC):
 
     @abstractmethod
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The law of the error before anything is spent."""
+        """The law of the error before anything is spent; for the worst case of what nobody told."""
 
     @abstractmethod
     def answer(

@@ -102,6 +102,8 @@ class Outlook:
             "unit_of_error": _unit(statistic),
             "standard_error": _finite(statistic.standard_error),
             "error": _finite(error),
+            "error_at_best": _finite(statistic.at_best.error()) if statistic.depends_on else _finite(error),
+            "depends_on": statistic.depends_on,
             "error_at_once": _finite(statistic.error(at_once=True)) if self.proof else None,
             "error_percent": None if scale is None else _finite(100 * error / scale),
             "reference": expected,

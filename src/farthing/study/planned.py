@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ _WORDS = {
     "exponential": "exponential mechanism",
 }
 _CHEBYSHEV = 20**0.5  # no law has a 95% error of more standard errors than this
+_ALIKE = 1.1  # a worst case that is no worse than this is not told apart from the best
 _UNLIKE = 1.5  # cells whose errors differ by more than this are not described by one number
 
 
@@ -31,8 +33,9 @@ class PlannedStatistic:
     """What a plan foretells of one statistic.
 
     `standard_error` is the root of the mean squared error over its cells; `error(0.95)` holds in 95 cases of 100 (on
-    average over cells, where it has several: `errors` has one for each). `epsilon` is what the statistic would
-    cost alone at the plan's delta; measurements that statistics share count in each of them.
+    average over cells, where it has several: `errors` has one for each). Where the error depends on something that
+    nobody told, both are for the worst case of it, and `depends_on` says what it is. `epsilon` is what the statistic
+    would cost alone at the plan's delta; measurements that statistics share count in each of them.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> table = pyarrow.table({"age": [30, 41, 52]})
@@ -99,6 +102,20 @@ class PlannedStatistic:
     def _found(self) -> dict[float, float]:
         return {}
 
+    @cached_property
+    def at_best(self) -> ErrorLaw:
+        """The law where all that nobody told is at its best; the same as `law` where everything is told."""
+        return self.output.predicted_at_best(dict(self.noises)) if self.noises else self.law
+
+    @property
+    def depends_on(self) -> str:
+        """What its error depends on that nobody told, where that makes a difference; then `error` is for the worst.
+
+        In words, such as "the true share"; `at_best.error(0.95)` is the other end.
+        """
+        told = self.output.depends_on
+        return told if told and self.standard_error > _ALIKE * self.at_best.standard_error else ""
+
     def level_at_once(self, confidence: float = 0.95) -> float:
         """The confidence of one cell by itself at which all of them hold together with `confidence`."""
         return level_at_once(confidence, self.cells, independent=self.output.independent)
@@ -122,6 +139,11 @@ class PlannedStatistic:
     def shown_error(self) -> str:
         """The 95% error for a table: one number, or from and to where cells differ."""
         best, worst = self._extremes
+        if self.depends_on:
+            noisy = self.at_best.errors(0.95)[
+                self.at_best.standard_errors > 0
+            ]  # the last share of a cdf is 1
+            return f"± {shown(float(np.min(noisy, initial=math.inf)))} to {shown(max(worst, self.error()))}"
         # Ranges are asked for afterwards: the error that is shown, and that can be required, is that of their cells.
         asked = self.output.statistic
         of_what = " a cell" if asked.kind == "ranges" and not asked.ranges else ""
@@ -169,6 +191,8 @@ class PlannedStatistic:
             "cells": self.cells,
             "standard_error": self.standard_error,
             "error": self.error(confidence),
+            "error_at_best": self.at_best.error(confidence) if self.depends_on else self.error(confidence),
+            "depends_on": self.depends_on,
             "error_at_once": self.error(confidence, at_once=True),
             "level_at_once": self.level_at_once(confidence),
             "sentence": self.sentence,

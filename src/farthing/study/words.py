@@ -44,9 +44,13 @@ def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
     if statistic.error(confidence) == 0:
         return f"{times} {'exactly the true value' if statistic.cells == 1 else 'a cell has exactly its true value'}"
     condition = f", {statistic.output.condition}" if statistic.output.condition else ""
-    if statistic.cells == 1:
-        return f"{times} within ±{error} of the true value{condition}"
-    return f"{times} a cell is within ±{error} of its true value{condition}"
+    found = f"{times} within ±{error} of the true value{condition}"
+    if statistic.cells > 1:
+        found = f"{times} a cell is within ±{error} of its true value{condition}"
+    if statistic.depends_on:
+        best = shown(statistic.at_best.error(confidence))
+        found += f"; at best within ±{best}, depending on {statistic.depends_on}"
+    return found
 
 
 _HINT = re.compile(r"say expected=\{(.+): (\.\.\.|\[.*\])\}$")

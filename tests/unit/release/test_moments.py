@@ -30,7 +30,12 @@ from sources import TestSource
 
 ROWS = 5_000
 SCHEMA = {"age": (18, 90), "bmi": (10.0, 60.0), "smoker": bool, "sex": ["F", "M"], "debt": (-100.0, 20.0)}
-EXPECTED = {"age": (54.0, 20.8), "bmi": (27.0, 5.0), "smoker": {True: 0.3, False: 0.7}}
+EXPECTED = {
+    "age": (54.0, 20.8),
+    "bmi": (27.0, 5.0),
+    "smoker": {True: 0.3, False: 0.7},
+    "sex": {"F": 1, "M": 1},
+}
 
 
 def columns() -> dict[str, Any]:

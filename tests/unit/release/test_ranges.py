@@ -101,9 +101,10 @@ def test_listed_ranges_are_the_cells_of_the_answer() -> None:
 
 def test_a_cdf_of_many_cells_is_better_and_one_of_few_is_as_it_was() -> None:
     few = design_of([cdf("age", bins=12)], PEOPLE, pure=True).outputs[0]
-    many = design_of([cdf("bmi", bins=400)], PEOPLE, pure=True).outputs[0]
+    known = {"bmi": list(np.linspace(10.0, 60.0, 401))}
+    many = design_of([cdf("bmi", bins=400)], PEOPLE, known, pure=True).outputs[0]
     assert isinstance(few, CdfOutput) and isinstance(many, StrategyCdfOutput)
-    shared = design_of([cdf("bmi", bins=400), histogram("bmi", bins=400)], PEOPLE, pure=True)
+    shared = design_of([cdf("bmi", bins=400), histogram("bmi", bins=400)], PEOPLE, known, pure=True)
     for output in (many, shared.output("cdf of bmi")):
         noise = {slot.name: Noise("laplace", 0.5) for slot in output.slots}
         error = output.predicted(noise).standard_error
@@ -121,7 +122,8 @@ def test_a_cdf_of_many_cells_is_better_and_one_of_few_is_as_it_was() -> None:
 def test_a_cdf_alone_is_never_worse_than_cell_by_cell() -> None:
     for bins in (17, 100):
         for pure in (True, False):
-            (output,) = design_of([cdf("bmi", bins=bins)], PEOPLE, pure=pure).outputs
+            known = {"bmi": list(np.linspace(10.0, 60.0, 401))}
+            (output,) = design_of([cdf("bmi", bins=bins)], PEOPLE, known, pure=pure).outputs
             cells = CdfOutput(
                 output.statistic, output.labels, output.slots, output.reference,
                 members=np.arange(bins), expected=output.expected,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from farthing.inference import Answer, ErrorLaw, Term, nearest_increasing
 from farthing.release.counting.laws import RememberedLaw, ScaledLaw, smooth_factor, smooth_noise
 from farthing.release.counting.questions import Question, labels_of
+from farthing.release.counting.shares import PRESENT
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.slots import Integers, Slot
@@ -27,6 +28,7 @@ class CdfOutput(Output):
     members: NDArray[np.int64] = field(kw_only=True)
     expected: Floats = field(kw_only=True)  # rows in each cell
     rows_per_unit: int = field(kw_only=True, default=1)
+    told: bool = field(kw_only=True, default=True)  # what is expected; else errors are for the worst shares
 
     @classmethod
     def of(
@@ -37,12 +39,18 @@ class CdfOutput(Output):
         members: NDArray[np.int64],
         expected: Floats,
         rows_per_unit: int = 1,
+        told: bool = True,
     ) -> CdfOutput:
         """The output of a question about a cdf."""
         return cls(
             question.statistic, cdf_labels(question), (slot,), reference, members=members,
-            expected=expected.reshape(-1, question.shape[-1]), rows_per_unit=rows_per_unit,
+            expected=expected.reshape(-1, question.shape[-1]), rows_per_unit=rows_per_unit, told=told,
         )  # fmt: skip
+
+    @property
+    def depends_on(self) -> str:
+        """How the rows lie, where nobody told."""
+        return "" if self.told else "how the rows lie and on how many have a value"
 
     @cached_property
     def _below_and_above(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -60,6 +68,16 @@ class CdfOutput(Output):
         return shares.reshape(-1), np.broadcast_to(totals, self.expected.shape).reshape(-1).copy()
 
     @cached_property
+    def _predicted_shares(self) -> tuple[Floats, Floats]:
+        """The same where they are told; else the share at which noise does most, and fewer rows."""
+        shares, rows = self._expected_shares
+        if self.told:
+            return shares, rows
+        below, above = self._below_and_above
+        worst = np.where(above == 0, 1.0, np.where(below > above, 0.0, 1.0))
+        return worst, np.maximum(PRESENT * rows, 1.0)
+
+    @cached_property
     def coefficients(self) -> Mapping[str, Floats]:
         """By the delta method: noise below an edge counts 1 - share, noise above it share."""
         return {self.slots[0].name: self.variances_at_unit}
@@ -67,14 +85,14 @@ class CdfOutput(Output):
     @cached_property
     def variances_at_unit(self) -> Floats:
         """The variance of every share when every cell has noise of variance 1."""
-        (below, above), (shares, rows) = self._below_and_above, self._expected_shares
+        (below, above), (shares, rows) = self._below_and_above, self._predicted_shares
         return np.asarray(((1 - shares) ** 2 * below + shares**2 * above) / rows**2)
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The law of the linear part of the error at the expected shares."""
-        shares, rows = self._expected_shares
+        """The law of the linear part of the error at the expected shares, or at the worst."""
+        shares, rows = self._predicted_shares
         if self.statistic.for_population:
-            return self._law(noises, shares, rows)
+            return self._law(noises, shares, rows, np.full_like(shares, 0.5) if not self.told else shares)
         # A plan is made anew many times with other noise: the same law each time, in another scale.
         (slot,) = self.slots
         noise = noises[slot.name]
@@ -85,11 +103,21 @@ class CdfOutput(Output):
             self._at_unit_scale[kind] = RememberedLaw(terms, len(shares))
         return ScaledLaw(self._at_unit_scale[kind], smooth_factor(slot, noise))
 
+    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """Where noise below and above an edge cancels best."""
+        if self.told:
+            return self.predicted(noises)
+        (below, above), (_, rows) = self._below_and_above, self._expected_shares
+        whole = np.maximum(below + above, 1)
+        return self._law(noises, below / whole, rows)
+
     @cached_property
     def _at_unit_scale(self) -> dict[str, RememberedLaw]:
         return {}
 
-    def _law(self, noises: Mapping[str, Noise], shares: Floats, rows: Floats) -> ErrorLaw:
+    def _law(
+        self, noises: Mapping[str, Noise], shares: Floats, rows: Floats, sampled: Floats | None = None
+    ) -> ErrorLaw:
         (slot,) = self.slots
         noise = noises[slot.name]
         below, above = self._below_and_above
@@ -100,7 +128,8 @@ class CdfOutput(Output):
             Term(kind, scale, one * shares / rows, above),
         ]
         if self.statistic.for_population:
-            terms.append(Term("normal", 1.0, np.sqrt(self.rows_per_unit * shares * (1 - shares) / rows)))
+            own = shares if sampled is None else sampled
+            terms.append(Term("normal", 1.0, np.sqrt(self.rows_per_unit * own * (1 - own) / rows)))
         return ErrorLaw(terms, len(shares))
 
     def answer(

@@ -15,7 +15,7 @@ from farthing.release.counting.combination import Combination, CombinedOutput, c
 from farthing.release.counting.count_outputs import CountOutput, ExactOutput
 from farthing.release.counting.grouping import Asked, Group, groups_of
 from farthing.release.counting.questions import question_of
-from farthing.release.counting.shares import assumptions_of
+from farthing.release.counting.shares import assumptions_of, shares_told
 from farthing.release.facts import Facts
 from farthing.release.outputs import Output
 from farthing.release.slots import Slot
@@ -64,7 +64,8 @@ def _outputs(facts: Facts, group: Group, slot: Slot, shared: Combination | None)
     for asked, members in zip(group.asked, group.refinement.members, strict=True):
         statistic = asked.question.statistic
         if statistic.kind == "cdf":
-            yield CdfOutput.of(asked.question, asked.reference, slot, members, asked.expected, units)
+            told = shares_told(facts, asked.question)
+            yield CdfOutput.of(asked.question, asked.reference, slot, members, asked.expected, units, told)
             continue
         known: Any = {
             "members": members,

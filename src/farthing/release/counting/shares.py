@@ -18,6 +18,12 @@ from farthing.release.statistic import Statistic
 
 Floats = NDArray[np.float64]
 
+SMALLER = 0.5
+"""Groups and conditions of which nobody told the size are predicted for this share of an even part of the rows."""
+
+PRESENT = 0.75
+"""Of a column of which nobody told anything, errors are predicted for this share of the rows having a value."""
+
 
 def expected_rows(facts: Facts, where: Any = None, by: Sequence[str] = ()) -> Floats:
     """The expected number of rows in every cell of `by` among rows where the predicate holds; one number without `by`.
@@ -38,6 +44,23 @@ def expected_counts(facts: Facts, question: Question, cells: Refinement | None =
     share = 0.5 if found.by_itself else 1.0  # of a condition about which nothing better is known
     amounts = facts.rows * share * refined_shares(facts, found)
     return _added_up(found.members[0], amounts, question.cells)
+
+
+def sizes_told(facts: Facts, where: Any, by: Sequence[str]) -> bool:
+    """Whether somebody told how many rows meet a condition, or lie in each group."""
+    if where is None and not by:
+        return True
+    question = question_of(Statistic("count", where=where, by=tuple(by)), facts.schema)
+    if question.statistic.name in facts.expected:
+        return True
+    columns = {axis.column for axis in question.axes} | set(question.plain_atoms)
+    return not question.conditions and columns <= set(facts.expected)
+
+
+def shares_told(facts: Facts, question: Question) -> bool:
+    """Whether somebody told how the rows lie over the cells of a question."""
+    columns = {axis.column for axis in question.axes} | set(question.plain_atoms)
+    return not question.conditions and columns <= set(facts.expected)
 
 
 def refined_shares(facts: Facts, refinement: Refinement) -> Floats:
@@ -65,7 +88,7 @@ def checked_expectation(name: str, given: Any, cells: int) -> Floats:
 
 
 def piece_shares(facts: Facts, axis: PieceAxis) -> Floats:
-    """The expected share of rows in every piece of a column; none are expected to miss it."""
+    """The expected share of rows in every piece of a column, of those that are expected to have it."""
     if axis.form == "condition":
         return np.array([0.5, 0.5, 0.0])
     domain = facts.schema[axis.source]
@@ -76,7 +99,7 @@ def piece_shares(facts: Facts, axis: PieceAxis) -> Floats:
     else:
         below = _shares_below(facts, axis.source, domain, [value for value, _ in axis.raw])
         raw = np.diff(below, prepend=0.0, append=1.0)
-    return _added_up(np.asarray(axis.codes), raw, axis.size)
+    return _added_up(np.asarray(axis.codes), facts.present(axis.source) * np.asarray(raw), axis.size)
 
 
 def category_shares(facts: Facts, name: str, values: Sequence[Any]) -> Floats:
@@ -87,7 +110,7 @@ def category_shares(facts: Facts, name: str, values: Sequence[Any]) -> Floats:
     rule = "must map categories to shares, or be a list of public values"
     if isinstance(given, Mapping):
         weights = np.array([given.get(value, 0) for value in values], dtype=float)
-        strange = [value for value in given if value not in values]
+        strange = [value for value in given if value is not None and value not in values]
     elif isinstance(given, list):
         weights = np.array([given.count(value) for value in values], dtype=float)
         strange = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from farthing.data.aggregates.shape import MOST_CELLS
 from farthing.data.schema import Flags
 from farthing.errors import InvalidValue
 from farthing.release.counting.questions import group_axes
-from farthing.release.counting.shares import assumptions_of
+from farthing.release.counting.shares import assumptions_of, sizes_told
 from farthing.release.derived_columns import DerivedColumns
 from farthing.release.disjoint_conditions import disjoint_sets
 from farthing.release.facts import Facts
@@ -59,7 +59,8 @@ def outputs_of(
                 assumptions[f"every row has {column}; a missing one counts as the middle of its bounds"] = (
                     None
                 )
-        assumptions.update(dict.fromkeys(_assumed(facts, column)))
+        every_one = [statistic for statistics in asked for statistic in statistics]
+        assumptions.update(dict.fromkeys(_assumed(facts, every_one, every[0].known_rows is not None)))
     outputs: list[Output] = [
         _output(statistic, facts, found[statistic.column, statistic.by, _condition(statistic)])
         for statistic in statistics
@@ -67,11 +68,24 @@ def outputs_of(
     return slots, outputs, derived.found, list(assumptions)
 
 
-def _assumed(facts: Facts, column: str) -> tuple[str, ...]:
-    if column in facts.expected or isinstance(facts.schema[column], Flags):
-        return assumptions_of(facts, [column])
-    text = f"{column} is taken to have its mean a fifth of the way between its bounds; say expected={{{column!r}: ...}}"
-    return (*assumptions_of(facts, []), text)
+def _assumed(facts: Facts, statistics: Sequence[Statistic], known: bool) -> Iterator[str]:
+    """What errors rest on, in words: of sums nothing but the noise, unless they are for a population."""
+    yield from assumptions_of(facts, [])
+    plain = {statistic.kind for statistic in statistics} == {"sum"}
+    for statistic in statistics:
+        if not plain and not known and not sizes_told(facts, statistic.where, statistic.by):
+            name = Statistic("count", where=statistic.where, by=statistic.by).name
+            yield (
+                f"groups and conditions are predicted for half of an even part of the rows; "
+                f"say expected={{{name!r}: ...}}"
+            )
+    column = statistics[0].column
+    if column in facts.expected or plain:
+        return
+    what = "share" if isinstance(facts.schema[column], Flags) else "values"
+    rows = "" if known else f", and a quarter of the rows are taken to lack {column}"
+    hint = f"say expected={{{column!r}: ...}}"
+    yield f"errors are predicted for the worst {what} of {column} within its bounds{rows}; {hint}"
 
 
 def _condition(statistic: Statistic) -> str:
@@ -102,6 +116,7 @@ def _output(statistic: Statistic, facts: Facts, shared: Shared) -> MomentOutput:
         shared=shared,
         mean=mean,
         variance=variance,
+        told=shared.told or given is not None,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from farthing.inference import Answer, ErrorLaw, Term
 from farthing.inference.answers import Around
 from farthing.inference.ratios import Measured, Ratio
+from farthing.inference.sampled_laws import SampledLaw, WorstLaw, even_cases, noise_at
+from farthing.release.counting.shares import PRESENT, SMALLER
 from farthing.release.moments.sharing import Shared
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
@@ -20,6 +22,9 @@ from farthing.release.slots import Integers, Slot
 
 Floats = NDArray[np.float64]
 Weights = Mapping[str, Floats]
+_FEW_ROWS = 0.02  # noise of the number of rows, as a share of them, up to which the first order is enough
+_NEAR = 3.0  # standard errors from a bound
+_MOST_KINDS = 64  # of cells, when errors are found from many cases
 Estimate = tuple[Floats, Floats, Callable[[float], tuple[Floats, Floats]]]
 
 
@@ -27,12 +32,14 @@ Estimate = tuple[Floats, Floats, Callable[[float], tuple[Floats, Floats]]]
 class MomentOutput(Output):
     """A function of N, S1 and S2. To first order its error is a sum of their noises, each times a weight.
 
-    `mean` and `variance` are what is expected of the column, in every cell.
+    `mean` and `variance` are what is expected of the column, in every cell; where they are not `told`, they are a guess
+    that only relative errors are relative to, and errors are predicted for the worst that they can be.
     """
 
     shared: Shared
     mean: Floats
     variance: Floats
+    told: bool = True
 
     @property
     def independent(self) -> bool:
@@ -43,26 +50,130 @@ class MomentOutput(Output):
         """For each slot, what one step of its noise moves every cell by, when the truth is as given."""
         raise AssertionError("every output of moments has weights")
 
-    @cached_property
-    def _expected_weights(self) -> Weights:
-        return self.weights(self.shared.rows, self.mean, self.variance)
+    @property
+    def depends_on(self) -> str:
+        """The true values, or how many rows there are of them."""
+        shared, found = self.shared, []
+        if self.shared.known_rows is not None:
+            return "" if self.told or self._told_enough else f"the true {self._subject}"
+        if not self.told:
+            found.append(f"the true {self._subject}")
+        if not shared.sizes_told:
+            found.append("how many rows there are")
+        elif not self.told:
+            found.append("how many values are missing")
+        return " and on ".join(found)
+
+    @property
+    def _subject(self) -> str:
+        """What nobody told about the column, in a word."""
+        return "share" if (self.shared.centred.lower, self.shared.centred.upper) == (0, 1) else "mean"
+
+    @property
+    def _told_enough(self) -> bool:
+        """Whether what nobody told does not matter, as the number of rows is known."""
+        return True
+
+    @property
+    def _rows(self) -> Floats:
+        """The rows that errors are predicted for: as expected, or fewer."""
+        if self.shared.known_rows is not None:
+            return self.shared.rows
+        share = (1.0 if self.shared.sizes_told else SMALLER) * (1.0 if self.told else PRESENT)
+        return np.maximum(self.shared.rows * share, 1.0)
+
+    @property
+    def worst(self) -> tuple[Floats, Floats]:
+        """The mean and the variance at which the error is largest; as expected, where that is told."""
+        return self.mean, self.variance
+
+    @property
+    def best(self) -> tuple[Floats, Floats]:
+        """The mean and the variance at which the error is smallest; as expected, where that is told."""
+        return self.mean, self.variance
+
+    @property
+    def tried(self) -> Sequence[tuple[Floats, Floats]]:
+        """Means and variances at which errors are looked at beyond their first order."""
+        return (self.worst,)
+
+    @property
+    def most(self) -> float:
+        """How far off it can be at all."""
+        return math.inf
 
     @cached_property
     def coefficients(self) -> Weights:
-        """The squared weights where everything is as expected."""
-        return {name: weight**2 for name, weight in self._expected_weights.items()}
+        """The squared weights that a plan is made for."""
+        return {name: weight**2 for name, weight in self.weights(self._rows, *self.worst).items()}
 
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """At most the variance of every cell over random samples of units, when the truth is as given."""
         raise AssertionError("every output of moments says how it varies over samples")
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The exact law of the weighted noises where everything is as expected."""
-        terms = self.terms(self._expected_weights, noises)
+        """The exact law of the weighted noises; where their first order is not enough, the law of many cases."""
+        plain = self._linear(noises, self._rows, *self.worst)
+        if self.statistic.for_population or not self._curved(noises, plain):
+            return plain if self.told else WorstLaw([plain], self.most)
+        cases = [self._sampled(noises, self._rows, *truth, plain) for truth in self.tried]
+        return cases[0] if self.told else WorstLaw([*cases, plain], self.most)
+
+    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """The law where the truth is what suits the statistic best, and nothing is missing."""
+        return self._linear(noises, self.shared.rows, *self.best)
+
+    def _linear(self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats) -> ErrorLaw:
+        terms = self.terms(self.weights(rows, mean, variance), noises)
         if self.statistic.for_population:
-            variance = self.sampling(self.shared.rows, self.mean, self.variance)
-            terms.append(Term("normal", 1.0, np.sqrt(variance)))
-        return ErrorLaw(terms, len(self.shared.rows))
+            known = self.told and self.shared.told
+            spread = self.sampling(rows, mean, variance) if known else self.largest_sampling(rows)
+            terms.append(Term("normal", 1.0, np.sqrt(spread)))
+        return ErrorLaw(terms, len(rows))
+
+    def largest_sampling(self, rows: Floats) -> Floats:
+        """The same where nothing is told: for the worst that the truth can be."""
+        raise AssertionError("every output of moments says how much it can vary over samples")
+
+    def _curved(self, noises: Mapping[str, Noise], plain: ErrorLaw) -> bool:
+        """Whether the first order is not enough: few rows for the noise of their number, or a bound is near."""
+        number = self.shared.number
+        if number is not None:
+            spread = math.sqrt(number.variance(noises[number.name]))
+            if np.any(spread > _FEW_ROWS * self._rows):
+                return self._distinct is not None
+        return self.told and self._near_a_bound(plain) and self._distinct is not None
+
+    def _near_a_bound(self, plain: ErrorLaw) -> bool:
+        """Whether a bound cuts off much of what the noise does."""
+        return False
+
+    def errors_in(self, noise: Mapping[str, Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """The errors of every cell when the slots have this noise in the units of the data, one case a row."""
+        raise AssertionError("every output of moments can be tried out")
+
+    @cached_property
+    def _distinct(self) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+        """One of each kind of cell, and of which kind every cell is; None where there are too many kinds."""
+        (mean, variance), rows = self.worst, self._rows
+        _, first, place = np.unique(
+            np.stack([rows, mean, variance]), axis=1, return_index=True, return_inverse=True
+        )
+        return (first, place.reshape(-1)) if len(first) <= _MOST_KINDS else None
+
+    def _sampled(
+        self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats, plain: ErrorLaw
+    ) -> ErrorLaw:
+        assert self._distinct is not None
+        first, place = self._distinct
+        cases = even_cases(max(1, len(self.slots)))
+        noise = {
+            slot.name: slot.step
+            * noise_at(noises[slot.name].kind, slot.scale(noises[slot.name]), cases[:, number])[:, None]
+            for number, slot in enumerate(self.slots)
+        }
+        errors = self.errors_in(noise, rows[first], mean[first], variance[first])
+        return SampledLaw(errors[:, place], plain, self.most)
 
     def terms(self, weights: Weights, noises: Mapping[str, Noise]) -> list[Term]:
         """The noises that the output is off by."""
@@ -118,6 +229,15 @@ class MomentOutput(Output):
 class SumOutput(MomentOutput):
     """The sum of a column: measured as it is, or S1 and the middle of the bounds for every row."""
 
+    @property
+    def depends_on(self) -> str:
+        """Nothing: sums are linear."""
+        return ""
+
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """The exact law of its noise, whatever the truth."""
+        return self._linear(noises, self.shared.rows, self.mean, self.variance)
+
     def weights(self, rows: Floats, mean: Floats, variance: Floats) -> Weights:
         """Sums are linear: the weights do not depend on the truth."""
         shared, ones = self.shared, np.ones(len(self.shared.rows))
@@ -136,7 +256,7 @@ class SumOutput(MomentOutput):
             totals = self.steps(shared.plain, measured)
         else:
             totals = self.steps(shared.first, measured) + centred.middle * self.number(measured)
-        terms = self.terms(self._expected_weights, noises)
+        terms = self.terms(self.weights(shared.rows, self.mean, self.variance), noises)
         if self.statistic.for_population:
             rows = shared.rows if shared.plain is not None else np.maximum(self.number(measured), 1.0)
             variance = self.sampling(rows, totals / rows, self.variance)
@@ -162,10 +282,54 @@ class SumOutput(MomentOutput):
             return np.asarray(self.shared.rows_per_unit * largest * np.abs(rows * mean))  # x^2 <= largest |x|
         return np.asarray(self.shared.rows_per_unit * largest**2 * rows)
 
+    def largest_sampling(self, rows: Floats) -> Floats:
+        """With all values as large as they can be."""
+        largest = max(abs(self.shared.centred.lower), abs(self.shared.centred.upper))
+        return np.asarray(self.shared.rows_per_unit * largest**2 * rows)
+
 
 @dataclass(frozen=True)
 class MeanOutput(MomentOutput):
     """The mean: the middle of the bounds plus S1 / N."""
+
+    @property
+    def worst(self) -> tuple[Floats, Floats]:
+        """On a bound: there the noise of N matters as much as that of S1."""
+        return (self.mean if self.told else np.full_like(self.mean, self.shared.centred.upper)), self.variance
+
+    @property
+    def best(self) -> tuple[Floats, Floats]:
+        """In the middle, where N does not matter."""
+        return (
+            self.mean if self.told else np.full_like(self.mean, self.shared.centred.middle)
+        ), self.variance
+
+    @property
+    def tried(self) -> Sequence[tuple[Floats, Floats]]:
+        """From the middle to a bound."""
+        if self.told:
+            return (self.worst,)
+        middle, half = self.shared.centred.middle, self.shared.centred.half_width
+        return tuple(
+            (np.full_like(self.mean, middle + half * away), self.variance) for away in (0.0, 0.5, 1.0)
+        )
+
+    @property
+    def most(self) -> float:
+        """The distance of the bounds."""
+        return 2 * self.shared.centred.half_width
+
+    def _near_a_bound(self, plain: ErrorLaw) -> bool:
+        away = np.abs(self.mean - self.shared.centred.middle)
+        return bool(np.any(self.shared.centred.half_width - away < _NEAR * plain.standard_errors))
+
+    def errors_in(self, noise: Mapping[str, Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """(S1 + noise) / (N + noise), cut at the bounds, minus the mean."""
+        shared, half = self.shared, self.shared.centred.half_width
+        assert shared.first is not None
+        away = mean - shared.centred.middle
+        number = rows if shared.number is None else np.maximum(rows + noise[shared.number.name], 1.0)
+        return np.clip((rows * away + noise[shared.first.name]) / number, -half, half) - away
 
     def weights(self, rows: Floats, mean: Floats, variance: Floats) -> Weights:
         """To first order: (noise of S1 - (mean - middle) noise of N) / N."""
@@ -200,5 +364,10 @@ class MeanOutput(MomentOutput):
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """The variance over the number of rows; where the variance is not measured, the most it can be."""
         shared = self.shared
-        spread = np.full(len(rows), shared.centred.half_width**2) if shared.second is None else variance
-        return np.asarray(shared.rows_per_unit * spread / rows)
+        if shared.second is None:
+            return self.largest_sampling(rows)
+        return np.asarray(shared.rows_per_unit * variance / rows)
+
+    def largest_sampling(self, rows: Floats) -> Floats:
+        """With half of the values on each bound."""
+        return np.asarray(self.shared.rows_per_unit * self.shared.centred.half_width**2 / rows)

@@ -19,9 +19,10 @@ from farthing.data import Count, Integers, Reals, Sum
 from farthing.data.aggregates.shape import Aggregate, domain_of
 from farthing.data.schema import Flags
 from farthing.release.counting.questions import group_axes, labels_of
-from farthing.release.counting.shares import category_shares, expected_rows
+from farthing.release.counting.shares import category_shares, expected_rows, sizes_told
 from farthing.release.derived_columns import DerivedColumns
 from farthing.release.disjoint_conditions import Cells
+from farthing.release.expectations import without_missing
 from farthing.release.facts import Facts
 from farthing.release.moments.steps import Centred, Stepped
 from farthing.release.slots import Integers as WholeNumbers
@@ -36,8 +37,9 @@ class Shared:
     """The slots of one column, condition and groups; those that nobody needs are None.
 
     `known_rows` is the number of rows where it is public and `number` is therefore not measured. `rows` are the
-    expected rows of every cell, `mean` and `variance` what is expected of the column. The slots may have the cells of
-    other conditions too: those of this one begin at `start`.
+    expected rows of every cell, which are a guess where no `sizes_told`.
+    `mean` and `variance` are what is expected of the column, or a guess where it is not `told`. The slots may have the
+    cells of other conditions too: those of this one begin at `start`.
     """
 
     centred: Centred
@@ -52,6 +54,8 @@ class Shared:
     known_rows: float | None = None
     rows_per_unit: int = 1
     start: int = 0
+    told: bool = True
+    sizes_told: bool = True
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -89,15 +93,20 @@ def shared_slots(
         second=maker.sum("centred squares", centred.second) if kinds & {"variance", "std"} else None,
         known_rows=known,
         rows_per_unit=facts.dataset.rows_per_unit,
+        told=column in facts.expected,
     )
     return [
-        replace(whole, rows=_rows(facts, statistics[0]), start=number * maker.groups)
+        replace(whole, start=number * maker.groups, **_sizes(facts, statistics[0], known))
         for number, statistics in enumerate(conditions)
     ]
 
 
-def _rows(facts: Facts, statistic: Statistic) -> Floats:
-    return np.maximum(np.atleast_1d(expected_rows(facts, statistic.where, statistic.by)), 1.0)
+def _sizes(facts: Facts, statistic: Statistic, known: float | None) -> dict[str, Any]:
+    """The rows that are expected to have the column in every cell, and whether anybody told how many there are."""
+    asked = np.atleast_1d(expected_rows(facts, statistic.where, statistic.by))
+    rows = np.maximum(asked * facts.present(statistic.column), 1.0)
+    told = known is not None or sizes_told(facts, statistic.where, statistic.by)
+    return {"rows": rows, "sizes_told": told}
 
 
 @dataclass
@@ -130,9 +139,8 @@ class _Maker:
 def expected_mean(facts: Facts, column: str) -> float:
     """What is expected of a column's mean: as the steward said it, where they did.
 
-    Where nothing is known the middle of the bounds would be the luckiest guess: there the number of rows does not
-    matter, so a plan would hardly measure it, and the release would be far less exact than foretold. Taken instead is
-    the distance from the middle that a mean anywhere between the bounds has on average (its root mean square).
+    Where nothing is known this is only what relative errors are relative to (errors are predicted for the worst mean):
+    as far from the middle of the bounds as a mean anywhere between them is on average (its root mean square).
     """
     if isinstance(facts.schema[column], Flags):
         return float(category_shares(facts, column, (False, True))[1])
@@ -155,7 +163,7 @@ def expected_variance(facts: Facts, column: str) -> float:
 
 def _said(facts: Facts, column: str) -> tuple[float, float] | None:
     """The mean and the variance of an expected pair or list; a model of them is cut off at the bounds, and smoothed."""
-    given, domain = facts.expected.get(column), facts.schema[column]
+    given, domain = without_missing(column, facts.expected.get(column)), facts.schema[column]
     assert isinstance(domain, Integers | Reals)
     if isinstance(given, tuple):
         half = (domain.upper - domain.lower) / 2

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Term
+from farthing.inference import ErrorLaw, Term
 from farthing.inference.moments import StandardDeviation, Variance
 from farthing.inference.ratios import Measured
-from farthing.release.moments.outputs import Estimate, MomentOutput, Weights
+from farthing.inference.sampled_laws import RootLaw
+from farthing.release.moments.outputs import _NEAR, Estimate, MomentOutput, Weights
 from farthing.release.noise import Noise
 from farthing.release.slots import Integers
 
@@ -21,6 +23,72 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True)
 class VarianceOutput(MomentOutput):
     """The mean squared distance from the mean: S2 / N + h^2 / 2 - (S1 / N)^2, h half the distance of the bounds."""
+
+    @property
+    def _subject(self) -> str:
+        return "spread"
+
+    @property
+    def _told_enough(self) -> bool:
+        return False
+
+    @property
+    def _told_mean(self) -> bool:
+        """Whether the mean is told, and not only the variance itself."""
+        return self.shared.told
+
+    @property
+    def worst(self) -> tuple[Floats, Floats]:
+        """All values on one bound; with the variance told, as near to that as it allows."""
+        centred = self.shared.centred
+        if self.told and self._told_mean:
+            return self.mean, self.variance
+        variance = self.variance if self.told else np.zeros_like(self.variance)
+        return centred.middle + np.sqrt(np.maximum(centred.half_width**2 - variance, 0.0)), variance
+
+    @property
+    def best(self) -> tuple[Floats, Floats]:
+        """The mean in the middle, and a variance at which N does not matter."""
+        if self.told and self._told_mean:
+            return self.mean, self.variance
+        middle = np.full_like(self.mean, self.shared.centred.middle)
+        return middle, self.variance if self.told else self._best_variance
+
+    @property
+    def _best_variance(self) -> Floats:
+        return np.full_like(self.variance, self.shared.centred.half_width**2 / 2)
+
+    @property
+    def tried(self) -> Sequence[tuple[Floats, Floats]]:
+        """Where values lie on one bound, on both, or in the middle."""
+        if self.told:
+            return (self.worst,)
+        middle, square = self.shared.centred.middle, self.shared.centred.half_width**2
+        flat, nothing = np.full_like(self.mean, middle), np.zeros_like(self.variance)
+        return (self.worst, (flat, nothing), (flat, np.full_like(self.variance, square)))
+
+    @property
+    def most(self) -> float:
+        """The largest variance."""
+        return self.shared.centred.half_width**2
+
+    def _near_a_bound(self, plain: ErrorLaw) -> bool:
+        room = np.minimum(self.variance, self.shared.centred.half_width**2 - self.variance)
+        return bool(np.any(room < _NEAR * plain.standard_errors))
+
+    def errors_in(self, noise: Mapping[str, Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """The variance of noisy sums, cut at its bounds, minus the variance."""
+        return self._noisy(noise, rows, mean, variance) - variance
+
+    def _noisy(self, noise: Mapping[str, Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        shared, half = self.shared, self.shared.centred.half_width
+        assert shared.first is not None
+        assert shared.second is not None
+        away = mean - shared.centred.middle
+        number = rows if shared.number is None else np.maximum(rows + noise[shared.number.name], 1.0)
+        first = (rows * away + noise[shared.first.name]) / number
+        second = (rows * (variance - half**2 / 2 + away**2) + noise[shared.second.name]) / number
+        return np.clip(second + half**2 / 2 - first**2, 0.0, half**2)
 
     def weights(self, rows: Floats, mean: Floats, variance: Floats) -> Weights:
         """To first order: (noise of S2 - 2 m noise of S1 + (m^2 + h^2 / 2 - variance) noise of N) / N."""
@@ -43,7 +111,7 @@ class VarianceOutput(MomentOutput):
         if self.statistic.for_population:
             rows, plain = np.maximum(number.values, 1.0), Variance(number, first, second, half)
             mean = shared.centred.middle + first.values / rows
-            spread = Term("normal", 1.0, rows * np.sqrt(self._sampled(rows, mean, plain.values)))
+            spread = Term("normal", 1.0, rows * np.sqrt(self._spread(rows, mean, plain.values)))
             second = Measured(second.values, [*second.terms, spread])
         return Variance(number, first, second, half)
 
@@ -54,9 +122,13 @@ class VarianceOutput(MomentOutput):
 
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """What squared distances from the mean can vary by, over the number of rows."""
-        return self._sampled(rows, mean, variance)
+        return self._spread(rows, mean, variance)
 
-    def _sampled(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
+    def largest_sampling(self, rows: Floats) -> Floats:
+        """With all values on the bounds and their mean at x h: 2 x (1 - x) (1 + x)^2 h^4, at most 1.25 h^4."""
+        return np.asarray(self.shared.rows_per_unit * 1.25 * self.shared.centred.half_width**4 / rows)
+
+    def _spread(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """Squared distances lie in 0 .. R^2, R the distance from the mean to the further bound.
 
         So their variance is at most variance * R^2 - variance^2.
@@ -71,14 +143,57 @@ class VarianceOutput(MomentOutput):
 class DeviationOutput(VarianceOutput):
     """The standard deviation: the root of the variance."""
 
+    @property
+    def _best_variance(self) -> Floats:
+        return np.full_like(self.variance, self.shared.centred.half_width**2)
+
+    @property
+    def most(self) -> float:
+        """The largest standard deviation."""
+        return self.shared.centred.half_width
+
+    @cached_property
+    def coefficients(self) -> Weights:
+        """The squared weights that a plan is made for; at no spread at all they would have no bound."""
+        mean, variance = self.worst[0], self.variance
+        return {name: weight**2 for name, weight in self.weights(self._rows, mean, variance).items()}
+
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """As of the variance; with nothing told, the root of the variance's error, which holds for every spread."""
+        if self.told:
+            return super().predicted(noises)
+        own = VarianceOutput(
+            self.statistic,
+            self.labels,
+            self.slots,
+            self.reference,
+            self.shared,
+            self.mean,
+            self.variance,
+            False,
+        )
+        return RootLaw(own.predicted(noises), self.most)
+
+    def _near_a_bound(self, plain: ErrorLaw) -> bool:
+        # The first order of a root is off by a tenth where the error is half of what is under it.
+        return bool(np.any(np.sqrt(self.variance) < 2 * _NEAR * plain.standard_errors))
+
+    def errors_in(self, noise: Mapping[str, Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """The root of the noisy variance minus the standard deviation."""
+        return np.sqrt(self._noisy(noise, rows, mean, variance)) - np.sqrt(variance)
+
     def weights(self, rows: Floats, mean: Floats, variance: Floats) -> Weights:
         """Those of the variance over twice the deviation."""
         plain = super().weights(rows, mean, variance)
         return {name: weight / (2 * np.sqrt(variance)) for name, weight in plain.items()}
 
+    def largest_sampling(self, rows: Floats) -> Floats:
+        """That of the variance over four times the variance, which is told."""
+        return np.asarray(super().largest_sampling(rows) / (4 * self.variance))
+
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """That of the variance over four times the variance."""
-        return np.asarray(self._sampled(rows, mean, variance) / (4 * variance))
+        return np.asarray(self._spread(rows, mean, variance) / (4 * variance))
 
     def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
         """The root, with the roots of the variance's interval."""

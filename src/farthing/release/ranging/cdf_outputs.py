@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, nearest_increasing
 from farthing.release.counting.cdf import shares_between
+from farthing.release.counting.shares import PRESENT
 from farthing.release.noise import Kind, Noise
 from farthing.release.ranging.range_outputs import shape_of, told_strategy, transform_of
 from farthing.release.ranging.shapes import ShapedErrors, ShapedLaw
@@ -41,6 +42,12 @@ class StrategyCdfOutput(StrategyOutput):
 
     expected: Floats = field(kw_only=True)  # rows in each cell: groups x cells
     rows_per_unit: int = field(kw_only=True, default=1)
+    told: bool = field(kw_only=True, default=True)  # what is expected; else errors are for the worst shares
+
+    @property
+    def depends_on(self) -> str:
+        """How the rows lie, where nobody told."""
+        return "" if self.told else "how the rows lie and on how many have a value"
 
     @cached_property
     def _expected_shares(self) -> tuple[Floats, Floats]:
@@ -58,15 +65,27 @@ class StrategyCdfOutput(StrategyOutput):
         return (told_strategy(transform_of(self.slot, kind), self.statistic),)
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The law of the linear part of the error at the expected shares."""
+        """The law of the linear part of the error at the expected shares, or at the worst."""
         noise = noises[self.slot.name]
         deviation = float(np.sqrt(self.slot.variance(noise)))
         unit = self._at_unit(noise.kind)
         if not self.statistic.for_population:
             return ShapedLaw(unit, deviation)
         shares, rows = self._expected_shares
+        shares = shares if self.told else np.full_like(shares, 0.5)
         noisy = unit.deviations * deviation
         return ShapedLaw(ShapedErrors(self._with_sampling(noisy, shares, rows), unit.shape.blurred), 1.0)
+
+    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """Where the noise of the whole takes off most."""
+        if self.told or self.statistic.for_population:
+            return self.predicted(noises)
+        noise = noises[self.slot.name]
+        transform = transform_of(self.slot, noise.kind)
+        spreads, (_, rows) = _tiled(spreads_of(transform), transform.groups), self._expected_shares
+        best = np.clip(spreads.both / max(spreads.whole, 1e-300), 0.0, 1.0)
+        unit = ShapedErrors(np.sqrt(spreads.of_share(best)) / rows, self._at_unit(noise.kind).shape)
+        return ShapedLaw(unit, float(np.sqrt(self.slot.variance(noise))))
 
     def _with_sampling(self, errors: Floats, shares: Floats, rows: Floats) -> Floats:
         return np.sqrt(errors**2 + self.rows_per_unit * shares * (1 - shares) / rows)
@@ -112,6 +131,11 @@ class StrategyCdfOutput(StrategyOutput):
             shares, rows = self._expected_shares
             spreads = _tiled(spreads_of(transform), transform.groups)
             deviations = np.sqrt(spreads.of_share(shares)) / rows
+            if not self.told:  # a parabola over the shares, with its arms upward: the worst is at an end
+                ends = np.maximum(spreads.of_share(np.zeros(len(rows))), spreads.of_share(np.ones(len(rows))))
+                ends = ends.reshape(self.expected.shape)
+                ends[:, -1] = 0.0  # the last share is 1
+                deviations = np.sqrt(ends.reshape(-1)) / np.maximum(PRESENT * rows, 1.0)
             self._known[kind] = ShapedErrors(
                 deviations, shape_of(transform, kind, _ends(transform.strategy.cells))
             )

@@ -15,7 +15,7 @@ from farthing.errors import InvalidValue
 from farthing.release.counting.cdf import CdfOutput, cdf_labels
 from farthing.release.counting.grouping import Asked, groups_of
 from farthing.release.counting.questions import labels_of, question_of
-from farthing.release.counting.shares import assumptions_of
+from farthing.release.counting.shares import assumptions_of, shares_told
 from farthing.release.facts import Facts
 from farthing.release.noise import Kind
 from farthing.release.outputs import Output
@@ -186,7 +186,7 @@ def _output(facts: Facts, member: Member, slot: StrategySlot) -> Output:
     if statistic.kind == "cdf":
         return StrategyCdfOutput(
             statistic, cdf_labels(question), (slot,), member.asked.reference,
-            expected=member.expected, rows_per_unit=units,
+            expected=member.expected, rows_per_unit=units, told=shares_told(facts, question),
         )  # fmt: skip
     shown = member.shown
     counts = np.concatenate([shown.answers(group) for group in member.expected])

@@ -78,6 +78,10 @@ class StatisticView(View):
     unit_of_error: str
     standard_error: float | None
     error: float | None = Field(description="within this of the truth in 95 cases out of 100")
+    error_at_best: float | None = Field(description="the same where all that nobody told is at its best")
+    depends_on: str = Field(
+        description="what the error depends on that nobody told; then error is for the worst case of it"
+    )
     error_at_once: float | None = Field(
         description="all of its cells are within this together in 95 cases out of 100; null for an estimate"
     )

@@ -1,0 +1,159 @@
+"""Errors that are predicted: for the worst case of what nobody told, and as they come out where it is told.
+
+The noise is drawn from seeded generators, so that nothing here changes from run to run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+
+from farthing.data import dataset
+from farthing.errors import InvalidValue
+from farthing.release import statistics as st
+from farthing.release.designs import design_of
+from farthing.release.facts import Facts
+from farthing.release.noise import Noise
+from farthing.release.outputs import Output
+
+DRAWS = 3_000
+TRUTHS: dict[Any, Any] = {st.mean: np.mean, st.variance: np.var, st.std: np.std}
+
+
+def _released(
+    statistic: Any, values: Any, bounds: Any, expected: dict[str, Any], epsilon: float
+) -> tuple[Output, dict[str, Noise], np.ndarray]:
+    """The output, its noises, and what many releases of it come to."""
+    people = dataset(pyarrow.table({"x": pyarrow.array(values, from_pandas=True)}), schema={"x": bounds})
+    design = design_of([statistic], people, {"rows": len(values), **expected})
+    (output,) = design.outputs
+    noises = {slot.name: Noise("laplace", epsilon) for slot in design.slots}
+    exact = people.derive(**dict(design.derived)).exact({slot.name: slot.aggregate for slot in design.slots})
+    draw, found = np.random.default_rng(16), []
+    for _ in range(DRAWS):
+        noisy = {
+            slot.name: np.asarray(exact[slot.name]) + _noise(draw, slot.scale(noises[slot.name]))
+            for slot in design.slots
+        }
+        found.append(float(output.estimate(noisy, noises)[0][0]))  # type: ignore[attr-defined]
+    return output, noises, np.array(found)
+
+
+def _noise(draw: np.random.Generator, scale: float) -> int:
+    stop = 1 - np.exp(-1 / scale)
+    return int(draw.geometric(stop) - draw.geometric(stop))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize("rows", [60, 3_000])
+def test_a_share_is_no_worse_than_predicted_with_nothing_expected(share: float, rows: int) -> None:
+    """True 0.2 of 3,000 rows: predicted were 0.0012 and delivered 0.0080."""
+    flags = np.arange(rows) < share * rows
+    output, noises, found = _released(st.mean("x"), flags, bool, {}, 0.25)
+    errors = found - flags.mean()
+    assert np.sqrt(np.mean(errors**2)) <= 1.05 * output.predicted(noises).standard_error
+    assert np.mean(np.abs(errors) <= output.predicted(noises).error(0.95)) >= 0.94
+    assert output.depends_on == "the true share and on how many values are missing"
+    if rows == 3_000 and share == 0.5:  # the best case is one
+        best = output.predicted_at_best(noises).standard_error
+        assert np.sqrt(np.mean(errors**2)) == pytest.approx(best, rel=0.08)
+
+
+@pytest.mark.parametrize("kind", list(TRUTHS))
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.linspace(0, 8, 400),
+        np.linspace(40, 60, 400),
+        np.linspace(90, 100, 400),
+        np.repeat([0.0, 100.0], 200),
+        np.full(400, 100.0),
+        np.where(np.arange(400) % 5 == 0, np.nan, 97.0),
+    ],
+    ids=["low", "middle", "high", "both ends", "flat", "a fifth missing"],
+)
+def test_moments_are_no_worse_than_predicted_with_nothing_expected(kind: Any, values: np.ndarray) -> None:
+    truth = TRUTHS[kind](values[~np.isnan(values)])
+    output, noises, found = _released(kind("x"), values, (0.0, 100.0), {}, 0.3)
+    assert np.sqrt(np.mean((found - truth) ** 2)) <= 1.05 * output.predicted(noises).standard_error
+    assert np.mean(np.abs(found - truth) <= output.predicted(noises).error(0.95)) >= 0.94
+
+
+@pytest.mark.parametrize("kind", list(TRUTHS))
+@pytest.mark.parametrize("rows", [30, 90, 3_000])
+def test_few_rows_and_missing_values_are_as_predicted_when_they_are_told(kind: Any, rows: int) -> None:
+    """A third of the rows have no value; of few rows the number is mostly noise."""
+    values = np.random.default_rng(rows).normal(30, 10, rows).clip(0, 100)
+    values[::3] = np.nan
+    known = values[~np.isnan(values)]
+    truth = TRUTHS[kind](known)
+    pair = {"mean": float(known.mean()), "sd": float(known.std()), "missing": 1 / 3}
+    listed = [None if np.isnan(value) else float(value) for value in values]
+    laws = []
+    for told in (pair, listed):
+        output, noises, found = _released(kind("x"), values, (0.0, 100.0), {"x": told}, 0.4)
+        laws.append(output.predicted(noises))
+        assert output.depends_on == ""
+    errors = found - truth
+    assert laws[0].standard_error == pytest.approx(laws[1].standard_error, rel=1e-9)
+    assert 0.92 <= np.sqrt(np.mean(errors**2)) / laws[0].standard_error <= 1.08
+    # What is cut off at a bound has one error in many cases: more than 95% may lie within it.
+    assert 0.93 <= np.mean(np.abs(errors) <= laws[0].error(0.95)) <= (0.97 if rows > 100 else 0.99)
+
+
+def test_sizes_that_nobody_told_are_half_of_an_even_part() -> None:
+    people = dataset(pyarrow.table({"x": [1.0], "sex": ["F"]}), schema={"x": (0.0, 9.0), "sex": ["F", "M"]})
+    asked = [st.mean("x", by="sex")]
+    expected = {"rows": 1_000_000, "x": (3.0, 1.0)}
+    plain = design_of(asked, people, expected)
+    even = design_of(asked, people, {**expected, "sex": {"F": 1, "M": 1}})
+    noises = {slot.name: Noise("laplace", 0.5) for slot in plain.slots}
+    worst, best = (design.outputs[0].predicted(noises).standard_error for design in (plain, even))
+    assert worst == pytest.approx(2 * best, rel=1e-3)
+    assert plain.outputs[0].predicted_at_best(noises).standard_error == pytest.approx(best, rel=1e-3)
+    assert "how many rows there are" in plain.outputs[0].depends_on and even.outputs[0].depends_on == ""
+    assert any("half of an even part" in text for text in plain.assumptions)
+    for told in ({"count by sex": [900_000, 100_000]}, {"sex": ["F", "M"]}):
+        assert design_of(asked, people, {**expected, **told}).outputs[0].depends_on == ""
+
+
+def test_a_cdf_of_which_nothing_is_expected_is_predicted_for_the_worst_shares() -> None:
+    people = dataset(pyarrow.table({"x": [1.0]}), schema={"x": (0.0, 100.0)})
+    for bins in (8, 200):
+        (output,) = design_of([st.cdf("x", bins=bins)], people, {"rows": 1_000}).outputs
+        (slot,) = output.slots
+        noises = {slot.name: Noise("laplace", 0.5)}
+        worst = output.predicted(noises)
+        assert output.depends_on and worst.standard_errors[-1] == 0
+        assert output.predicted_at_best(noises).standard_error < worst.standard_error / 1.1
+        for level in (2.0, 50.0, 98.0):
+            told = {"rows": 1_000, "x": (level, 1.0)}
+            (known,) = design_of([st.cdf("x", bins=bins)], people, told).outputs
+            assert np.all(known.predicted(noises).standard_errors <= worst.standard_errors * (1 + 1e-9))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"mean": 3}, "must have mean and sd"),
+        ({"mean": 3, "sd": 1, "missing": 1.0}, "below 1"),
+        ({"mean": 3, "sd": 1, "none": 0.5}, "may have missing"),
+    ],
+)
+def test_what_is_missing_is_said_as_a_share(given: dict[str, float], words: str) -> None:
+    people = dataset(pyarrow.table({"x": [1.0]}), schema={"x": (0.0, 9.0)})
+    with pytest.raises(InvalidValue, match=words):
+        design_of([st.mean("x")], people, {"x": given})
+
+
+def test_categories_may_be_missing() -> None:
+    people = dataset(pyarrow.table({"sex": ["F"]}), schema={"sex": ["F", "M"]})
+    assert Facts(people, {"sex": {"F": 2, "M": 1, None: 1}}).present("sex") == 0.75
+    assert Facts(people, {"sex": ["F", "M", None, "F"]}).present("sex") == 0.75
+    (output,) = design_of(
+        [st.count(by="sex")], people, {"rows": 400, "sex": {"F": 2, "M": 1, None: 1}}
+    ).outputs
+    assert output.expected.tolist() == [200.0, 100.0]  # type: ignore[attr-defined]
