@@ -55,7 +55,7 @@ def test_a_table_is_made_once_and_written_again_for_nothing(study: Path) -> None
     assert (
         "verdict" in made.stdout
         and "spent: epsilon 3.9" in made.stdout
-        and "request study-synth-" in made.stdout
+        and "request synthesis-" in made.stdout
     )
     assert page.read_text().startswith("<!DOCTYPE html>")
     again = run(study, "-o", str(second), "--bins", "age=10")  # no question: nothing is spent

@@ -98,12 +98,11 @@ def synth_command(
     for name, path in (("output", output), ("report", report)):
         if path is not None:
             refuse_unwritable(name, path)
-    wanted = request_id or _request_id(asked, options, known)
     if plan_only:
-        plan = _plan(asked, options, known, count, wanted)
+        plan = _plan(asked, options, known, count, request_id)
         click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
         return
-    found = _synthetic(asked, options, known, count, wanted, agreed=yes, as_json=as_json)
+    found = _synthetic(asked, options, known, count, request_id, agreed=yes, as_json=as_json)
     assert output is not None
     found.save(output)
     if as_json:
@@ -148,19 +147,23 @@ def _edge(word: str, text: str) -> Any:
 
 
 def _request_id(asked: StudyFile, options: dict[str, Any], known: tuple[str, ...]) -> str:
-    """The same file and words ask for the same table."""
+    """What earlier versions called a table: by the text of the file. Now it is named by what is asked."""
     facts = json.dumps([asked.text, options, sorted(known)], default=str)
     return f"{asked.path.stem[:40]}-synth-{hashlib.sha256(facts.encode()).hexdigest()[:24]}"
 
 
 def _plan(
-    asked: StudyFile, options: dict[str, Any], known: tuple[str, ...], count: int | None, request_id: str
+    asked: StudyFile,
+    options: dict[str, Any],
+    known: tuple[str, ...],
+    count: int | None,
+    request_id: str | None,
 ) -> SynthesisOffer | Earlier:
     from farthing.study.synthetic import earlier
 
     study = asked.study()
     releases = [study.released(one) for one in known]
-    made = earlier(study, request_id, known=releases, **options)
+    made = earlier(study, request_id or _request_id(asked, options, known), known=releases, **options)
     return study.synthesis_plan(rows=count, known=releases, **options) if made is None else made
 
 
@@ -169,7 +172,7 @@ def _synthetic(
     options: dict[str, Any],
     known: tuple[str, ...],
     count: int | None,
-    request_id: str,
+    request_id: str | None,
     *,
     agreed: bool,
     as_json: bool,
@@ -181,15 +184,15 @@ def _synthetic(
 
     study = asked.study()
     releases = [study.released(one) for one in known]
-    made = earlier(study, request_id, known=releases, **options)
+    made = earlier(study, request_id or _request_id(asked, options, known), known=releases, **options)
     if made is not None:
         with stages(Console(stderr=True)) as work:
             work.begin("making the table again")
             return made.table(count)
     plan = study.synthesis_plan(rows=count, known=releases, **options)
-    if agreed:
+    if agreed and not plan.made_before:
         warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
-    else:
+    elif request_id is not None or not plan.made_before:
         click.echo(str(plan), err=as_json)
         confirm_spending(study, plan.cost, "Make the table?", err=as_json)
     with stages(Console(stderr=True)) as work:

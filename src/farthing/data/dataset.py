@@ -146,6 +146,11 @@ class Dataset:
         facts = [list(base.unit), base.max_rows, base.neighbours, base.rows, declared]
         return [*facts, [defined(step) for step in self._steps], self._group, str(self._probability)]
 
+    @property
+    def is_untransformed(self) -> bool:
+        """Whether nothing was done to the rows of the source."""
+        return not self._steps
+
     def stability(self) -> Stability:
         """The chain of transformations, each with its factor; print it."""
         return Stability(

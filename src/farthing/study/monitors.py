@@ -78,8 +78,15 @@ class Asked:
 
 
 def planned_monitor(study: Study, asked: Asked) -> MonitorPlan:
-    """What it would cost and how far off it may be; nothing is spent and no row is read."""
-    return asked.plan(study, _seen(study, asked))
+    """What it would cost and how far off it may be; nothing is spent and no row is read.
+
+    Of a monitor that was opened with the same words, it is what was paid for.
+    """
+    seen = _seen(study, asked)
+    name = asked.request_id(study, seen)
+    stored = study.ledger.stored(name)
+    opened = stored is not None and stored.state == "released"  # one that is being opened is not waited for
+    return asked.plan(study, seen, _price_of(study, name) if opened else None)
 
 
 def session_name(study: Study, asked: Asked) -> str:

@@ -81,12 +81,17 @@ class SynthesisOffer:
         """The epsilon that it costs."""
         return self.question.cost
 
+    @property
+    def made_before(self) -> bool:
+        """Whether the ledger has it: then releasing it makes the same table again and spends nothing."""
+        return self.study.ledger.stored(self.request_id) is not None
+
     def release(self, request_id: str | None = None, progress: Progress | None = None) -> Synthetic:
         """Charge the ledger, run once on the engine, record, and make the table.
 
         The same `request_id` gives the same table again and spends nothing, and so do the same words without one.
         """
-        if request_id is None and self.study.ledger.stored(self.request_id) is not None:
+        if request_id is None and self.made_before:
             return reopened_synthetic(self.study.ledger, self.request_id, self.rows)
         self.study.register()
         answered = self.study.curator.run(
@@ -123,11 +128,15 @@ class SynthesisOffer:
     def __str__(self) -> str:
         binned = [axis.column for axis in self.axes if axis.edges is not None]
         noise, left = shown(self.question.noise.standard_error), self.study.budget.remaining.epsilon
+        cost = f"cost: epsilon {shown(self.cost, 6)} of the {shown(left, 6)} left, at delta {self.delta:g}; "
+        if self.made_before:
+            cost = (
+                f"cost: nothing. It was made before, for epsilon {shown(self.cost, 6)}, as {self.request_id}"
+            )
         lines = [
             str(self.question.plan),
             f"  the check of its columns and pairs, each distance with a noise of {noise} rows",
-            f"cost: epsilon {shown(self.cost, 6)} of the {shown(left, 6)} left, at delta {self.delta:g}; "
-            "nothing is spent yet",
+            cost if self.made_before else f"{cost}nothing is spent yet",
         ]
         cautions = budget_cautions(self.study.epsilon, self.study.delta, self.study.dataset.rows)
         lines += [f"warning: {text}" for text in cautions]
@@ -319,11 +328,14 @@ def offered(
             "it is priced for the table itself; make a study without it, in another ledger=",
         )
     axes = coded_axes(study.dataset.schema, columns, bins=bins, missing=missing)
+    name = name_of(study, columns, bins, missing, epsilon, known)
+    made = earlier(study, name, columns, bins, missing, epsilon, known)
+    if made is not None:  # its price was paid, whatever is left by now
+        return SynthesisOffer(study, made.question, _checked_rows(rows, made.question), name)
     sensitivity = sensitivity_of_coded_rows(study.dataset, axes)
     allowance = study.allowance(epsilon)
     tables = _known(study, known, axes)
     question = checked_synthesis(axes, sensitivity, allowance.epsilon, allowance.delta, tables)
-    name = name_of(study, columns, bins, missing, epsilon, known)
     return SynthesisOffer(study, question, _checked_rows(rows, question), name)
 
 
@@ -345,6 +357,13 @@ def name_of(
         epsilon,
         sorted(str(getattr(one, "request_id", one)) for one in _listed(known)),
     ]
+    of_old = _hashed(facts)  # earlier versions did not look at what was done to the rows
+    name = _hashed([*facts, study.dataset.definition])
+    known_as_old = study.dataset.is_untransformed and study.ledger.stored(of_old) is not None
+    return of_old if known_as_old and study.ledger.stored(name) is None else name
+
+
+def _hashed(facts: list[Any]) -> str:
     return f"synthesis-{hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()[:24]}"
 
 

@@ -232,3 +232,9 @@ def test_what_the_engine_says_about_a_row_is_not_repeated(tmp_path: Path) -> Non
     cases(tmp_path, 10, 10)
     assert not watching.look()
     assert watching.alerts_left == 1
+
+
+def test_a_plan_of_a_monitor_that_was_opened_is_what_was_paid(make_study: MakeStudy) -> None:
+    opened = make_study().monitor(**ASKED).plan
+    study = make_study()
+    assert study.budget.remaining.epsilon < 1e-6 and study.monitor_plan(**ASKED) == opened

@@ -316,3 +316,19 @@ def test_the_same_words_pay_once_and_other_words_pay_again(tmp_path: Path) -> No
         with pytest.raises(InvalidValue, match="rows"):
             study.synthesise(columns=["smoker"], epsilon=0.5, rows=none)
     study.close()
+
+
+def test_a_plan_of_what_was_made_before_costs_nothing_when_nothing_is_left(
+    make_study: Any, people: Any
+) -> None:
+    words: dict[str, Any] = {"columns": ["sex", "age"], "epsilon": 0.4}
+    first = make_study(delta=1e-9).synthesis_plan(**words).release()
+    study = make_study(delta=1e-9)
+    young = ft.Study(people.where("age < 50"), 1.0, 1e-9, ledger=study.ledger, name="people")
+    assert not young.synthesis_plan(**words).made_before  # it is not the table of everybody
+    study.plan(ft.count()).release()
+    plan = study.synthesis_plan(**words)
+    assert plan.made_before and "cost: nothing. It was made before" in str(plan)
+    assert plan.release().table().equals(first.table()) and study.budget.count == 2
+    with pytest.raises(BudgetExceeded):
+        young.synthesis_plan(**words)
