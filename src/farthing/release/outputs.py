@@ -71,6 +71,10 @@ class Output(ABC):
         """What there is to know beyond the errors of its cells, in words; mostly nothing."""
         return ()
 
+    def caution(self, noises: Mapping[str, Noise]) -> str:
+        """A warning that belongs beside its predicted error, in words; mostly none."""
+        return ""
+
     @abstractmethod
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The law of the error before anything is spent; for the worst case of what nobody told."""

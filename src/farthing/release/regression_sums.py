@@ -3,12 +3,16 @@
 Every column is centred and scaled to -1 .. 1 first, so that one row moves every entry by at most 1 (a square, moved
 down by a half, by at most 1/2). Entries are measured apart: a plan can then give each the noise it deserves, and
 Gaussian noise on them costs together what it costs on the vector.
+
+A column of categories is one flag for each category but the first. What follows from other sums is not measured: the
+square of a flag (-1 or 1) is 1, and the product of the flags u, v of two categories of one column is -1 - u - v.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -17,7 +21,8 @@ from numpy.typing import NDArray
 
 from farthing.data import Count, Integers, Reals, Sum
 from farthing.data.aggregates.shape import Aggregate, domain_of
-from farthing.data.schema import Flags
+from farthing.data.expressions.tree import written_constant
+from farthing.data.schema import Categories, Flags
 from farthing.errors import InvalidValue
 from farthing.release.derived_columns import DerivedColumns
 from farthing.release.facts import Facts
@@ -38,6 +43,30 @@ class Scaled:
     text: str
     middle: float
     half_width: float
+    flag: bool = False
+    category: Any = None  # the flag is whether the column has this value
+
+    @property
+    def label(self) -> str:
+        """What its coefficient is called."""
+        return self.column if self.category is None else f"{self.column} = {self.category}"
+
+    @classmethod
+    def all_of(cls, column: str, facts: Facts) -> tuple[Scaled, ...]:
+        """A feature: the column itself, or a flag for each category after the first, which they are compared with."""
+        domain = domain_of(column, facts.schema)
+        if not isinstance(domain, Categories):
+            return (cls.of(column, facts),)
+        if len(domain.values) < 2:
+            raise InvalidValue(
+                "column", column, "must have two categories or more to be in a regression", "leave it out"
+            )
+        found = []
+        for value in domain.values[1:]:
+            test = f"{quoted(column)} = {written_constant(value)}"
+            text = f"(case when {test} then 1.0 when not {test} then -1.0 end)"
+            found.append(cls(column, text, 0.5, 0.5, flag=True, category=value))
+        return tuple(found)
 
     @classmethod
     def of(cls, column: str, facts: Facts) -> Scaled:
@@ -45,7 +74,9 @@ class Scaled:
         domain = domain_of(column, facts.schema)
         name = quoted(column)
         if isinstance(domain, Flags):
-            return cls(column, f"(case when {name} then 1.0 when not {name} then -1.0 end)", 0.5, 0.5)
+            return cls(
+                column, f"(case when {name} then 1.0 when not {name} then -1.0 end)", 0.5, 0.5, flag=True
+            )
         if not isinstance(domain, Integers | Reals) or domain.lower == domain.upper:
             raise InvalidValue(
                 "column", column, "must hold numbers with two different bounds to be in a regression",
@@ -57,6 +88,8 @@ class Scaled:
 
     def scaled(self, values: Any) -> Floats:
         """Public values in the scale of the measurements."""
+        if self.category is not None:
+            return np.array([1.0 if value == self.category else -1.0 for value in values])
         return np.clip((np.asarray(values, dtype=float) - self.middle) / self.half_width, -1.0, 1.0)
 
 
@@ -101,9 +134,24 @@ class NormalEquations:
             vector[i] = 1.0
         else:
             matrix[i, j] = matrix[j, i] = 1.0
-        if entry.place == (0, 0):  # the halves that were taken off the squares
-            matrix[range(1, self.size), range(1, self.size)] = 0.5
+        if entry.place == (0, 0):
+            for k, feature in enumerate(self.features, start=1):
+                matrix[k, k] = 1.0 if feature.flag else 0.5  # the halves that were taken off the squares
+        if entry.place[0] == 0 and j != -1:
+            for k, other in self._implied:
+                if entry.place == (0, 0) or j in (k, other):
+                    matrix[k, other] = matrix[other, k] = -1.0
         return matrix, vector
+
+    @cached_property
+    def _implied(self) -> list[tuple[int, int]]:
+        """Pairs of flags of one column's categories, whose product follows from them."""
+        numbers = range(1, self.size)
+        return [(i, j) for i in numbers for j in numbers if i < j and self._one_column(i, j)]
+
+    def _one_column(self, i: int, j: int) -> bool:
+        left, right = self.features[i - 1], self.features[j - 1]
+        return left.category is not None and left.column == right.column
 
     def to_data(self) -> tuple[Floats, Floats]:
         """T and c: the intercept and the coefficients in the units of the data are T theta + c."""
@@ -121,20 +169,29 @@ def normal_equations(
     statistic: Statistic, facts: Facts, cells: int, derived: DerivedColumns
 ) -> NormalEquations:
     """The measurements of one regression."""
-    if len(statistic.features) > MOST_FEATURES:
-        raise InvalidValue(
-            "features", f"{len(statistic.features)} columns", f"must be at most {MOST_FEATURES}",
-            "every pair of them is measured: leave some out",
-        )  # fmt: skip
     target = Scaled.of(statistic.target, facts)
-    features = tuple(Scaled.of(name, facts) for name in statistic.features)
+    features = tuple(part for name in statistic.features for part in Scaled.all_of(name, facts))
+    if len(features) > MOST_FEATURES:
+        raise InvalidValue(
+            "features", f"{len(features)} coefficients", f"must be at most {MOST_FEATURES}",
+            "every pair of them is measured: leave some out, or merge categories",
+        )  # fmt: skip
     complete = " and ".join(f"{quoted(name)} is not null" for name in statistic.columns)
     maker = _Maker(statistic, facts, cells, derived, complete)
     terms = [None, *features]
     entries = [Entry(maker.count(), (0, 0))]
     for i, j in combinations_with_replacement(range(len(terms)), 2):
-        if (i, j) != (0, 0):
-            entries.append(Entry(maker.sum(terms[i], terms[j]), (i, j)))
+        left, right = terms[i], terms[j]
+        if right is None or (left is right and right.flag):
+            continue
+        if (
+            left is not None
+            and left is not right
+            and left.category is not None
+            and left.column == right.column
+        ):
+            continue
+        entries.append(Entry(maker.sum(left, right), (i, j)))
     entries.extend(Entry(maker.sum(term, target), (i, -1)) for i, term in enumerate(terms))
     return NormalEquations(target, features, tuple(entries))
 
@@ -154,14 +211,14 @@ class _Maker:
     def sum(self, left: Scaled | None, right: Scaled | None) -> Slot:
         assert right is not None
         if left is None:
-            text, bound, word = right.text, 2**20, told(right.column)
+            text, bound, word = right.text, 2**20, told(right.label)
         elif left is right:
-            text, bound, word = f"({left.text} * {left.text} - 0.5)", 2**19, f"square of {told(left.column)}"
+            text, bound, word = f"({left.text} * {left.text} - 0.5)", 2**19, f"square of {told(left.label)}"
         else:
             text, bound, word = (
                 f"({left.text} * {right.text})",
                 2**20,
-                f"{told(left.column)} times {told(right.column)}",
+                f"{told(left.label)} times {told(right.label)}",
             )
         name = self._derive(f"round({text} / {FINEST!r})", (-bound, bound))
         aggregate = Sum(name, grid=1.0, by=self._by, where=self._where)

@@ -417,6 +417,8 @@ def linear_regression(
 ) -> Statistic:
     """The intercept and the coefficients of the least-squares line that explains `target` by `features`.
 
+    A feature of categories has a coefficient for each but the first, with which they are compared: "sex = M".
+
     >>> linear_regression("income", ["age", "years_at_school"]).name
     'regression of income on age and years_at_school'
     """

@@ -64,7 +64,9 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
     else:
         # A flag is 0 or 1 to a sum, so that its mean is a share; it has no quantiles to speak of.
         numbers = (Integers, Reals) if statistic.kind in QUANTILES else (Integers, Reals, Flags)
-        for name in statistic.columns:
+        for place, name in enumerate(statistic.columns):
+            if statistic.kind == "linear_regression" and place and isinstance(schema[name], Categories):
+                continue  # a feature: a flag for each category but the first
             if not isinstance(schema[name], numbers):
                 raise InvalidValue(
                     "column", name, f"must hold numbers for a {statistic.kind}", "count or histogram takes any column"

@@ -155,7 +155,13 @@ class PlannedStatistic:
 
     @cached_property
     def note(self) -> str:
-        """Said of a statistic whose 95% error exceeds what is expected of it, in half of its cells or more."""
+        """Said of a statistic whose 95% error exceeds what is expected of it, in half of its cells or more.
+
+        Also what its output warns of, such as rows too few for an interval with ends.
+        """
+        caution = self.output.caution(dict(self.noises)) if self.noises else ""
+        if caution:
+            return caution
         reference, deviations = np.asarray(self.output.reference, dtype=float), self.law.standard_errors
         if not self.noises or not reference.size:
             return ""

@@ -16,7 +16,7 @@ export const KINDS = [
   { kind: "cdf", words: "Which share lies below each value", column: ORDERED, bins: true, help: "A curve from 0% to 100%." },
   { kind: "contingency", words: "A table of several columns together", columns: "any", bins: true, help: "For example how many rows of each sex and age." },
   { kind: "marginals", words: "All tables of two columns each", columns: "any", bins: true, help: "Every pair of the columns you choose, all agreeing with each other." },
-  { kind: "linear_regression", words: "How one column depends on others (a line)", column: NUMBERS, features: NUMBERS, help: "The coefficients of the least-squares line." },
+  { kind: "linear_regression", words: "How one column depends on others (a line)", column: NUMBERS, features: [...NUMBERS, "categories"], help: "The coefficients of the least-squares line; each category is compared with the first." },
   { kind: "variance", words: "The variance of a column", column: NUMBERS, help: "The square of the standard deviation." },
   { kind: "quantiles", words: "Several percentiles of a column", column: NUMBERS, shares: true, help: "They rise together." },
 ];
