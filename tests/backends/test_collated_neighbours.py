@@ -14,7 +14,7 @@ from farthing.data import Dataset, dataset
 from laws.test_neighbours import SCHEMA, a_row, a_visit, aggregates_for, refuse_beyond, run
 
 # Each unit has one row, so that the rows that stay are the same whatever is drawn.
-pytestmark = pytest.mark.draws(false_alarm=0, miss=0)
+pytestmark = [pytest.mark.slow, pytest.mark.draws(false_alarm=0, miss=0)]
 
 SPELLINGS = ["ab", "AB", "Ab", "aB", "äb", "Äb", "a\u0308b", "ab ", "AB ", "ab  ", " ab", "b", "B", "ß", "ss"]
 PEOPLE = pa.schema(
@@ -42,7 +42,7 @@ def test_one_spelling_is_one_unit_in_every_chain(engine: EngineUnderTest) -> Non
         luck = random.Random(number)
         people = {unit: a_row(luck) for unit in units(kinds[left])}
         visits = {unit: a_visit(luck) for unit in units(kinds[right])}
-        leaving = ["ab", "B"] if engine.name == "spark" else ["ab", "AB", "ab ", "Äb"]
+        leaving = ["ab"] if engine.name == "spark" else ["ab", "AB"]
         worlds = [
             [retyped(engine, table_of(rows, shape, unit), {"person": kind})
              for rows, shape, kind in ((people, PEOPLE, left), (visits, VISITS, right))]
@@ -50,7 +50,7 @@ def test_one_spelling_is_one_unit_in_every_chain(engine: EngineUnderTest) -> Non
         ]  # fmt: skip
         for chain in CHAINS:
             before, *after = (described(chain, *world) for world in worlds)
-            asked = dict(aggregates_for(before))
+            asked = dict(aggregates_for(before)[:3])
             claims = {name: before.sensitivity(aggregate) for name, aggregate in asked.items()}
             found = before.exact(asked)
             for unit, neighbour in zip(leaving, after, strict=True):
