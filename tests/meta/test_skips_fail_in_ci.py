@@ -16,6 +16,7 @@ SKIPS = "import pytest\n@pytest.mark.skip(reason='no reason at all')\ndef test_b
 SKIPS_AS_A_FILE = "import pytest\npytest.importorskip('a_module_nobody_has')\ndef test_c(): pass\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "ci", "workers", "code"),
     [
