@@ -52,7 +52,8 @@ def released() -> dict[float, dict[str, tuple[np.ndarray, np.ndarray, np.ndarray
         }
     )
     people = dataset(table, schema={"sex": ["F", "M"], "age": (0, 110), "region": ["n", "e", "s", "w"]})
-    design = design_of(ASKED, people, {"rows": ROWS}, pure=True)
+    known = {"rows": ROWS, "age": [float(age) for age in range(111)], "sex": {"F": 1, "M": 1}}
+    design = design_of(ASKED, people, known, pure=True)
     noises = {slot.name: Noise("laplace", EPSILON) for slot in design.slots}
     exact = people.exact({slot.name: slot.aggregate for slot in design.slots})
     silent = {slot.name: Noise("laplace", 300.0) for slot in design.slots}

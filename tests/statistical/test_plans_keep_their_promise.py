@@ -60,6 +60,7 @@ def plan_of(rows: pa.Table, ledger: Path) -> ft.study.Plan:
     study = ft.Study(people, epsilon=1.0, delta=1e-9, ledger=ledger, name="people")
     expected: dict[str, Any] = {
         "bmi": (float(np.mean(rows["bmi"])), float(np.std(rows["bmi"]))),
+        "sex": {"F": 1, "M": 1},
         "income": (50_000.0, 15_000.0),
         "age": list(np.asarray(rows["age"][:2_000], dtype=float)),
         "regression of bmi on age": [22.0, 0.1],

@@ -1,0 +1,208 @@
+"""Promises beside what was delivered: `python -m benchmarks.promises [--quick] [--json] [--releases N] [--only WORD]`.
+
+Every kind of statistic on every example table is planned twice, with everything expected as it truly is and with
+nothing expected but the number of rows, and each plan is released 400 times. Said is, for each:
+
+- coverage: how often the 95% interval of the release held the truth, in all cells; the band is 93 to 98%, or up to
+  what whole numbers allow: noise of a few steps, or a truth on the bound of what is possible, holds more than it must;
+- RMS: the root mean squared error over the plan's standard error, at most 1.1; and at least 0.9 when everything was
+  expected rightly and counts and shares are taken as the noise left them (`raw`): moved to where they must lie they are
+  better than that;
+- bias: the mean error of the total of a table of counts, in standard errors of that mean; below 3.
+
+The releases are drawn below the ledger, from the engine's exact numbers, which are added up once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import farthing as ft
+from benchmarks.promise_tables import KINDS, Example, Floats, Kind, examples
+from farthing.inference.noise_sums import tail_of_sum
+from farthing.release.ranging.strategy_slots import StrategySlot
+from farthing.study import Plan
+
+RELEASES, QUICK = 400, 60
+EPSILON, DELTA = 1.0, 1e-9
+LEAST, MOST, OFF, BIAS = 0.93, 0.98, 0.10, 3.0
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """One kind on one table: what was promised over what came out."""
+
+    table: str
+    kind: str
+    told: bool
+    releases: int
+    coverage: float
+    attainable: float
+    rms: float
+    raw: float
+    bias: float | None
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Which of the promises are broken, by more than so many releases leave to chance."""
+        found = []
+        numbers = self.releases  # cells of one release may move together: that many draws at least
+        slack = 3 * (0.05 * 0.95 / numbers) ** 0.5 if numbers < RELEASES else 0.0
+        if not self.coverage >= LEAST - slack:
+            found.append(f"coverage {self.coverage:.1%}")
+        if not self.coverage <= max(MOST, self.attainable + 0.01) + slack:
+            found.append(f"coverage {self.coverage:.1%} of {self.attainable:.1%} attainable")
+        room = OFF + (3 / (2 * numbers) ** 0.5 if numbers < RELEASES else 0.0)
+        if not self.rms <= 1 + room:
+            found.append(f"RMS {self.rms:.2f} of predicted")
+        if self.told and not abs(self.raw - 1) <= room:
+            found.append(f"raw RMS {self.raw:.2f} of predicted")
+        if self.bias is not None and not abs(self.bias) < BIAS:
+            found.append(f"total off by {self.bias:.1f} standard errors")
+        return tuple(found)
+
+
+def expected_of(example: Example, kind: Kind) -> dict[str, Any]:
+    """Everything about the table as it truly is, as a steward would say it."""
+    group, flag, band = (example.columns[name] for name in ("group", "flag", "band"))
+    own = np.asarray(example.columns["x"], dtype=float)
+    there = ~np.isnan(own)
+    found: dict[str, Any] = {
+        "rows": example.rows,
+        "group": {one: float(np.mean(group == one)) for one in example.groups},
+        "flag": {False: float(np.mean(~flag)), True: float(np.mean(flag))},
+        "band": [float(value) for value in band],
+        "x": [float(value) if known else None for value, known in zip(own, there, strict=True)],
+    }
+    if kind.name == "regression":
+        found["x"] = [float(value) for value in own[there]]
+        found["y"] = [float(value) for value in example.columns["y"][there]]
+    if kind.name in ("count by", "histogram", "contingency") and kind.truth is not None:
+        found[kind.ask(example).name] = kind.truth(example).tolist()
+    return found
+
+
+def delivered(example: Example, kind: Kind, *, told: bool, releases: int) -> Delivered:
+    """Plan once, release many times."""
+    statistic = kind.ask(example)
+    with tempfile.TemporaryDirectory() as folder:
+        study = ft.Study(
+            example.dataset, epsilon=EPSILON, delta=DELTA, ledger=Path(folder) / "study.db", name="table"
+        )
+        plan = study.plan(statistic, expected=expected_of(example, kind) if told else {"rows": example.rows})
+        answers, truth = drawn(plan, kind.truth and kind.truth(example), releases)
+        promised = np.asarray(plan[statistic.name].law.standard_errors, dtype=float)
+        attainable = attainable_coverage(plan, truth)
+        study.close()
+    errors = np.array([np.atleast_1d(answer.values) - truth for answer in answers])
+    inside = np.array([(answer.lower <= truth + 1e-9) & (truth - 1e-9 <= answer.upper) for answer in answers])
+    plain = np.array([np.atleast_1d(answer.raw) - truth for answer in answers])
+    rms, raw = (float(np.sqrt(np.mean(each**2) / np.mean(promised**2))) for each in (errors, plain))
+    totals = errors.sum(axis=1)
+    spread = float(totals.std() / len(totals) ** 0.5)
+    bias = float(totals.mean() / spread) if kind.adds_up and spread > 0 else None
+    return Delivered(
+        example.name, kind.name, told, releases, float(inside.mean()), attainable, rms, raw, bias
+    )
+
+
+def drawn(plan: Plan, truth: Floats | None, releases: int) -> tuple[list[Any], Floats]:
+    """Answers of a plan of one statistic, each with noise of its own, and what they should have been."""
+    measurements, (output,) = plan.measurements, plan.design.outputs
+    dataset, noises = plan.study.dataset, measurements.noises
+    prepared = dataset.derive(**dict(measurements.derived)) if measurements.derived else dataset
+    exact = prepared.exact(
+        {name: part for slot in measurements.slots for name, part in slot.aggregates.items()}
+    )
+    if truth is None:
+        plain = {
+            slot.name: slot.transforms[noises[slot.name].kind].apply(slot.own(exact))
+            for slot in measurements.slots
+            if isinstance(slot, StrategySlot)
+        }
+        truth = np.atleast_1d(output.answer(plain, noises).values)
+    found = []
+    for _ in range(releases):
+        measured = {
+            slot.name: slot.measure(slot.own(exact), noises[slot.name]) for slot in measurements.slots
+        }
+        found.append(output.answer(measured, noises))
+    return found, truth
+
+
+def attainable_coverage(plan: Plan, truth: Floats) -> float:
+    """What the interval must hold on average: whole numbers step over 95%; a 0 is missed on one side only."""
+    (statistic,) = plan.statistics
+    law, errors = statistic.law, np.asarray(statistic.errors(0.95))
+    if (
+        statistic.output.statistic.kind not in ("count", "histogram", "contingency")
+        or type(law) is not ft.inference.ErrorLaw
+    ):
+        return 0.95
+    tails = np.array(
+        [tail_of_sum(law.cell(place).terms, float(errors[place])) for place in range(len(truth))]
+    )
+    return float(np.mean(np.where(truth - errors <= 0, 1 - tails / 2, 1 - tails)))
+
+
+def promises(releases: int, only: str = "") -> Iterator[Delivered]:
+    """All of them, one after the other."""
+    for example in examples():
+        for kind in KINDS:
+            if only and only not in f"{example.name} {kind.name}":
+                continue
+            for told in (True, False):
+                yield delivered(example, kind, told=told, releases=releases)
+
+
+def main() -> None:
+    """Run, print as it goes, end with what was broken; the exit code says whether anything was."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.promises", description="promised and delivered"
+    )
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK} releases instead of {RELEASES}")
+    parser.add_argument("--releases", type=int, help="how many releases of each plan")
+    parser.add_argument(
+        "--only", default="", help="only tables and kinds with these words, such as 'tiny mean'"
+    )
+    parser.add_argument("--json", action="store_true", help="one line of JSON for each")
+    options = parser.parse_args()
+    releases = options.releases or (QUICK if options.quick else RELEASES)
+    console = Console(width=130)
+    shown = Table(
+        "table", "statistic", "expected", "coverage", "attainable", "RMS / predicted", "bias of the total", ""
+    )
+    broken = 0
+    found = promises(releases, options.only)
+    for one in (
+        found
+        if options.json
+        else track(found, "releasing", 2 * len(examples()) * len(KINDS), console=console)
+    ):
+        broken += bool(one.faults)
+        if options.json:
+            print(json.dumps({**asdict(one), "faults": one.faults}), flush=True)
+        shown.add_row(
+            one.table, one.kind, "as it is" if one.told else "left out", f"{one.coverage:.1%}", f"{one.attainable:.1%}",
+            f"{one.rms:.2f}", f"{one.raw:.2f}", "" if one.bias is None else f"{one.bias:+.1f}",
+            "; ".join(one.faults) or "kept",
+        )  # fmt: skip
+    if not options.json:
+        console.print(shown)
+        console.print(f"{broken} of {shown.row_count} are not kept")
+    raise SystemExit(1 if broken else 0)
+
+
+if __name__ == "__main__":
+    main()
