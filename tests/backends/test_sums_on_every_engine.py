@@ -29,6 +29,7 @@ ASKED = [
     st.quantiles("age", [0.1, 0.9], where="sex = 'F'"),
     st.quantile("weight", 0.3),
     st.linear_regression("score", ["age", "smokes", "weight"]),
+    st.linear_regression("score", ["sex", "age"]),
     st.linear_regression("weight", "age", by="sex", where="not smokes"),
 ]
 
