@@ -16,6 +16,8 @@
         ├── LedgerUnavailable                 it cannot be read or written now; retry with the same request id
         └── NotAllowed                        the role may not do this
 
+And one warning: TableChanged, when stored answers are about rows that are others by now.
+
 Messages state the value, the rule and the way out. They never hold a private row or anything computed
 from one. The same facts are on the exception as fields, so that nobody has to parse text.
 """
@@ -40,6 +42,7 @@ __all__ = [
     "NotAllowed",
     "RequestRefused",
     "SessionEnded",
+    "TableChanged",
 ]
 
 
@@ -295,6 +298,14 @@ class MissingExtra(FarthingError, ImportError):
         super().__init__(
             f"{what} need the package {package}, which is not installed; run: pip install 'farthing[{extra}]'"
         )
+
+
+class TableChanged(UserWarning):
+    """A request was answered from the ledger, and the table has other rows now. Only a steward is warned.
+
+    >>> issubclass(TableChanged, FarthingError)
+    False
+    """
 
 
 def _shown(value: object) -> str:

@@ -326,6 +326,7 @@ PUBLIC: dict[str, list[str]] = {
         "NotAllowed",
         "RequestRefused",
         "SessionEnded",
+        "TableChanged",
     ],
 }
 

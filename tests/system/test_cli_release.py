@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -190,3 +191,21 @@ def test_the_ledger_shows_what_was_released_and_for_which_unit(study: Path, widt
     data = json.loads(CliRunner().invoke(main, ["ledger", "show", place, "--json"]).stdout)
     assert data["last"][-1]["released"] == "count by sex, mean of age"
     assert data["budgets"][0]["unit"] == "row, add-remove" and data["last"][0]["released"] is None
+
+
+def test_a_table_that_was_replaced_is_told_with_both_ways_on(study: Path) -> None:
+    """Last month's numbers are last month's: the stored answers come back, and the note is in nothing that is kept."""
+    first = run(study, "--yes", "--json")
+    people = study.parent / "people.parquet"
+    before = people.stat()
+    assert "Note" not in run(study, "--yes").stderr
+    os.utime(people)  # written again as it was
+    assert "Note" not in run(study, "--yes").stderr
+    pq.write_table(table().slice(1), people)
+    os.utime(people, ns=(before.st_atime_ns, before.st_mtime_ns))
+    again = run(study, "--json")
+    assert "has changed since" in again.stderr and f"farthing release {study} --fresh" in again.stderr
+    assert json.loads(again.stdout)["answers"] == json.loads(first.stdout)["answers"]
+    assert "changed" not in again.stdout and spent(study)[0] == 1
+    fresh = run(study, "--fresh", "--yes")
+    assert fresh.exit_code == 0 and "Note" not in fresh.stderr and spent(study)[0] == 2

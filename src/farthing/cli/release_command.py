@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 import click
 
-from farthing.cli.spending import confirm_spending
+from farthing.cli.spending import confirm_spending, say_if_changed
 from farthing.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from farthing.study import Release
+    from farthing.study import Release, Study
     from farthing.study.study_file import StudyFile
 
 HELP = """\
 Release the statistics of a study (study.toml): charge the ledger, run on the engine, add noise, record, print.
 
 What will be spent is shown and confirmed first; --yes skips the question, and is needed where nobody can be asked.
-What is asked in the same words is released once: asked again it is answered from the ledger, without reading a row or
-spending anything. --fresh draws anew and pays again. --request-id names a release of your own, answered once too.
+What is asked in the same words is released once: asked again it is answered from the ledger, without spending anything,
+and if the table has changed since, a note says so. --fresh draws anew and pays again. --request-id names a release of
+your own, answered once too.
 
 Exit code: 0 when it was released; 1 when you said no; 2 when it was refused; 130 when interrupted. The message says
 whether anything was charged: what was charged before Ctrl-C stays spent.
@@ -77,7 +79,7 @@ def _released(asked: StudyFile, request_id: str | None, fresh: bool, agreed: boo
     study = asked.study()
     known = request_id or asked.request_id  # the second is what earlier versions called it
     if not fresh and study.ledger.stored(known) is not None:
-        return study.released(known)
+        return _said(study, study.released(known), asked)
     with stages(Console(stderr=True)) as work:
         work.begin("planning")
         plan = asked.plan(study)
@@ -90,7 +92,14 @@ def _released(asked: StudyFile, request_id: str | None, fresh: bool, agreed: boo
         confirm_spending(study, plan.cost.upper, "Release?", err=as_json)
     with stages(Console(stderr=True)) as work:
         work.begin("running on the engine", measured=True)
-        return plan.release(request_id, progress=work.share, fresh=fresh)
+        found = plan.release(request_id, progress=work.share, fresh=fresh)
+    return _said(study, found, asked)
+
+
+def _said(study: Study, release: Release, asked: StudyFile) -> Release:
+    if release.repeated:
+        say_if_changed(study, release.receipt, f"farthing release {shlex.quote(str(asked.path))} --fresh")
+    return release
 
 
 def _print(release: Release) -> None:

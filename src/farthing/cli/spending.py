@@ -10,6 +10,7 @@ import click
 from farthing.errors import FarthingError
 
 if TYPE_CHECKING:
+    from farthing.ledger import Receipt
     from farthing.study import Study
 
 
@@ -35,6 +36,15 @@ def warn_of_budget(epsilon: float, delta: float, rows: int | None = None) -> Non
 
     for caution in budget_cautions(epsilon, delta, rows):
         click.echo(f"WARNING: {caution}", err=True)
+
+
+def say_if_changed(study: Study, receipt: Receipt, fresh: str) -> None:
+    """Say that stored answers are about rows that are others by now; on stderr, where nothing is published."""
+    from farthing.study.released import changed_note
+
+    note = changed_note(study, receipt, fresh)
+    if note:
+        click.echo(f"Note: {note}\n", err=True)
 
 
 def somebody_is_there() -> bool:

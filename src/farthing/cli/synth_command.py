@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.release_command import refuse_unwritable
-from farthing.cli.spending import confirm_spending, warn_of_budget
+from farthing.cli.spending import confirm_spending, say_if_changed, warn_of_budget
 from farthing.cli.words import decimal_number, whole_number
 from farthing.errors import InvalidValue
 
@@ -188,7 +188,9 @@ def _synthetic(
     if made is not None:
         with stages(Console(stderr=True)) as work:
             work.begin("making the table again")
-            return made.table(count)
+            again = made.table(count)
+        say_if_changed(study, again.receipt, "--request-id with a new id")
+        return again
     plan = study.synthesis_plan(rows=count, known=releases, **options)
     if agreed and not plan.made_before:
         warn_of_budget(study.epsilon, study.delta, study.dataset.rows)

@@ -20,6 +20,7 @@ from farthing.curator.running import Progress, run_apart
 from farthing.curator.units import unit_of
 from farthing.data import Dataset
 from farthing.data.aggregates.shape import Aggregate
+from farthing.data.fingerprint import fingerprint_of
 from farthing.errors import AnswerForfeited, InvalidValue
 from farthing.ledger.values import checked_name
 from farthing.privacy.events import checked_real
@@ -188,11 +189,13 @@ class Curator:
         self._refuse_second_sample(asking, None)
         digest = digest_of(question, dataset)
         with _turn_of(self.ledger, asking.request_id):
+            table = ""
             if self.ledger.stored(asking.request_id) is None:  # what was answered needs no file any more
                 dataset.prepare()
+                table = fingerprint_of(dataset) or ""
             if paying.sources:
                 self.ledger.attach(paying.name, paying.sources)
-            charge = self._charge(question, asking, digest, paying)
+            charge = self._charge(question, asking, digest, paying, table)
             if charge.repeated and charge.state == "reserved" and not asking.give_up:
                 raise InvalidValue(
                     "request_id",
@@ -209,7 +212,18 @@ class Curator:
         """Every account that pays for what is computed from a dataset, each of them for its unit of privacy."""
         return accounts_of(self.ledger, dataset, ledger_name, sampling_rate)
 
-    def _charge(self, question: Question, asking: _Asking, digest: str, paying: Accounts) -> Charge:
+    def table_changed(self, dataset: Dataset, request_id: str) -> bool | None:
+        """Whether a dataset has other rows than when a request was charged; None where nobody can tell, or may know.
+
+        What it says depends on private rows: it is for the steward, and no analyst learns it.
+        """
+        if self.ledger.role == "analyst":
+            return None
+        return self.ledger.table_changed(request_id, fingerprint_of(dataset) or "")
+
+    def _charge(
+        self, question: Question, asking: _Asking, digest: str, paying: Accounts, table: str
+    ) -> Charge:
         try:
             return self.ledger.charge(
                 asking.name,
@@ -220,6 +234,7 @@ class Curator:
                 analyst=self.analyst,
                 digest=digest,
                 others=paying.others,
+                table=table,
             )
         except KeyboardInterrupt as problem:  # which may have come when the charge was durable already
             with suppress(Exception):

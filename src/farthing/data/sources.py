@@ -57,6 +57,7 @@ class Source:
     files: tuple[str, ...] = ()
     earlier_names: tuple[str, ...] = ()  # what older versions may have called it, in a ledger
     frame: Any = None  # rows in this process, as they were given
+    rows: Any = None  # the same as an Arrow table
     is_named: bool = False  # by whoever opened it
 
     @property
@@ -357,7 +358,13 @@ def _frame(source: Any, left_out: tuple[str, ...], given: Any, called: str | Non
             "source", kind, "has a column of a type that DuckDB cannot hold", "leave it out, or convert it"
         )
     opened_frame = Source(
-        called or kind, opened_table, engine, left_out=left_out, frame=given, is_named=called is not None
+        called or kind,
+        opened_table,
+        engine,
+        left_out=left_out,
+        frame=given,
+        rows=table,
+        is_named=called is not None,
     )
     weakref.finalize(opened_frame, engine.forget, name)  # DuckDB would keep the rows for as long as it runs
     return opened_frame

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,11 @@ class Receipt:
             epsilon_of(body["nano"]), delta_up(body["units"]),
             after["count"], after["sum_nano"], after["sum_units"], entry.time_ns,
         )  # fmt: skip
+
+    @property
+    def when(self) -> datetime:
+        """The writer's clock, in UTC."""
+        return datetime.fromtimestamp(self.time_ns // 10**9, UTC)
 
     def to_dict(self) -> dict[str, Any]:
         """The receipt as JSON-ready data; an infinite epsilon is written as null."""

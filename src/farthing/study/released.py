@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farthing.curator import Answered
-from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue
+from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, TableChanged
 from farthing.inference import Answer
 from farthing.ledger import Ledger, Receipt, Stored
 from farthing.study.odds import budget_cautions
@@ -20,6 +21,7 @@ from farthing.study.tables import release_table
 
 if TYPE_CHECKING:
     from farthing.study.plan import Plan
+    from farthing.study.study import Study
 
 _SESSIONS = {"answers": "a session of questions", "monitor": "a monitor", "holdout": "a reusable holdout"}
 _ANEW = "release(fresh=True) draws anew and pays again"
@@ -179,6 +181,8 @@ def released(
     if stored is not None:
         found = _recorded(plan, stored)
         if found is not None:
+            if not plan.from_file:  # a command says it in its own way
+                warn_if_changed(study, found.receipt, "release(fresh=True)")
             return found
     if plan.earlier is not None and not plan.earlier.exact:
         raise InvalidValue(
@@ -224,6 +228,35 @@ def released(
             raise
         return found
     return _read(answered)
+
+
+def warn_if_changed(study: Study, receipt: Receipt, fresh: str, stacklevel: int = 4) -> None:
+    """Say that stored answers are about rows that are others by now; `fresh` is how to ask for new ones."""
+    if study.table_changed(receipt.request_id):
+        warnings.warn(changed_sentence(receipt, fresh), TableChanged, stacklevel=stacklevel)
+
+
+def changed_note(study: Study, receipt: Receipt, fresh: str) -> str:
+    """What a steward should know about stored answers; empty where the table is as it was, or is not theirs to know."""
+    if study.ledger.role == "analyst":
+        return ""
+    changed = study.table_changed(receipt.request_id)
+    if changed:
+        return changed_sentence(receipt, fresh)
+    if changed is None:
+        return (
+            f"whether the table of {receipt.dataset!r} has changed since {receipt.when:%Y-%m-%d} cannot be told: it is "
+            "known of files and frames, and of releases since farthing keeps track of it."
+        )
+    return ""
+
+
+def changed_sentence(receipt: Receipt, fresh: str) -> str:
+    """That a table has changed since a release, and both ways on."""
+    return (
+        f"the table of {receipt.dataset!r} has changed since {receipt.when:%Y-%m-%d}, when this was released: these "
+        f"are the answers of then. Keep them, or say {fresh} for the table as it is now, which pays again."
+    )
 
 
 def _recorded(plan: Plan, stored: Stored) -> Release | None:

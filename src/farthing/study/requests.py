@@ -248,3 +248,17 @@ def _plain(value: Any) -> Any:
     if isinstance(value, int | float):
         return float(value) if abs(value) < 2**53 else repr(value)
     return repr(value)
+
+
+def nothing_to_measure(asked: Sequence[Statistic]) -> InvalidValue:
+    """Every answer is public already: a count of all rows where their number is, or of rows that cannot be."""
+    impossible = next((statistic for statistic in asked if statistic.where is not None), None)
+    if impossible is None:
+        rule, way_out = "is public already", "it needs no study; ask for something that is not public too"
+        return InvalidValue("statistics", asked[0].name, rule, way_out)
+    return InvalidValue(
+        "statistics",
+        impossible.name,
+        "is always 0: no row can meet the condition",
+        "compare where= with the bounds and categories of the schema, or ask for something else too",
+    )

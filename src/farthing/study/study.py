@@ -26,8 +26,8 @@ from farthing.study import answerers, monitors
 from farthing.study.allowance import Allowance, allowance_of, left_of
 from farthing.study.holdouts import opened_holdout
 from farthing.study.plan import Plan
-from farthing.study.released import Release, releases_in, reopened
-from farthing.study.requests import listed
+from farthing.study.released import Release, releases_in, reopened, warn_if_changed
+from farthing.study.requests import listed, nothing_to_measure
 from farthing.study.synthetic import (
     SynthesisOffer,
     Synthetic,
@@ -137,7 +137,7 @@ class Study:
         if design is None:
             design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0)
         if not design.slots:
-            raise _nothing_to_measure(asked)
+            raise nothing_to_measure(asked)
         return Problem(design, allowance.epsilon, allowance.delta, sampling_rate=self.sampling_rate)
 
     def fit(
@@ -324,7 +324,9 @@ class Study:
         name = request_id or name_of(self, columns, bins, missing, epsilon, known)
         made = earlier(self, name, columns, bins, missing, epsilon, known)
         if made is not None:
-            return made.table(rows)
+            found = made.table(rows)
+            warn_if_changed(self, found.receipt, "synthesise(request_id=...) with a new id", stacklevel=3)
+            return found
         plan = self.synthesis_plan(
             rows=rows, epsilon=epsilon, columns=columns, bins=bins, missing=missing, known=known
         )
@@ -402,6 +404,14 @@ class Study:
         """An earlier release, from the ledger; no row is read and nothing is spent."""
         return reopened(self.ledger, request_id)
 
+    def table_changed(self, request_id: str) -> bool | None:
+        """Whether the table has other rows now than when a request was charged; None where nobody can tell.
+
+        For the steward: it depends on private rows, and an analyst's ledger does not say it. Files and frames are
+        compared by their content; what a server holds is not.
+        """
+        return self.curator.table_changed(self.dataset, request_id)
+
     def releases(self) -> list[str]:
         """The request ids of all releases of statistics that the ledger holds under this name, oldest first."""
         return releases_in(self.ledger, self.name)
@@ -457,20 +467,6 @@ class Study:
                 "study.released(study.releases()[0]) has its answers; a second one can only be planned for the table "
                 "by itself, in another ledger= and without sampling_rate=; the two budgets add up",
             )
-
-
-def _nothing_to_measure(asked: Sequence[Statistic]) -> InvalidValue:
-    """Every answer is public already: a count of all rows where their number is, or of rows that cannot be."""
-    impossible = next((statistic for statistic in asked if statistic.where is not None), None)
-    if impossible is None:
-        rule, way_out = "is public already", "it needs no study; ask for something that is not public too"
-        return InvalidValue("statistics", asked[0].name, rule, way_out)
-    return InvalidValue(
-        "statistics",
-        impossible.name,
-        "is always 0: no row can meet the condition",
-        "compare where= with the bounds and categories of the schema, or ask for something else too",
-    )
 
 
 def _rate(rate: float | None, dataset: Dataset) -> float | None:
