@@ -99,7 +99,14 @@ class CsvFiles:
         return {path: _layout_of(path)[1] for path in self.paths}
 
     def prepare(self) -> None:
-        """See `Source.prepare`."""
+        """See `Source.prepare`; a refusal names the file and not where it lies, since an analyst may see it."""
+        try:
+            self._prepare()
+        except InvalidValue as problem:
+            name = Path(str(problem.value)).name
+            raise InvalidValue(problem.name, name, problem.rule, problem.way_out) from None
+
+    def _prepare(self) -> None:
         with self._turn:
             before = dict(self._read)
             for path in self.paths:

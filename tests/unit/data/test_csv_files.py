@@ -217,8 +217,13 @@ def test_a_file_is_looked_at_again_when_it_has_changed(tmp_path: Path) -> None:
     file.write_bytes(b"a,b\n1,x\n2,z\n")
     assert people.exact({"n": Count()})["n"] == 2
     file.write_bytes(b"b,a\n1,x\n2,z\n")
-    with pytest.raises(InvalidValue, match="has other columns now"):
+    with pytest.raises(InvalidValue, match="has other columns now") as refusal:
         people.exact({"n": Count()})
+    assert str(tmp_path) not in str(refusal.value)
+    file.unlink()
+    with pytest.raises(InvalidValue, match="cannot be read") as refusal:
+        people.exact({"n": Count()})
+    assert str(tmp_path) not in str(refusal.value)
 
 
 def test_a_copy_can_be_read_by_its_owner_alone_and_goes_with_its_dataset(tmp_path: Path) -> None:
