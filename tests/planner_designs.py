@@ -27,6 +27,8 @@ class HandLaw:
         width = self.standard_error * NormalDist().inv_cdf(0.5 + confidence / 2)
         return width if not self.step else float(np.ceil(width / self.step) * self.step)
 
+    worst = error
+
 
 @dataclass(frozen=True)
 class HandOutput:
@@ -44,6 +46,8 @@ class HandOutput:
         )
         return HandLaw(float(np.sqrt(np.mean(variances))), self.step)
 
+    promised = predicted
+
 
 @dataclass(frozen=True)
 class ChoiceOutput:
@@ -60,6 +64,8 @@ class ChoiceOutput:
 
     def predicted(self, noises: Mapping[str, Noise]) -> HandLaw:
         return HandLaw(float(np.sqrt(self.variance_curve(noises[self.slots[0].name].parameter)[0])))
+
+    promised = predicted
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,9 @@ from farthing.inference.terms import Floats, Parts, Term, parts_of, variance_of_
 
 _MOST_KINDS = 64  # of cells, when coverage is averaged over unequal ones
 _PRECISION = 3e-5
+_ALIKE = (
+    2.0  # of two sums of noises at one confidence, the one with half the standard error is not the wider one
+)
 
 
 class ErrorLaw:
@@ -87,6 +90,22 @@ class ErrorLaw:
         single = errors_of_many(kinds, level)
         share = counts / counts.sum()
         return _least(lambda e: float(share @ tails_of_many(kinds, e)), 1 - level, single.min(), single.max())
+
+    def worst(self, confidence: float = 0.95) -> float:
+        """The largest of `errors`: what every cell by itself stays within at the confidence.
+
+        >>> ErrorLaw([Term("laplace", 10.0, count=np.array([1, 1, 4]))]).worst(0.95)
+        57.0
+        """
+        level = checked_confidence(confidence)
+        kinds, _, _ = self._kinds
+        if not kinds:
+            return 0.0
+        if len(kinds) > 1:
+            deviations = np.sqrt([variance_of_parts(parts) for parts in kinds])
+            widest = np.argsort(deviations)[::-1][:_MOST_KINDS]
+            kinds = [kinds[place] for place in widest if deviations[place] * _ALIKE >= deviations[widest[0]]]
+        return float(errors_of_many(kinds, level).max())
 
     def scaled(self, factor: float) -> ErrorLaw:
         """The law of the errors times a factor: the same answer in other units.
@@ -177,6 +196,10 @@ class StatedLaw(ErrorLaw):
             return 1 - float(np.mean(steps[reached]))
 
         return _least(tail, 1 - level, single.min(), single.max())
+
+    def worst(self, confidence: float = 0.95) -> float:
+        """The largest of `errors`."""
+        return float(self.errors(confidence).max(initial=0.0))
 
     def scaled(self, factor: float) -> ErrorLaw:
         """The law of the errors times a factor."""

@@ -204,6 +204,31 @@ class Ledger(OpenLedger):
             raise outcome
         return charging.charge_made(self.id, request, outcome)
 
+    def admits(
+        self,
+        dataset: str,
+        event: Event | float | tuple[float, float],
+        *,
+        delta: float | None = None,
+        analyst: str | None = None,
+    ) -> bool:
+        """Whether `charge` with the same arguments would be admitted now; nothing is written.
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     ledger.admits("survey", 1.0), ledger.admits("survey", 1.5)
+        (True, False)
+        """
+        who = self._spender(analyst)
+        name, priced = checked_name(dataset, "dataset"), checked_event(event)
+        wanted = None if delta is None else checked_delta(delta)
+        reader = self._asked(Question(name, who))
+        whole, own = policy.known(reader, name), reader.own()
+        held = [whole] if not who else [whole, own]
+        return all(each is not None and each.admits(each.account.priced(priced, wanted)) for each in held)
+
     def release(self, charge: Charge, answer: str) -> Receipt:
         """Store the answer of a charge and mark it released; a charge that has an answer keeps the one it has."""
         text = checked_answer(answer)

@@ -11,8 +11,8 @@ polish         the last percent where slots are few
 requirements   errors that must not be exceeded
 """
 
-from farthing.planner.allocation import Allocation, allocate, fit
+from farthing.planner.allocation import Admits, Allocation, allocate, fit
 from farthing.planner.price import Price, own_epsilon
 from farthing.planner.problem import Problem, Requirement
 
-__all__ = ["Allocation", "Price", "Problem", "Requirement", "allocate", "fit", "own_epsilon"]
+__all__ = ["Admits", "Allocation", "Price", "Problem", "Requirement", "allocate", "fit", "own_epsilon"]

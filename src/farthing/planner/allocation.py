@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -15,10 +16,11 @@ from farthing.accounting import compose, sampled_approx_dp
 from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics import Bounds
 from farthing.planner.model import EXPONENTIAL, GAUSSIAN, LAPLACE, Model
+from farthing.planner.offers import Accepts, Offers, unreachable
 from farthing.planner.polish import objective, polished
 from farthing.planner.price import Price, price_of
-from farthing.planner.problem import Problem
-from farthing.planner.requirements import Requirements, noises_of, outer_epsilon
+from farthing.planner.problem import NANO, Problem
+from farthing.planner.requirements import Requirements, Unmet, Unreachable, noises_of, outer_epsilon
 from farthing.planner.search import Division, Search, Unaffordable
 from farthing.planner.shares import Divider, Shares
 from farthing.privacy import ApproxDP, Composed, Event
@@ -26,8 +28,10 @@ from farthing.release.noise import Noise
 
 _SATED = 1e-6  # the weight of a statistic that has what was required of it
 _FEW = 12  # so few free slots are also tried with noise of one kind only, whatever the first search says
-_COARSE_SIGMA = 2.0  # below, in steps, discrete Gaussian noise costs otherwise than the search believes
-_FEW_BLUR = 4
+_TURNS = 24  # how often noise is raised until the proof fits, before a plain sum of epsilons is tried
+
+Admits = Callable[[Event], bool]
+"""Whether a ledger would admit this event now."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,66 +96,107 @@ class Allocation:
         """The weighted sum of mean squared relative errors, by the linear error model."""
         return objective(search_of(self.problem, self.model), self.division)
 
-    def settled(self) -> Allocation:
-        """This allocation if its cost is proven to be within the budget, else one with a hair more noise.
-
-        The search leaves a millionth of the budget, which is more than its own error and the width of the proof in all
-        cases known, so this returns itself; it is here because only the proof decides.
-        """
-        made, target = self, self.problem.target
-        limit = self.problem.epsilon - self.problem.reserved
-        for turn in range(20):
-            if made.cost.proven and made.cost.upper <= limit:
-                return made
-            over = made.inner_cost.upper / self.problem.target
-            target = min(target, target / over) * (1 - 2.0**turn * 1e-9) if over < 2 else target / 2
-            found = search_of(self.problem, self.model).rescaled(made.division, target)
-            made = _made(self.problem, self.model, found)
-        raise _held_too_dear(self.problem, made.inner_cost.upper)
-
     @property
-    def doubtful(self) -> bool:
-        """Whether some noise is so coarse that the search may have misjudged its cost.
-
-        The search takes discrete Gaussian noise for continuous noise. Narrow noise is not, and where few others blur
-        it, the steps of its law show.
-        """
-        shares, model = self.division.shares, self.model
-        exact = (shares.kinds == GAUSSIAN) & (model.wide > 0)
-        sigma = model.l2 / shares.strengths
-        if (exact & (sigma < _COARSE_SIGMA)).any():
-            return True
-        strong = shares.strengths > 1e-3 * shares.strengths.max()
-        return bool(strong.sum() <= _FEW_BLUR and (exact & (sigma < model.wide)).any())
+    def fits(self) -> bool:
+        """Whether the cost is proven and within the budget, in whole billionths as ledgers keep them."""
+        cost = self.cost
+        if not (cost.proven and cost.upper < math.inf):
+            return False
+        return math.ceil(Fraction(cost.upper) * NANO) <= self.problem.limit_nano
 
     def _amplified(self, epsilon: float) -> ApproxDP:
         return sampled_approx_dp(epsilon, self.problem.inner_delta, self.problem.sampling_rate or 1.0)
 
 
-def allocate(problem: Problem, start: Allocation | None = None, *, quick: bool = False) -> Allocation:
-    """The noises with the least weighted relative errors whose composed cost is within the budget.
+def allocate(
+    problem: Problem,
+    start: Allocation | None = None,
+    *,
+    quick: bool = False,
+    admits: Admits | None = None,
+) -> Allocation:
+    """The noises with the least weighted relative errors whose proven cost is within the budget.
 
     A statistic with a required error gets that error, no less: what it does not need is shared by the others, and left
-    unspent where there are none. `start` is an allocation of the same design (under another weight or budget): what was
+    unspent where there are none. `admits` asks a ledger that has been spent from: what it would refuse is made cheaper
+    until it does not. `start` is an allocation of the same design (under another weight or budget): what was
     read off the design is kept, which saves time. The answer does not depend on it, unless `quick` is said: then kinds
-    of noise stay those of `start` and one search has to do, which is close to the best near `start`.
+    of noise stay those of `start` and one search has to do, which is close to the best near `start`; its cost is an
+    estimate, and it is to be looked at, not released.
     """
     model = _model(problem, start)
     search = search_of(problem, model)
     near = start if quick and start is not None and start.model is model else None
     if near is not None:
-        with suppress(Unaffordable):  # then the thorough search says what stands in the way
+        with suppress(Unaffordable, Unreachable):  # then the thorough search says what stands in the way
             return replace(_made(problem, model, _near(problem, search, near)), quick=True)
     try:
+        return _proven(problem, model, search, admits)
+    except Unmet as refused:
+        requirements = Requirements(problem, model, search)
+        raise Offers(problem, requirements, refused, _accepting(model, admits)).refusal() from None
+    except Unreachable as refused:
+        raise unreachable(problem, refused, _accepting(model, admits)) from None
+
+
+def _accepting(model: Model, admits: Admits | None) -> Accepts:
+    """Whether a problem of the same design has a plan."""
+
+    def accepts(problem: Problem) -> bool:
+        try:
+            _proven(problem, model, search_of(problem, model), admits)
+        except (Unaffordable, Unreachable, Infeasible):
+            return False
+        return True
+
+    return accepts
+
+
+def _proven(problem: Problem, model: Model, search: Search, admits: Admits | None) -> Allocation:
+    """The best division whose cost is proven to fit.
+
+    The search takes discrete Gaussian noise for continuous noise and knows nothing of the width of a proof, so what it
+    finds may cost a hair more than it believes (and with few, narrow noises a percent). Only the proof decides: the
+    target is lowered until it fits.
+    """
+    limit, target = problem.limit_nano / NANO, search.target
+    found: Division | None = None
+    for turn in range(_TURNS):
+        lower = replace(search, target=target)
+        found = _divided(problem, model, lower, found)
+        made = _made(problem, model, found)
+        if made.fits and (admits is None or admits(made.event)):
+            return made
+        over = made.cost.upper / limit if limit > 0 else math.inf
+        if not over < 2:
+            target /= 2
+        elif over > 1:
+            target = min(target, target / over) * (1 - 2.0**turn * 1e-9)
+        else:  # within the budget but for the ledger's rounding, or not within what it has left
+            target *= 1 - min(2.0**turn * (1e-9 if admits is None else 1e-3), 0.5)
+    plain = None if problem.requirements else plain_sum(search)
+    if plain is not None:
+        made = _made(problem, model, plain)
+        if made.fits and (admits is None or admits(made.event)):
+            return made
+    raise _too_dear(problem, made.inner_cost.upper)
+
+
+def _divided(problem: Problem, model: Model, search: Search, before: Division | None) -> Division:
+    """The best division of the search's target; `before` is that of a target which proved too large."""
+    try:
+        if before is not None and not problem.requirements:
+            return search.rescaled(before, search.target)
         found = best_division(search)
     except Unaffordable as refused:
-        raise _held_too_dear(problem, refused.least) from None
-    if problem.requirements:
-        requirements = Requirements(problem, model, search)
-        cheapest = requirements.least() if requirements.cover_everything else None
-        affordable = cheapest is not None and cheapest.cost <= search.target
-        found = cheapest if cheapest is not None and affordable else requirements.met(found)
-    return _settled_if_doubtful(_made(problem, model, found))
+        raise _too_dear(problem, refused.least) from None
+    if not problem.requirements:
+        return found
+    requirements = Requirements(problem, model, search)
+    cheapest = requirements.least() if requirements.cover_everything else None
+    if cheapest is not None and cheapest.cost <= search.target:
+        return cheapest
+    return requirements.met(found)
 
 
 def fit(problem: Problem, start: Allocation | None = None) -> Allocation:
@@ -166,17 +211,14 @@ def fit(problem: Problem, start: Allocation | None = None) -> Allocation:
             'say how exact a statistic must be, such as require("count", within=50)',
         )  # fmt: skip
     model = _model(problem, start)
-    found = Requirements(problem, model, search_of(problem, model)).least()
-    room = found.cost * (1 + 2e-6)  # the search's own error, and the width of the proof
-    least = outer_epsilon(problem, room)
-    fitted = replace(
-        problem, epsilon=least if least > problem.reserved else math.nextafter(problem.reserved, 1)
-    )
-    made = _made(fitted, model, found)
-    if made.cost.upper <= fitted.epsilon - fitted.reserved:
-        return made
-    needed = made.cost.upper + problem.reserved
-    return _made(replace(problem, epsilon=needed * (1 + 2.0**-50)), model, found)
+    try:
+        found = Requirements(problem, model, search_of(problem, model)).least()
+    except Unreachable as refused:
+        raise unreachable(problem, refused, lambda _: True) from None
+    made = _made(problem, model, found)
+    if not (made.cost.proven and made.cost.upper < math.inf):
+        raise _too_dear(problem, found.cost)
+    return _made(replace(problem, epsilon=problem.epsilon_of(made.cost.upper)), model, found)
 
 
 def search_of(problem: Problem, model: Model) -> Search:
@@ -213,16 +255,41 @@ def search_of(problem: Problem, model: Model) -> Search:
 def best_division(search: Search) -> Division:
     """The best of a few searches: kinds chosen freely, from two ends; and all of one kind."""
     divider = search.divider
-    first = search.divided()
-    if divider.pure or int(divider.free.sum()) > _FEW:
-        return first
+    found: list[Division] = []
+    refusals: list[Unaffordable] = []
+
+    def tried(other: Search, *, pure: bool = False) -> None:
+        try:
+            found.append(other.divided(pure=pure))
+        except Unaffordable as refused:  # beside what is held, not every kind fits
+            refusals.append(refused)
+
+    tried(search)
+    few = not divider.pure and int(divider.free.sum()) <= _FEW
     # With few slots the order at which the cost is decided depends on the kinds, and there may be several answers.
-    found = [first]
     for other, pure in ((divider.without_gaussian, True), (divider, True), (divider.all_gaussian, False)):
-        if other is not None and not (pure and divider.without_gaussian is None):
-            with suppress(Unaffordable):  # beside what is held, not every kind fits
-                found.append(replace(search, divider=other).divided(pure=pure))
-    return polished(search, min(found, key=lambda each: objective(search, each)))
+        if few and other is not None and not (pure and divider.without_gaussian is None):
+            tried(replace(search, divider=other), pure=pure)
+    if not all(each.cost > 0 for each in found) or not found:  # an estimate was lost in rounding
+        plain = plain_sum(search)
+        found += [] if plain is None else [plain]
+    if not found:
+        raise min(refusals, key=lambda refused: refused.least)
+    best = min(found, key=lambda each: objective(search, each))
+    return polished(search, best) if few else best
+
+
+def plain_sum(search: Search) -> Division | None:
+    """Pure noises whose epsilons add up to the target: always affordable, unless even the faintest are not.
+
+    A delta that is large beside epsilon makes the composed cost a step that no search finds; the sum is found always.
+    """
+    pure = search.divider.without_gaussian
+    if pure is None:
+        return None
+    with suppress(Unaffordable):
+        return replace(search, delta=0.0, divider=replace(pure, pure=True)).divided(pure=True)
+    return None
 
 
 def _near(problem: Problem, search: Search, start: Allocation) -> Division:
@@ -251,14 +318,9 @@ def _made(problem: Problem, model: Model, found: Division) -> Allocation:
     return Allocation(problem, noises, found.saddle + 1, cost, found, model)
 
 
-def _settled_if_doubtful(made: Allocation) -> Allocation:
-    over = made.estimate > made.problem.epsilon - made.problem.reserved
-    return made.settled() if made.doubtful or over else made
-
-
-def _held_too_dear(problem: Problem, cost: float) -> Infeasible:
+def _too_dear(problem: Problem, cost: float) -> Infeasible:
     names = sorted({o.name for o in problem.design.outputs if any(s.name in problem.held for s in o.slots)})
-    needed = outer_epsilon(problem, cost)
+    needed = outer_epsilon(problem, cost) if cost < 700 else math.inf
     if not names:
         return Infeasible(
             f"all measurements together, each with as much noise as there is, cost epsilon={needed:.4g}, reserve "

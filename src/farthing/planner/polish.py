@@ -37,6 +37,10 @@ def polished(search: Search, found: Division) -> Division:
     divider = search.divider
     if search.delta < LEAST_DELTA or int(divider.free.sum()) > MOST_SLOTS:
         return found
+    if (
+        not found.cost > 0
+    ):  # so little beside delta that the estimate is lost in rounding: nothing to compare by
+        return found
     pure = divider.model.losses(found.shares.kinds, found.shares.strengths).pure
     if found.cost > pure * (1 - _WORTHWHILE):
         return found
@@ -58,6 +62,8 @@ def _levelled(search: Search, found: Division) -> Division:
     for _ in range(_ROUNDS):
         kinds, strengths = now.shares.kinds, now.shares.strengths
         cost = composed_cost(model.losses(kinds, strengths), search.delta, now.saddle).epsilon
+        if not cost > 0:
+            break
         before = objective(search, now)
         bought, paid = np.empty(len(free)), np.empty(len(free))
         for number, place in enumerate(free.tolist()):

@@ -6,15 +6,20 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.accounting.filters.exact_amounts import exact, float_up
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 from farthing.release.noise import Noise
 from farthing.release.slots import Slot
+
+NANO = 10**9
+"""Ledgers keep epsilon in whole billionths: budgets rounded down, charges rounded up."""
 
 _TRIVIAL_DELTA = 0.1  # above this a guarantee promises next to nothing, so it is not used
 
@@ -23,7 +28,11 @@ class Law(Protocol):
     """The law of an output's error, as `farthing.inference` makes it."""
 
     def error(self, confidence: float) -> float:
-        """The least e that the error stays within with this probability."""
+        """The least e that the error stays within with this probability, on average over cells."""
+        ...
+
+    def worst(self, confidence: float) -> float:
+        """The least e that the error of every cell stays within with this probability, each by itself."""
         ...
 
 
@@ -58,6 +67,10 @@ class PlannedOutput(Protocol):
         """The law of the error under these noises."""
         ...
 
+    def promised(self, noises: Mapping[str, Noise]) -> Law:
+        """The law that a required error is held to: what a release shows, if everything is as expected."""
+        ...
+
 
 class Design(Protocol):
     """Slots and the outputs made from them."""
@@ -75,7 +88,7 @@ class Design(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """An error that a statistic must not exceed, with this confidence.
+    """An error that no cell of a statistic may exceed, with this confidence.
 
     >>> Requirement(within=500.0)
     Requirement(within=500.0, confidence=0.95)
@@ -180,6 +193,15 @@ class Problem:
         left = self.epsilon - self.reserved
         rate = self.sampling_rate
         return left if rate is None else math.log1p(math.expm1(left) / rate)
+
+    @property
+    def limit_nano(self) -> int:
+        """What the plan may cost, in whole billionths."""
+        return math.floor((exact(self.epsilon) - exact(self.reserved)) * NANO)
+
+    def epsilon_of(self, cost: float) -> float:
+        """The least epsilon of a problem like this one whose `limit_nano` holds this cost."""
+        return float_up(Fraction(math.ceil(Fraction(cost) * NANO), NANO) + exact(self.reserved))
 
     @property
     def inner_delta(self) -> float:

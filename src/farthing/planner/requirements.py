@@ -1,4 +1,4 @@
-"""Errors that must not be exceeded: weights raised until they hold, the least epsilon that meets them, or a refusal.
+"""Errors that must not be exceeded: weights raised until they hold, and the least epsilon that meets them.
 
 A requirement speaks of the error at a confidence, the search of mean squared errors (`limits`). The two move together,
 so each requirement keeps a bracket around the limit at which its predicted error is just within; where the law of the
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from farthing.errors import Infeasible, InvalidValue
+from farthing.errors import InvalidValue
 from farthing.planner.losses import Floats
 from farthing.planner.model import Model
 from farthing.planner.problem import Problem
@@ -25,6 +25,22 @@ _TOLERANCE = 1e-3
 _AIM = 3e-4  # below the requirement by so much, relatively, is where the search aims
 _ROUNDS = 40
 _FAR = 1e100  # an error beyond this is no limit, and its square must stay a number
+
+
+class Unmet(Unaffordable):
+    """Requirements that cost more than the target, with the limits they came to."""
+
+    def __init__(self, least: float, limits: Floats) -> None:
+        super().__init__(least)
+        self.limits = limits
+
+
+class Unreachable(Exception):
+    """A requirement below what held noise, or the narrowest noise a mechanism makes, leaves."""
+
+    def __init__(self, name: str, error: float, held: list[str]) -> None:
+        super().__init__(name)
+        self.name, self.error, self.held = name, error, held
 
 
 @dataclass
@@ -70,11 +86,11 @@ class Requirements:
         return {name: self.model.outputs.index(name) for name in self.problem.requirements}
 
     def errors(self, shares: Shares) -> dict[str, float]:
-        """The predicted error of every output that has a requirement, at its confidence."""
+        """The promised error of the worst cell of every output that has a requirement, at its confidence."""
         noises = noises_of(self.model, shares, self.problem.held)
         outputs = {output.name: output for output in self.problem.design.outputs}
         return {
-            name: float(outputs[name].predicted(noises).error(requirement.confidence))
+            name: float(outputs[name].promised(noises).worst(requirement.confidence))
             for name, requirement in self.problem.requirements.items()
         }
 
@@ -148,7 +164,7 @@ class Requirements:
             except Unaffordable as refused:
                 nearer = None if drawn_near else self._nearer(limits, found, solve, brackets)
                 if nearer is None:
-                    raise self._infeasible(limits, refused.least) from None
+                    raise Unmet(refused.least, limits) from None
                 found, drawn_near = nearer, True
         return found
 
@@ -188,13 +204,7 @@ class Requirements:
             within = self.problem.requirements[name].within
             if error <= within:
                 continue
-            held = self._held_under(name)
-            why = f"the hold of {_listed(held)}" if held else "the narrowest noise there is"
-            raise Infeasible(
-                f"{name!r} within {within:.4g} cannot be met: {why} leaves an error of {error:.4g}; "
-                + ("release the hold, or ask for that much." if held else "ask for that much."),
-                blocking=tuple(held) or (name,), closest=error, epsilon=math.inf, hardest=name,
-            )  # fmt: skip
+            raise Unreachable(name, error, self._held_under(name))
 
     def _strongest_kinds(self) -> Kinds:
         """The first kind that is allowed, which is Laplace noise where there is a choice: it goes furthest."""
@@ -226,40 +236,27 @@ class Requirements:
         missing = self._uncovered()
         if missing:
             raise InvalidValue(
-                "require", sorted(self.problem.requirements), f"must speak of {_listed(missing)} too",
+                "require", sorted(self.problem.requirements), f"must speak of {listed(missing)} too",
                 "the least epsilon is known only when every statistic says how exact it must be",
             )  # fmt: skip
 
-    def _infeasible(self, limits: Floats, least: float) -> Infeasible:
-        """Which requirement (or hold) stands in the way, the closest that fits, and the epsilon that would do."""
-        asked = {name: row for name, row in self._rows.items() if math.isfinite(limits[row])}
-        costs = {name: self._with(limits, [row]).cheapest().cost for name, row in asked.items()}
-        alone = [name for name, cost in costs.items() if not cost < self.search.target]
-        blocking = alone or list(asked)
-        hardest = max(blocking, key=lambda name: costs[name])
-        others = [] if alone else [name for name in asked if name != hardest]
-        closest = self._closest(limits, asked[hardest], [asked[name] for name in others])
-        needed = self._outer(least)
-        requirement = self.problem.requirements[hardest]
-        parts = [
-            f"{_listed(blocking)} cannot be met {'together ' * (len(blocking) > 1)}with "
-            f"epsilon={self._outer(self.search.target):.4g}, "
-            + (f"{needed:.4g} would be needed" if needed < 45 else "nor with any that protects anyone")
-        ]
-        if closest is not None:
-            given_up = f"{_listed(others)} as required and " * bool(others) + "everything else given up"
-            parts.append(
-                f"the closest that fits for {hardest!r} is within {closest:.4g} "
-                f"({100 * requirement.confidence:g}%, not {requirement.within:.4g}), with {given_up}"
-            )
-        held = self._holds_in_the_way(limits)
-        if held:
-            parts.append(f"without the hold of {_listed(held)} it would fit")
-        parts.append("ask for less exactness, hold or reserve less, or raise epsilon")
-        return Infeasible(
-            "; ".join(parts) + ".", blocking=(*held, *blocking), closest=closest, epsilon=needed,
-            hardest=hardest if closest is not None else None,
-        )  # fmt: skip
+    def costs(self, limits: Floats) -> dict[str, float]:
+        """What every requirement that binds costs alone."""
+        return {
+            name: self._with(limits, [row]).cheapest().cost
+            for name, row in self._rows.items()
+            if math.isfinite(limits[row])
+        }
+
+    def closest(self, name: str, limits: Floats) -> float | None:
+        """The error of one output when the target, but for what is held and what others require, goes to it."""
+        row = self._rows[name]
+        kept = [other for other in self._rows.values() if other != row and math.isfinite(limits[other])]
+        try:
+            found = self._with(limits, kept).devoted(row)
+        except Unaffordable:
+            return None
+        return self.errors(found.shares)[name]
 
     def _with(self, limits: Floats, rows: Iterable[int]) -> Search:
         only = np.full(len(limits), math.inf)
@@ -267,32 +264,9 @@ class Requirements:
             only[row] = limits[row]
         return replace(self.search, limits=only)
 
-    def _closest(self, limits: Floats, row: int, kept: list[int]) -> float | None:
-        """The error of one output when the target, but for what is held and what others require, goes to it."""
-        try:
-            found = self._with(limits, kept).devoted(row)
-        except Unaffordable:
-            return None
-        return self.errors(found.shares)[self.model.outputs[row]]
-
-    def _holds_in_the_way(self, limits: Floats) -> list[str]:
-        if not self.problem.held:
-            return []
-        divider = replace(self.search.divider, free=np.ones(len(self.model.names), dtype=bool))
-        without = replace(self.search, divider=divider, limits=limits).cheapest().cost
-        if not without < self.search.target:
-            return []
-        return sorted(
-            {o.name for o in self.problem.design.outputs if any(s.name in self.problem.held for s in o.slots)}
-        )
-
     def _held_under(self, name: str) -> list[str]:
         output = next(o for o in self.problem.design.outputs if o.name == name)
         return [name] if any(slot.name in self.problem.held for slot in output.slots) else []
-
-    def _outer(self, epsilon: float) -> float:
-        """An epsilon of the slots as one of the problem: after sampling, and with what is reserved."""
-        return outer_epsilon(self.problem, epsilon)
 
 
 def outer_epsilon(problem: Problem, epsilon: float) -> float:
@@ -310,6 +284,7 @@ def noises_of(model: Model, shares: Shares, held: object) -> dict[str, Noise]:
     }
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Names in a sentence."""
     shown = [repr(name) for name in names]
     return " and ".join(shown if len(shown) <= 4 else [*shown[:3], f"{len(shown) - 3} more"])

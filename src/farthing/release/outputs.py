@@ -79,6 +79,13 @@ class Output(ABC):
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The law of the error before anything is spent; for the worst case of what nobody told."""
 
+    def promised(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """The law that a required error is held to: no release is wider, if everything is as expected.
+
+        The same as `predicted` where intervals do not depend on what comes out.
+        """
+        return self.predicted(noises)
+
     @abstractmethod
     def answer(
         self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95

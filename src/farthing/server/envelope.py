@@ -69,8 +69,8 @@ _CODES: tuple[tuple[type[FarthingError], str], ...] = (
     (LedgerError, "ledger_unavailable"),
 )
 _FIELDS = (
-    "requested", "remaining", "budget_id", "blocking", "closest", "hardest", "epsilon", "name", "rule", "way_out",
-    "text", "position", "rounds", "request_id", "reason", "role", "action", "sequence",
+    "requested", "remaining", "budget_id", "blocking", "closest", "hardest", "offers", "epsilon", "name", "rule",
+    "way_out", "text", "position", "rounds", "request_id", "reason", "role", "action", "sequence",
 )  # fmt: skip
 _BY_STATUS = {400: "invalid_request", 401: "unauthenticated", 403: "not_allowed", 404: "not_found",
               405: "method_not_allowed", 413: "too_large", 415: "invalid_request", 429: "rate_limited"}  # fmt: skip

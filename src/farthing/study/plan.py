@@ -154,7 +154,7 @@ class Plan:
     @cached_property
     def allocation(self) -> Allocation:
         """The noise of every measurement."""
-        return self._given if self._given is not None else allocate(self.problem)
+        return self._given if self._given is not None else self._allocated(self.problem, None)
 
     @cached_property
     def statistics(self) -> tuple[PlannedStatistic, ...]:
@@ -308,7 +308,7 @@ class Plan:
             changes.update(self._reserving(reserve))
         problem = replace(self.problem, **changes)
         with self._hinted():
-            found = allocate(problem, None if start is None else start.allocation, quick=quick)
+            found = self._allocated(problem, None if start is None else start.allocation, quick=quick)
         request = with_controls(self.request, weights, requirements, reserve)
         return replace(self, problem=problem, request=request, code=(*self.code, *lines), _given=found)
 
@@ -364,7 +364,8 @@ class Plan:
             if word == "fit":
                 found = self._fit(required_by(control), start)
             else:
-                found = allocate(replace(self.problem, **self._changes(word, *details)), self.allocation)
+                problem = replace(self.problem, **self._changes(word, *details))
+                found = self._allocated(problem, self.allocation)
         return replace(self, problem=found.problem, request=self.request.then(*control), _given=found)
 
     def _changes(self, word: str, *details: Any) -> dict[str, Any]:
@@ -390,7 +391,15 @@ class Plan:
             # Less delta needs no less epsilon, so the share of delta stays at most that of epsilon.
             found = fit(replace(problem, delta=problem.delta * share), found)
         refuse_over(found.problem.epsilon, problem.epsilon, tuple(requirements))
+        admits = self.study.admitting(found.problem.delta)
+        if admits is not None and not admits(found.event):
+            refuse_over(found.problem.epsilon, 0.0, tuple(requirements))
         return found
+
+    def _allocated(self, problem: Problem, start: Allocation | None, *, quick: bool = False) -> Allocation:
+        """The noises of a plan that the ledger would admit now; with `quick`, of one that is only looked at."""
+        admits = None if quick else self.study.admitting(problem.delta)
+        return allocate(problem, start, quick=quick, admits=admits)
 
     @contextmanager
     def _hinted(self) -> Iterator[None]:
@@ -403,7 +412,7 @@ class Plan:
             told = f"{refusal} The errors rest on assumptions: {'; '.join(self.assumptions)}."
             raise Infeasible(
                 told, blocking=refusal.blocking, closest=refusal.closest, epsilon=refusal.epsilon,
-                hardest=refusal.hardest,
+                hardest=refusal.hardest, offers=refusal.offers,
             ) from None  # fmt: skip
 
     # Release

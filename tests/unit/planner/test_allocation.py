@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
+from farthing.accounting import compose
 from farthing.errors import Infeasible
-from farthing.planner import Allocation, Problem, allocate
+from farthing.planner import Allocation, Problem, Requirement, allocate, fit
 from farthing.planner.model import Model
 from farthing.planner.order import composed_cost
-from farthing.privacy import ApproxDP
+from farthing.privacy import ApproxDP, Event
 from farthing.release.noise import Noise
 from planner_designs import HandDesign, HandOutput, counts, mixed, slot
 
@@ -44,7 +46,7 @@ def test_the_proven_cost_is_within_the_budget_and_close_to_it(
     assert set(found.noises) == {each.name for each in design.slots}
     assert found.cost.proven and (1 - 2e-4) * epsilon <= found.cost.upper <= epsilon
     assert math.isclose(found.estimate, found.cost.upper, rel_tol=1e-4)
-    assert found.settled() is found
+    assert found.fits
 
 
 def _slowly_best(model: Model, epsilon: float, delta: float) -> float:
@@ -191,8 +193,54 @@ def test_held_noise_beyond_the_budget_is_named() -> None:
 
 def test_coarse_gaussian_noise_is_proven_at_once() -> None:
     found = allocate(Problem(counts([1.0, 2.0], kinds=("gaussian",)), 12.0, 1e-6))
-    assert found.doubtful
-    assert found.cost.upper <= 12.0
+    assert found.fits and found.cost.upper <= 12.0
+
+
+def test_what_the_search_believes_is_proven_before_it_is_shown() -> None:
+    """Ten counts with discrete Gaussian noise are believed to cost 1 - 1e-6, and were proven to cost 1.0000238."""
+    for number in (10, 16, 21):
+        found = allocate(Problem(counts([100.0] * number, kinds=("gaussian",)), 1.0, 1e-6))
+        assert found.fits and 1 - 2e-4 <= found.cost.upper <= 1.0
+
+
+@pytest.mark.parametrize("epsilon", [1.0005e-6, 1 / 3, 2 / 3 + 1e-10])
+def test_a_cost_fits_in_whole_billionths_as_a_ledger_counts_them(epsilon: float) -> None:
+    problem = Problem(counts([100.0, 20.0]), epsilon)
+    found = allocate(problem)
+    assert math.ceil(Fraction(found.cost.upper) * 10**9) <= math.floor(Fraction(epsilon) * 10**9)
+    fitted = fit(
+        replace(problem, requirements={name: Requirement(1e9 * epsilon**-1) for name in ("o0", "o1")})
+    )
+    assert fitted.fits
+
+
+def test_what_a_ledger_would_refuse_is_made_cheaper() -> None:
+    problem = Problem(counts([100.0, 20.0]), 1.0, 1e-6)
+    asked: list[float] = []
+
+    def admits(event: Event) -> bool:
+        asked.append(compose([event]).epsilon_at(1e-6).upper)
+        return asked[-1] <= 0.9
+
+    found = allocate(problem, admits=admits)
+    assert 0.7 <= found.cost.upper <= 0.9 and len(asked) < 12
+    free = replace(problem, requirements={"o0": Requirement(allocate(problem).laws["o0"].error(0.95))})
+    kept = allocate(free, admits=admits)
+    assert kept.cost.upper <= 0.9 and kept.laws["o0"].error(0.95) <= free.requirements["o0"].within
+
+
+TINY = list(itertools.product((1e-9, 1e-6, 1e-3), (1e-40, 1e-9, 1e-3, 0.1), (1, 3, 14)))
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "number"), TINY)
+def test_a_delta_that_dwarfs_epsilon_is_planned_all_the_same(
+    epsilon: float, delta: float, number: int
+) -> None:
+    """At (1e-6, 1e-3) the polish divided by a cost of 0, and other corners were refused at no cost at all."""
+    found = allocate(Problem(counts([100.0] * number), epsilon, delta))
+    assert found.fits
+    assert all(math.isfinite(law.standard_error) and law.standard_error > 0 for law in found.laws.values())
+    assert found.objective <= 1.01 * allocate(Problem(counts([100.0] * number), epsilon)).objective
 
 
 def test_a_budget_beyond_what_mechanisms_can_spend_is_left_unspent() -> None:

@@ -44,6 +44,16 @@ class RememberedLaw(ErrorLaw):
             self._found[confidence] = super().error(confidence)
         return self._found[confidence]
 
+    @cached_property
+    def _largest(self) -> dict[float, float]:
+        return {}
+
+    def worst(self, confidence: float = 0.95) -> float:
+        """The largest of `errors`."""
+        if confidence not in self._largest:
+            self._largest[confidence] = super().worst(confidence)
+        return self._largest[confidence]
+
 
 class ScaledLaw(StatedLaw):
     """A smooth law times a factor; for whole numbers, with errors rounded up to whole numbers."""
@@ -55,5 +65,11 @@ class ScaledLaw(StatedLaw):
 
     def error(self, confidence: float = 0.95) -> float:
         """The least e that holds the asked share of errors, all cells taken together."""
-        found = self._law.error(confidence) * self._factor
-        return math.ceil(found) if self._whole else found
+        return self._stepped(self._law.error(confidence) * self._factor)
+
+    def worst(self, confidence: float = 0.95) -> float:
+        """The largest of `errors`."""
+        return self._stepped(self._law.worst(confidence) * self._factor)
+
+    def _stepped(self, error: float) -> float:
+        return math.ceil(error) if self._whole else error

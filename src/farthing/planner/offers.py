@@ -1,0 +1,130 @@
+"""What could be asked instead of what cannot be met: every offer is accepted by the planner before it is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from farthing.errors import Infeasible
+from farthing.numerics.digits import ceiling
+from farthing.planner.problem import Problem
+from farthing.planner.requirements import Requirements, Unmet, Unreachable, listed, outer_epsilon
+
+Accepts = Callable[[Problem], bool]
+"""Whether the planner finds a plan, proven to fit."""
+
+_MOST = 3  # statistics for which another error is looked for
+_MORE = (1.0, 1.002, 1.01, 1.05, 1.2, 1.5, 2.0, 4.0)  # times the estimate, until it is accepted
+_TOO_LARGE = 45.0  # an epsilon that protects nobody is not offered
+
+
+@dataclass(frozen=True, eq=False)
+class Offers:
+    """The ways out of a refusal: another error for one statistic, more epsilon, or without what is held."""
+
+    problem: Problem
+    requirements: Requirements
+    refused: Unmet
+    accepts: Accepts
+
+    def refusal(self) -> Infeasible:
+        """The refusal in words, with each offer as the number that it says."""
+        problem, limits = self.problem, self.refused.limits
+        costs = self.requirements.costs(limits)
+        target = self.requirements.search.target
+        alone = [name for name, cost in costs.items() if not cost < target]
+        blocking = alone or list(costs)
+        errors = self._errors(sorted(blocking, key=lambda name: -costs[name])[:_MOST])
+        hardest = next(iter(errors), None)
+        epsilon, held = self._epsilon(), self._holds_in_the_way()
+        together = "together " * (len(blocking) > 1)
+        parts = [
+            f"{listed(blocking)} cannot be met {together}with epsilon={told(problem.epsilon)}, "
+            + (
+                f"{told(epsilon)} would be needed"
+                if epsilon < math.inf
+                else "nor with any that protects anyone"
+            )
+        ]
+        for name, error in errors.items():
+            asked = problem.requirements[name]
+            others = [other for other in problem.requirements if other != name]
+            kept = f"{listed(others)} as required and " * bool(others)
+            parts.append(
+                f"the closest that fits for {name!r} is within {told(error)} "
+                f"({100 * asked.confidence:g}%, not {told(asked.within)}), with {kept}everything else given up"
+            )
+        if held:
+            parts.append(f"without the hold of {listed(held)} it would fit")
+        parts.append("ask for less exactness, hold or reserve less, or raise epsilon")
+        return Infeasible(
+            "; ".join(parts) + ".", blocking=(*held, *blocking), epsilon=epsilon, hardest=hardest,
+            closest=None if hardest is None else errors[hardest], offers=errors,
+        )  # fmt: skip
+
+    def _errors(self, names: Iterable[str]) -> dict[str, float]:
+        """For each statistic the closest error that is accepted while all else stays as required."""
+        found: dict[str, float] = {}
+        for name in names:
+            closest = self.requirements.closest(name, self.refused.limits)
+            if closest is None:
+                continue
+            asked = self.problem.requirements[name]
+            for error in _above(max(closest, math.nextafter(asked.within, math.inf))):
+                requirements = {**self.problem.requirements, name: replace(asked, within=error)}
+                if self.accepts(replace(self.problem, requirements=requirements)):
+                    found[name] = error
+                    break
+        return found
+
+    def _epsilon(self) -> float:
+        """The epsilon that would do; infinite where none that protects anybody does."""
+        needed = (
+            outer_epsilon(self.problem, self.refused.least) if self.refused.least < _TOO_LARGE else math.inf
+        )
+        for epsilon in _above(max(needed, math.nextafter(self.problem.epsilon, math.inf))):
+            if epsilon < _TOO_LARGE and self.accepts(replace(self.problem, epsilon=epsilon)):
+                return epsilon
+        return math.inf
+
+    def _holds_in_the_way(self) -> list[str]:
+        held = self.problem.held
+        if not held or not self.accepts(replace(self.problem, held={})):
+            return []
+        return sorted({o.name for o in self.problem.design.outputs if any(s.name in held for s in o.slots)})
+
+
+def unreachable(problem: Problem, refused: Unreachable, accepts: Accepts) -> Infeasible:
+    """The refusal of an error that no noise gives, or not the one that is held."""
+    name, held, asked = refused.name, refused.held, problem.requirements[refused.name]
+    closest = None
+    for error in _above(refused.error):
+        requirements = {**problem.requirements, name: replace(asked, within=error)}
+        if accepts(replace(problem, requirements=requirements)):
+            closest = error
+            break
+    why = f"the hold of {listed(held)}" if held else "the narrowest noise there is"
+    ways = ["release the hold"] * bool(held) + [f"ask for {told(closest or 0.0)}"] * (closest is not None)
+    return Infeasible(
+        f"{name!r} within {told(asked.within)} cannot be met: {why} leaves an error of "
+        f"{ceiling(refused.error, 4)}; {', or '.join(ways) or 'ask for more, with a larger epsilon'}.",
+        blocking=tuple(held) or (name,), closest=closest, epsilon=math.inf,
+        hardest=None if closest is None else name, offers={} if closest is None else {name: closest},
+    )  # fmt: skip
+
+
+def told(number: float) -> str:
+    """A number with all of its digits: typed back, it is the same.
+
+    >>> told(4.0), told(4.0625), told(1 / 3)
+    ('4', '4.0625', '0.3333333333333333')
+    """
+    text = f"{number:.12g}"
+    return text if float(text) == number else repr(number)
+
+
+def _above(least: float) -> Iterator[float]:
+    """Numbers of few digits from `least` on."""
+    for more in _MORE if least < math.inf else ():
+        yield float(ceiling(least * more, 4))

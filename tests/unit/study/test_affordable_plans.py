@@ -1,0 +1,92 @@
+"""A plan that is shown can be released, by a ledger of exactly its budget and by one that was spent from."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+
+import farthing as ft
+
+COLUMNS = 30
+WIDE = ft.dataset(
+    pyarrow.table({f"c{i}": [0, 1, 1] for i in range(COLUMNS)}),
+    schema={f"c{i}": [0, 1] for i in range(COLUMNS)},
+)
+
+
+def equal_counts(number: int) -> list[Any]:
+    """So many counts of which a row may be in every one."""
+    return [ft.count(where=f"c{i} = 1") for i in range(number)]
+
+
+def _released(folder: Path, number: int, epsilon: float, delta: float) -> None:
+    study = ft.Study(WIDE, epsilon, delta, ledger=folder / "study.db")
+    plan = study.plan(*equal_counts(number))
+    assert plan.cost.upper <= epsilon
+    release = plan.release()
+    assert release.cost <= epsilon and study.budget.spent_upper <= epsilon
+    study.close()
+
+
+@pytest.mark.parametrize("number", [10, 18, 21, 30])
+def test_as_many_counts_as_cost_a_hair_too_much_are_released(tmp_path: Path, number: int) -> None:
+    """These were planned at a proven epsilon above 1, and refused when they were to be released."""
+    _released(tmp_path, number, 1.0, 1e-6)
+
+
+SWEEP = list(itertools.product(range(1, 31), [(1.0, 1e-6), (2.0, 1e-5), (5.0, 1e-6), (1 / 3, 1e-9)]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "budget"), SWEEP[::3], ids=str)
+def test_every_plan_of_equal_counts_is_released(
+    tmp_path: Path, number: int, budget: tuple[float, float]
+) -> None:
+    _released(tmp_path, number, *budget)
+
+
+@pytest.mark.parametrize("control", ["require", "hold", "weight", "reserve", "fit"])
+def test_a_controlled_plan_is_released_too(tmp_path: Path, control: str) -> None:
+    study = ft.Study(WIDE, 1.0, 1e-6, ledger=tmp_path / "study.db")
+    plan = study.plan(*equal_counts(21))
+    first = plan.statistics[0]
+    if control == "require":
+        plan = plan.require(first.name, within=0.8 * first.error())
+    elif control == "hold":
+        plan = plan.hold(first.name)
+    elif control == "weight":
+        plan = plan.weight(first.name, 3.0)
+    elif control == "reserve":
+        plan = plan.reserve(1 / 7)
+    else:
+        errors = {statistic.name: 1.05 * statistic.error() for statistic in plan.statistics}
+        plan = study.fit(*equal_counts(21), require=errors)
+    assert plan.cost.upper <= plan.problem.epsilon - plan.problem.reserved
+    assert plan.release().cost <= plan.problem.epsilon
+
+
+def test_what_a_ledger_has_left_after_many_charges_can_be_planned_and_released(tmp_path: Path) -> None:
+    """What is left is then the word of a Renyi filter, which may refuse noise that costs no more than it says."""
+    study = ft.Study(WIDE, 1.0, 1e-6, ledger=tmp_path / "study.db")
+    for _ in range(20):
+        study.plan(*equal_counts(1), epsilon=0.05).release()
+    left = study.budget.remaining.epsilon
+    plan = study.plan(*equal_counts(1))
+    assert 0.9 * left <= plan.cost.upper <= left
+    assert plan.release().cost == plan.cost.upper
+
+
+def test_a_grant_and_a_reserve_leave_what_can_be_released(tmp_path: Path) -> None:
+    ledger = ft.open_ledger(tmp_path / "study.db")
+    study = ft.Study(WIDE, 1.0, 1e-6, ledger=ledger, name="wide")
+    ledger.grant("wide", "ana", 0.7, 7e-7)
+    ledger.reserve("wide", 0.4, 4e-7)
+    own = ft.Study(WIDE, 1.0, 1e-6, ledger=ledger, name="wide", analyst="ana")
+    for statistics in (equal_counts(12), equal_counts(9)):
+        plan = own.plan(*statistics, epsilon=0.25)
+        plan.release()
+    assert study.budget.remaining.epsilon < 0.2
