@@ -76,6 +76,10 @@ class RemoteStatistic:
             raise InvalidValue("confidence", confidence, "must be 0.95 here", "a local plan tells the others")
         return _number(self.view["error_at_once" if at_once else "error"])
 
+    def worst_error(self) -> float:
+        """The same for the cell that is furthest off: what `require` is about."""
+        return _number(self.view["worst_error"])
+
     def __repr__(self) -> str:
         return f"{self.name}: ± {shown(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
 
@@ -173,7 +177,7 @@ class RemotePlan:
 
     def hold(self, name: str) -> RemotePlan:
         """The statistic keeps its present error, whatever happens to the others."""
-        return self.require(name, self.named(name).error())
+        return self.require(name, self.named(name).worst_error())
 
     def reserve(self, epsilon: float) -> RemotePlan:
         """This much of the plan's epsilon is left unspent."""

@@ -136,7 +136,7 @@ def allocate(
         requirements = Requirements(problem, model, search)
         raise Offers(problem, requirements, refused, _accepting(model, admits)).refusal() from None
     except Unreachable as refused:
-        raise unreachable(problem, refused, _accepting(model, admits)) from None
+        raise unreachable(Requirements(problem, model, search), refused, _accepting(model, admits)) from None
 
 
 def _accepting(model: Model, admits: Admits | None) -> Accepts:
@@ -211,10 +211,11 @@ def fit(problem: Problem, start: Allocation | None = None) -> Allocation:
             'say how exact a statistic must be, such as require("count", within=50)',
         )  # fmt: skip
     model = _model(problem, start)
+    requirements = Requirements(problem, model, search_of(problem, model))
     try:
-        found = Requirements(problem, model, search_of(problem, model)).least()
+        found = requirements.least()
     except Unreachable as refused:
-        raise unreachable(problem, refused, lambda _: True) from None
+        raise unreachable(requirements, refused, None) from None
     made = _made(problem, model, found)
     if not (made.cost.proven and made.cost.upper < math.inf):
         raise _too_dear(problem, found.cost)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from farthing.errors import Infeasible
 from farthing.numerics.digits import ceiling
 from farthing.planner.problem import Problem
@@ -95,13 +97,17 @@ class Offers:
         return sorted({o.name for o in self.problem.design.outputs if any(s.name in held for s in o.slots)})
 
 
-def unreachable(problem: Problem, refused: Unreachable, accepts: Accepts) -> Infeasible:
-    """The refusal of an error that no noise gives, or not the one that is held."""
-    name, held, asked = refused.name, refused.held, problem.requirements[refused.name]
-    closest = None
-    for error in _above(refused.error):
-        requirements = {**problem.requirements, name: replace(asked, within=error)}
-        if accepts(replace(problem, requirements=requirements)):
+def unreachable(requirements: Requirements, refused: Unreachable, accepts: Accepts | None) -> Infeasible:
+    """The refusal of an error that no noise gives, or not the one that is held; without `accepts`, at any epsilon."""
+    problem, name, held = requirements.problem, refused.name, refused.held
+    asked = problem.requirements[name]
+    closest, least = None, refused.error
+    if accepts is not None:  # what the whole budget gives is a better guess than the narrowest noise
+        limits = np.full(len(problem.design.outputs), math.inf)
+        least = max(least, requirements.closest(name, limits) or least)
+    for error in _above(least):
+        instead = {**problem.requirements, name: replace(asked, within=error)}
+        if accepts is None or accepts(replace(problem, requirements=instead)):
             closest = error
             break
     why = f"the hold of {listed(held)}" if held else "the narrowest noise there is"

@@ -56,7 +56,11 @@ def changes_of(request: Request, problem: Problem) -> dict[str, Any]:
 def refuse_over(needed: float, limit: float, names: tuple[str, ...]) -> None:
     """Refuse what the least epsilon that meets its requirements is too much for."""
     if needed > limit:
-        left = f"{limit:.4g} is left" if limit > 0 else "that is more than the ledger admits after what was spent"
+        left = (
+            f"{limit:.4g} is left"
+            if limit > 0
+            else "that is more than the ledger admits after what was spent"
+        )
         raise Infeasible(
             f"{' and '.join(map(repr, names))} so exactly would cost epsilon={needed:.4g}, and {left}; "
             "ask for less exactness, or raise the budget.",

@@ -258,8 +258,8 @@ class Plan:
     def require(self, name: str, within: float, confidence: float = 0.95) -> Plan:
         """The statistic is within `within` of the truth in `confidence` of all cases; the others share the rest.
 
-        Neither more nor less: what it does not need goes to the others. Of a statistic of several cells, and of ranges,
-        it is the error of a cell; `explain()` tells that of a range.
+        Neither more nor less: what it does not need goes to the others. Of a statistic of several cells it holds for every
+        cell by itself; of ranges it is the error of a cell, and `explain()` tells that of a range.
         """
         self.refuse_unknown(name)
         required = Requirement(within, confidence)
@@ -398,7 +398,8 @@ class Plan:
 
     def _allocated(self, problem: Problem, start: Allocation | None, *, quick: bool = False) -> Allocation:
         """The noises of a plan that the ledger would admit now; with `quick`, of one that is only looked at."""
-        admits = None if quick else self.study.admitting(problem.delta)
+        anew = self.earlier is None  # what was released before is answered from the ledger
+        admits = self.study.admitting(problem.delta) if anew and not quick else None
         return allocate(problem, start, quick=quick, admits=admits)
 
     @contextmanager

@@ -120,6 +120,10 @@ class PlannedStatistic:
         """The confidence of one cell by itself at which all of them hold together with `confidence`."""
         return level_at_once(confidence, self.cells, independent=self.output.independent)
 
+    def worst_error(self, confidence: float = 0.95) -> float:
+        """The same for the cell that is furthest off: what `require` is about, and what keeps a plan as it is."""
+        return float(self.law.worst(confidence))
+
     def errors(self, confidence: float = 0.95) -> Sequence[float]:
         """The same for every cell by itself."""
         return [float(error) for error in self.law.errors(confidence)]

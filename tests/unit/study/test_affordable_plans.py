@@ -83,6 +83,7 @@ def test_what_a_ledger_has_left_after_many_charges_can_be_planned_and_released(t
 def test_a_grant_and_a_reserve_leave_what_can_be_released(tmp_path: Path) -> None:
     ledger = ft.open_ledger(tmp_path / "study.db")
     study = ft.Study(WIDE, 1.0, 1e-6, ledger=ledger, name="wide")
+    study.register()
     ledger.grant("wide", "ana", 0.7, 7e-7)
     ledger.reserve("wide", 0.4, 4e-7)
     own = ft.Study(WIDE, 1.0, 1e-6, ledger=ledger, name="wide", analyst="ana")

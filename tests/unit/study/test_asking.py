@@ -91,8 +91,8 @@ def test_plans_hold_weigh_and_require_them(make_study: Callable[..., ft.Study]) 
     assert plan.weight(PAIRS, 50)[PAIRS].standard_error < plan[PAIRS].standard_error
     held = plan.hold(RANGES).weight("count by sex", 30)
     assert held[RANGES].standard_error == plan[RANGES].standard_error
-    exact = plan.require(PAIRS, within=0.8 * plan[PAIRS].error())
-    assert 0.998 < exact[PAIRS].error() / (0.8 * plan[PAIRS].error()) <= 1
+    exact = plan.require(PAIRS, within=0.8 * plan[PAIRS].worst_error())
+    assert 0.998 < exact[PAIRS].worst_error() / (0.8 * plan[PAIRS].worst_error()) <= 1
     assert (
         "a cell  " in str(plan).split(RANGES)[1].splitlines()[0] and "a cell" not in str(plan).split(PAIRS)[1]
     )

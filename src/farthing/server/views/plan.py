@@ -85,6 +85,9 @@ class StatisticView(View):
     error_at_once: float | None = Field(
         description="all of its cells are within this together in 95 cases out of 100; null for an estimate"
     )
+    worst_error: float | None = Field(
+        description="the same for the cell that is furthest off: what `within` is about"
+    )
     error_percent: float | None = Field(description="of what is expected or assumed of it")
     reference: float | None = Field(description="what somebody said is expected of it")
     whisker: list[float] | None

@@ -160,13 +160,12 @@ function useActions(planning) {
         if (name === "rows") rememberRows(now().draft.dataset, value);
         now().change((draft) => expecting(draft, name, value));
       },
-      lock: (key) => make(key, keepable(planned(key).error)),
+      lock: (key) => make(key, keepable(planned(key).worst_error)),
       share: (value) => now().change((draft) => ({ ...draft, epsilon: value }), { kind: "share" }),
       reserve: (value) => now().change((draft) => ({ ...draft, reserve: value }), { kind: "share" }),
       title: (name) => now().change((draft) => ({ ...draft, title: name }), { kind: "title" }),
       unlock: (key) => now().change((draft) => unlocked(draft, key)),
       make: (key, within) => make(key, within),
-      kept: keepable,
       unlockNamed: (name, cause) => retried(cause, (draft) => unlocked(draft, keyNamed(name))),
       loosen: (name, within, cause) => retried(cause, (draft) => required(draft, keyNamed(name), within)),
     };

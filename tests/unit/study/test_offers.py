@@ -1,0 +1,65 @@
+"""What a refusal offers is accepted when it is followed to the letter: as the number, and as the text says it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import farthing as ft
+from farthing.errors import Infeasible
+from farthing.planner import Requirement
+
+ASKED = (ft.count(by="sex"), ft.histogram("age", bins=11), ft.mean("income"), ft.mean("income", by="sex"))
+
+
+def _followed(plan: Any, locks: dict[str, float], name: str, within: float) -> Infeasible:
+    wanted = {**locks, name: within}
+    with pytest.raises(Infeasible) as refused:
+        _required(plan, wanted)
+    refusal = refused.value
+    text = str(refusal)
+    pattern = r"closest that fits for '([^']+)' is within ([\d.e+]+) "
+    said = {who: float(much) for who, much in re.findall(pattern, text)}
+    only = re.search(r"ask for ([\d.e+]+\d)", text)
+    if only is not None:
+        said[name] = float(only[1])
+    assert said == refusal.offers and refusal.offers
+    assert refusal.closest == refusal.offers[refusal.hardest]  # type: ignore[index]
+    for who, much in refusal.offers.items():
+        assert much > wanted[who]
+        met = _required(plan, {**wanted, who: much})
+        assert all(met[one].worst_error() <= error for one, error in {**wanted, who: much}.items())
+    return refusal
+
+
+def _required(plan: Any, wanted: dict[str, float]) -> Any:
+    return plan.controlled({}, {name: Requirement(within) for name, within in wanted.items()})
+
+
+@pytest.mark.parametrize(("delta", "share"), [(0.0, 0.15), (0.0, 1e-6), (1e-6, 0.2)])
+def test_beside_two_locks_every_offer_is_accepted(
+    make_study: Callable[..., ft.Study], delta: float, share: float
+) -> None:
+    """Two errors locked, a third asked for: it offered 3, refused that, offered 15, and refused that too."""
+    plan = make_study(1.0, delta).plan(*ASKED, expected={"rows": 1000})
+    locks = {name: plan[name].worst_error() for name in ("histogram of age", "mean of income")}
+    name = "count by sex"
+    refusal = _followed(plan, locks, name, share * plan[name].worst_error())
+    if refusal.epsilon < 45:
+        needed = re.search(r"with epsilon=(\S+), (\S+) would be needed", str(refusal))
+        assert needed is not None and float(needed[2]) == refusal.epsilon > float(needed[1]) == 1.0
+
+
+def test_an_epsilon_that_is_offered_is_enough(people: Any, tmp_path: Any) -> None:
+    def planned(epsilon: float) -> Any:
+        study = ft.Study(people, epsilon, ledger=tmp_path / f"{epsilon}.db")
+        return study.plan(ft.count(), ft.count(by="sex"))
+
+    with pytest.raises(Infeasible) as refused:
+        planned(1.0).require("count by sex", within=2.5)
+    needed = refused.value.epsilon
+    assert 1.0 < needed < 2.0
+    assert planned(needed).require("count by sex", within=2.5)["count by sex"].worst_error() <= 2.5
