@@ -258,8 +258,8 @@ class Plan:
     def require(self, name: str, within: float, confidence: float = 0.95) -> Plan:
         """The statistic is within `within` of the truth in `confidence` of all cases; the others share the rest.
 
-        Neither more nor less: what it does not need goes to the others. Of a statistic of several cells it holds for every
-        cell by itself; of ranges it is the error of a cell, and `explain()` tells that of a range.
+        Neither more nor less: what it does not need goes to the others. Of a statistic of several cells it holds for
+        every cell by itself; of ranges it is the error of a cell, and `explain()` tells that of a range.
         """
         self.refuse_unknown(name)
         required = Requirement(within, confidence)
