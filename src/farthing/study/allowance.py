@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Budget
 from farthing.ledger.charging import command_for_more
+from farthing.planner import Admits, Allocation, Problem, allocate
 from farthing.privacy import ApproxDP
 from farthing.privacy.events import checked_epsilon
 
 if TYPE_CHECKING:
+    from farthing.study.plan import Plan
     from farthing.study.study import Study
 
 _CRUMB = 1e-5  # of a budget: what a plan of all of it leaves for rounding is not worth another plan
@@ -104,6 +106,23 @@ def _called(budget: Budget) -> str:
 
 def _id(budget: Budget) -> str:
     return f"{budget.dataset}/{budget.analyst}" if budget.analyst else budget.dataset
+
+
+def admitting(study: Study, delta: float) -> Admits | None:
+    """What the ledger says to a charge at this delta; None where nothing was spent, and the budget says it all."""
+    budgets = [study.budget] if study.analyst is None else [study.budget, study.ledger.budget(study.name)]
+    if all(budget.untouched and not budget.withheld for budget in budgets):
+        return None
+    return lambda event: study.ledger.admits(study.name, event, delta=delta, analyst=study.analyst)
+
+
+def allocated(
+    plan: Plan, problem: Problem, start: Allocation | None = None, *, quick: bool = False
+) -> Allocation:
+    """The noises that the ledger would admit now; it is not asked about what was released, or is only looked at."""
+    new = plan.earlier is None and not quick
+    admits = admitting(plan.study, problem.delta) if new else None
+    return allocate(problem, start, quick=quick, admits=admits)
 
 
 def _set_aside(budget: Budget) -> str:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 from farthing.inference.noise_sums import checked_confidence
 from farthing.numerics import Bounds
-from farthing.planner import Allocation, Price, Problem, Requirement, allocate, fit
+from farthing.planner import Allocation, Price, Problem, Requirement, fit
 from farthing.privacy.events import checked_epsilon
 from farthing.release import Statistic
 from farthing.release.designs import Design
 from farthing.release.measurements import Measurements
 from farthing.release.noise import Noise
 from farthing.study.about import about_rows, rows_known
-from farthing.study.allowance import Allowance
+from farthing.study.allowance import Allowance, admitting, allocated
 from farthing.study.code import asking_lines, control_line, study_lines
 from farthing.study.controls import (
     changes_of,
@@ -154,7 +154,7 @@ class Plan:
     @cached_property
     def allocation(self) -> Allocation:
         """The noise of every measurement."""
-        return self._given if self._given is not None else self._allocated(self.problem, None)
+        return self._given if self._given is not None else allocated(self, self.problem)
 
     @cached_property
     def statistics(self) -> tuple[PlannedStatistic, ...]:
@@ -308,7 +308,7 @@ class Plan:
             changes.update(self._reserving(reserve))
         problem = replace(self.problem, **changes)
         with self._hinted():
-            found = self._allocated(problem, None if start is None else start.allocation, quick=quick)
+            found = allocated(self, problem, start and start.allocation, quick=quick)
         request = with_controls(self.request, weights, requirements, reserve)
         return replace(self, problem=problem, request=request, code=(*self.code, *lines), _given=found)
 
@@ -365,7 +365,7 @@ class Plan:
                 found = self._fit(required_by(control), start)
             else:
                 problem = replace(self.problem, **self._changes(word, *details))
-                found = self._allocated(problem, self.allocation)
+                found = allocated(self, problem, self.allocation)
         return replace(self, problem=found.problem, request=self.request.then(*control), _given=found)
 
     def _changes(self, word: str, *details: Any) -> dict[str, Any]:
@@ -391,16 +391,10 @@ class Plan:
             # Less delta needs no less epsilon, so the share of delta stays at most that of epsilon.
             found = fit(replace(problem, delta=problem.delta * share), found)
         refuse_over(found.problem.epsilon, problem.epsilon, tuple(requirements))
-        admits = self.study.admitting(found.problem.delta)
+        admits = admitting(self.study, found.problem.delta)
         if admits is not None and not admits(found.event):
             refuse_over(found.problem.epsilon, 0.0, tuple(requirements))
         return found
-
-    def _allocated(self, problem: Problem, start: Allocation | None, *, quick: bool = False) -> Allocation:
-        """The noises of a plan that the ledger would admit now; with `quick`, of one that is only looked at."""
-        anew = self.earlier is None  # what was released before is answered from the ledger
-        admits = self.study.admitting(problem.delta) if anew and not quick else None
-        return allocate(problem, start, quick=quick, admits=admits)
 
     @contextmanager
     def _hinted(self) -> Iterator[None]:

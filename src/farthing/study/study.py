@@ -17,7 +17,7 @@ from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.ledger import Budget, Ledger, open_ledger
 from farthing.ledger.budgets import untouched_budget
-from farthing.planner import Admits, Problem, Requirement
+from farthing.planner import Problem, Requirement
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 from farthing.privacy.units import Unit
 from farthing.release import Statistic
@@ -358,13 +358,6 @@ class Study:
             budget = self.budget if name == self.name else self.ledger.budget(name, self.analyst)
             found.append((budget, None if self.analyst is None else self.ledger.budget(name)))
         return found
-
-    def admitting(self, delta: float) -> Admits | None:
-        """What the ledger says to a charge at this delta; None where nothing was spent, and the budget says it all."""
-        budgets = [self.budget] if self.analyst is None else [self.budget, self.ledger.budget(self.name)]
-        if all(budget.untouched and not budget.withheld for budget in budgets):
-            return None
-        return lambda event: self.ledger.admits(self.name, event, delta=delta, analyst=self.analyst)
 
     @property
     def budget(self) -> Budget:
