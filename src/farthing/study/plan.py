@@ -308,7 +308,7 @@ class Plan:
             changes.update(self._reserving(reserve))
         problem = replace(self.problem, **changes)
         with self._hinted():
-            found = allocated(self, problem, start and start.allocation, quick=quick)
+            found = allocated(self, problem, None if start is None else start.allocation, quick=quick)
         request = with_controls(self.request, weights, requirements, reserve)
         return replace(self, problem=problem, request=request, code=(*self.code, *lines), _given=found)
 
