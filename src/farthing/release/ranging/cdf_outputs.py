@@ -68,7 +68,7 @@ class StrategyCdfOutput(StrategyOutput):
         """The law of the linear part of the error at the expected shares, or at the worst."""
         noise = noises[self.slot.name]
         deviation = float(np.sqrt(self.slot.variance(noise)))
-        unit = self._at_unit(noise.kind)
+        unit = self._at_unit(noise.kind) if self.told else self._at_worst(noise.kind)
         if not self.statistic.for_population:
             return ShapedLaw(unit, deviation)
         shares, rows = self._expected_shares
@@ -131,15 +131,21 @@ class StrategyCdfOutput(StrategyOutput):
             shares, rows = self._expected_shares
             spreads = _tiled(spreads_of(transform), transform.groups)
             deviations = np.sqrt(spreads.of_share(shares)) / rows
-            if not self.told:  # a parabola over the shares, with its arms upward: the worst is at an end
-                ends = np.maximum(spreads.of_share(np.zeros(len(rows))), spreads.of_share(np.ones(len(rows))))
-                ends = ends.reshape(self.expected.shape)
-                ends[:, -1] = 0.0  # the last share is 1
-                deviations = np.sqrt(ends.reshape(-1)) / np.maximum(PRESENT * rows, 1.0)
             self._known[kind] = ShapedErrors(
                 deviations, shape_of(transform, kind, _ends(transform.strategy.cells))
             )
         return self._known[kind]
+
+    def _at_worst(self, kind: Kind) -> ShapedErrors:
+        """The same for the worst shares and fewer rows; a plan still weighs its kinds of noise by the expected ones."""
+        transform, (_, rows) = transform_of(self.slot, kind), self._expected_shares
+        spreads = _tiled(spreads_of(transform), transform.groups)
+        # A parabola over the shares, with its arms upward: the worst is at an end.
+        ends = np.maximum(spreads.of_share(np.zeros(len(rows))), spreads.of_share(np.ones(len(rows))))
+        ends = ends.reshape(self.expected.shape)
+        ends[:, -1] = 0.0  # the last share is 1
+        deviations = np.sqrt(ends.reshape(-1)) / np.maximum(PRESENT * rows, 1.0)
+        return ShapedErrors(deviations, self._at_unit(kind).shape)
 
     @cached_property
     def _known(self) -> dict[Kind, ShapedErrors]:
