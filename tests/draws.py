@@ -23,6 +23,7 @@ import os
 import random
 import re
 import subprocess
+import time
 from collections.abc import Callable, Generator
 from hashlib import sha256
 from pathlib import Path
@@ -201,6 +202,7 @@ def _replace_the_doors() -> None:
     from farthing.data.engines import duckdb, postgres, spark
     from farthing.mechanisms import randomness
     from farthing.mechanisms.samplers import opendp
+    from farthing.release.strategies.optimising import descent, laplace
 
     _replace(randomness._System, "take", lambda take: lambda self, count, /: DRAWS.noise(count))
     # os.urandom itself stays: uuid4 names things on servers that several processes share, and means nothing else.
@@ -212,6 +214,8 @@ def _replace_the_doors() -> None:
         _replace(spark.SparkEngine, name, _noted("a database server", _DRAWING))
     _replace(subprocess.Popen, "__init__", _noted_if_python)
     os.register_at_fork(before=DRAWS.before_fork, after_in_child=DRAWS.after_fork)
+    # How far a search comes in its seconds does not depend on who else is at work: they are this process's own.
+    descent.time = laplace.time = SimpleNamespace(monotonic=time.process_time)  # type: ignore[attr-defined]
     # How many calls an audit times, and whether processes are worth starting, is not left to the clock and the machine.
     self_test.os = SimpleNamespace(cpu_count=lambda: 1)  # type: ignore[attr-defined]
     sampling.os = SimpleNamespace(urandom=DRAWS.words, cpu_count=lambda: 1)  # type: ignore[attr-defined]

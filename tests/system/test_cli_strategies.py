@@ -42,7 +42,7 @@ def test_what_does_not_suit_many_columns_is_refused_in_words_at_once() -> None:
     assert code == 0 and rows["marginals"]["chosen"]
     assert rows["identity"]["why"] == "has too many cells to measure each (at most 2^40)"
     assert rows["optimised"]["why"] == "not looked for: marginals have a strategy of their own"
-    assert rows["optimised"]["rmse"] is None and rows["optimised"]["seconds"] < rows["marginals"]["seconds"]
+    assert rows["optimised"]["rmse"] is None
 
 
 def test_only_workloads_that_auto_looks_at_are_told_of_the_look() -> None:
