@@ -114,6 +114,11 @@ class RemoteStudy:
         """An earlier release, from the server's ledger; no row is read and nothing is spent."""
         return release_from(self.connection.text(f"/releases/{part(request_id)}/download", format="json"))
 
+    def table_changed(self, request_id: str) -> bool | None:
+        """Whether the table has other rows now than when it was released; for curators, None where nobody can tell."""
+        found: bool | None = self.connection.get(f"/releases/{part(request_id)}/table")["changed"]
+        return found
+
     def _session(
         self,
         alpha: float,

@@ -91,6 +91,7 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("GET", f"{_V}/releases/{{request_id}}"): Rule(ALL, "read"),
     ("GET", f"{_V}/releases/{{request_id}}/events"): Rule(ALL, "read"),
     ("GET", f"{_V}/releases/{{request_id}}/download"): Rule(ALL, "read"),
+    ("GET", f"{_V}/releases/{{request_id}}/table"): Rule(CURATOR, "read"),
     # Sessions.
     ("POST", f"{_V}/sessions/price"): Rule(ALL, "plan"),
     ("GET", f"{_V}/sessions"): Rule(ALL, "read"),

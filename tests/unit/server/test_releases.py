@@ -361,3 +361,24 @@ def test_a_table_for_a_spreadsheet_has_no_formula_in_it(
     assert [line[0] for line in table[1:5]] == [f"'{name}" for name in names]
     assert [line[0] for line in table[5:]] == ["count by sex"] * 2
     assert not any(cell[:1] in ("=", "@", "+") for line in table for cell in line)
+
+
+def test_a_curator_is_told_that_the_table_has_changed_and_an_analyst_is_not(
+    served: Served, analyst: TestClient, curator: TestClient
+) -> None:
+    assert ask(analyst, "before-the-change").status_code == 200
+    assert "changed" not in analyst.get(f"{API}/bob:before-the-change").text
+    where = f"{API}/bob:before-the-change/table"
+    assert curator.get(where).json() == {
+        "request_id": "bob:before-the-change", "changed": False, "sentence": "",
+    }  # fmt: skip
+    people = served.state.settings.data / "people.csv"
+    text = people.read_text(encoding="utf-8")
+    try:
+        people.write_text(text.rsplit("\n", 2)[0] + "\n", encoding="utf-8")
+        told = curator.get(where).json()
+        assert told["changed"] is True and "a new request id" in told["sentence"]
+        assert code(analyst.get(where)) == (403, "not_allowed")
+    finally:
+        people.write_text(text, encoding="utf-8")
+    assert code(curator.get(f"{API}/bob:never/table")) == (404, "not_found")

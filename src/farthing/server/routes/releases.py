@@ -22,6 +22,7 @@ from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
 from farthing.server.headers import described_headers
 from farthing.server.state import State
+from farthing.server.store.declarations import study_of
 from farthing.server.store.drafts import draft as saved_draft
 from farthing.server.store.jobs import RELEASED, Job, job_of, listed
 from farthing.server.views.draft import Draft
@@ -37,6 +38,7 @@ from farthing.server.views.release import (
     tells_of,
 )
 from farthing.server.work.jobs import as_the_ledger_has_it, awaited, changes, full_id, submitted, visible_job
+from farthing.study.released import changed_note
 
 router = guarded("releases")
 
@@ -49,6 +51,17 @@ RequestId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
 AnyId = Annotated[str, Path(pattern=r"^([a-z0-9][a-z0-9._-]{0,63}:)?[A-Za-z0-9._-]{1,100}$", max_length=170)]
 Who = Annotated[Caller, Depends(caller)]
 TheState = Annotated[State, Depends(the_state)]
+
+
+class TableView(BaseModel):
+    """Whether a table has other rows than when a release of it was charged; null where that cannot be told."""
+
+    model_config = ConfigDict(extra="forbid")
+    request_id: str
+    changed: bool | None
+    sentence: str = Field(
+        description="what a curator should know, with both ways on; empty if it is as it was"
+    )
 
 
 class ReleaseRequest(BaseModel):
@@ -147,6 +160,25 @@ def file(
     text, kind, name = download(state, visible_job(state, who, KIND, request_id), format)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(text, media_type=kind, headers=headers)
+
+
+@router.get(
+    "/releases/{request_id}/table",
+    response_model=TableView,
+    responses=refusals("not_found", "engine_error"),
+    summary="Whether the table has changed since a release",
+)
+def table(request_id: AnyId, who: Who, state: TheState) -> TableView:
+    """For curators: whether a table has other rows now depends on the rows, so that nobody else is told."""
+    job = visible_job(state, who, KIND, request_id)
+    receipt = state.root.receipt(job.id)
+    if receipt is None:
+        raise RequestRefused(
+            "not_found", "nothing was charged for this release; there is nothing to compare."
+        )
+    study = study_of(state, who, job.dataset)
+    note = changed_note(study, receipt, "a new request id")
+    return TableView(request_id=job.id, changed=study.table_changed(job.id), sentence=note)
 
 
 def event_stream(state: State, job: Job, allowed: Callable[[], bool]) -> StreamingResponse:
