@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import secrets
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from farthing.study import Release
 from farthing.study.simultaneous import AtOnce
 from farthing.study.stored import restored
 from farthing.study.tables import aligned
-from farthing.study.words import shown
+from farthing.study.words import opening_line, shown
 
 if TYPE_CHECKING:
     from farthing.client.studies import RemoteStudy
@@ -284,7 +285,9 @@ class RemotePlan:
                 f"cost: nothing. It was released before as {self.view['released']}: releasing it returns those "
                 "answers. release(fresh=True) draws anew and pays again."
             )
-        lines = [*aligned(rows, right=(2, 3)), "", cost]
+        opening = opening_line(self.assumptions)
+        lines = [] if opening is None else [*textwrap.wrap(opening, 100, subsequent_indent="  "), ""]
+        lines += [*aligned(rows, right=(2, 3)), "", cost]
         lines += [f"price: {self.view['price']['sentence']}"]
         lines += [f"at once: {text}" for text in [self.at_once().sentence] if text]
         lines += [f"warning: {text}" for text in self.warnings] + [f"note: {text}" for text in self.notes]

@@ -26,6 +26,7 @@ from farthing.ledger.values import checked_name
 from farthing.mechanisms import DiscreteLaplace
 from farthing.privacy.events import checked_epsilon
 from farthing.release.counting.cells import size_of
+from farthing.release.facts import ASSUMED_ROWS
 from farthing.release.workloads.axes import Axis
 from farthing.study.allowance import Allowance, spender
 from farthing.study.released import Release, reopened
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 _STATED = ("alpha", "queries", "confidence", "updates", "rows")
 _COUNTING = 0.01  # of epsilon, for the number of rows where nobody knows it
 _ROUNDING = 1e-8  # of epsilon: the ledger counts in billionths, rounded up
-_GUESS = 100_000  # rows, to show a plan for where nobody knows
 _MANY = 2**40  # rows: more than there are
 _LONGEST = " round 65536 " + 16 * "-"  # what the request id of a round has after that of its session
 
@@ -136,7 +136,7 @@ def planned_for_a_guess(study: Study, asked: Asked) -> AnswererPlan:
     """The plan for a round number of rows, to look at where nobody knows theirs; what counting costs is taken off."""
     whole = study.allowance(asked.epsilon)
     left = replace(whole, epsilon=(1 - _COUNTING) * whole.epsilon)
-    return _priced(study, asked, asked.axes(study.dataset), left, _GUESS)
+    return _priced(study, asked, asked.axes(study.dataset), left, ASSUMED_ROWS)
 
 
 def opened_answerer(

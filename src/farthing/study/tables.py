@@ -10,7 +10,7 @@ import numpy as np
 
 from farthing.inference.figures import with_interval
 from farthing.study.stored import label_texts
-from farthing.study.words import shown
+from farthing.study.words import opening_line, shown
 
 if TYPE_CHECKING:
     from farthing.inference import Answer
@@ -27,7 +27,9 @@ def plan_table(plan: Plan) -> str:
         (statistic.name, statistic.mechanism, statistic.shown_error, shown(statistic.epsilon))
         for statistic in plan.statistics
     ]
-    lines = [*aligned(rows, right=(2, 3)), ""]
+    opening = opening_line(plan.assumptions)
+    lines = [] if opening is None else [*textwrap.wrap(opening, 100, subsequent_indent="  "), ""]
+    lines += [*aligned(rows, right=(2, 3)), ""]
     lines += textwrap.wrap(_cost(plan), 100, subsequent_indent="  ")
     lines.append(f"price: {plan.price.sentence}")
     if plan.at_once().sentence:

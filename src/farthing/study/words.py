@@ -6,6 +6,7 @@ import ast
 import json
 import math
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from farthing.numerics.digits import shown_up
@@ -53,6 +54,16 @@ def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
     return found
 
 
+def opening_line(assumptions: Sequence[str]) -> str | None:
+    """What a plan says first where nobody said how many rows there are.
+
+    >>> opening_line(["the table is taken to have 10,000 rows; say expected={'rows': ...}"])[:51]
+    'every error here is for an assumed size: the table '
+    """
+    size = next((text for text in assumptions if text.startswith("the table is taken to have")), None)
+    return None if size is None else f"every error here is for an assumed size: {size}"
+
+
 _HINT = re.compile(r"say expected=\{(.+): (\.\.\.|\[.*\])\}$")
 
 
@@ -75,7 +86,9 @@ def in_toml(assumption: str) -> str:
 
 def explained(plan: Plan) -> str:
     """What is measured, how each statistic comes out of it, and what it costs."""
-    lines = ["What is measured (each row is counted in one cell, or in the sums that hold its cell):"]
+    opening = opening_line(plan.assumptions)
+    lines = [] if opening is None else [opening]
+    lines += ["What is measured (each row is counted in one cell, or in the sums that hold its cell):"]
     design = plan.design
     for slot in design.slots:
         noise = plan.allocation.noises[slot.name]

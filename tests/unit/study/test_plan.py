@@ -142,6 +142,16 @@ def test_a_plan_is_a_table_that_lines_up(plan: Plan) -> None:
     assert "cost: epsilon" in str(plan) and "assumed: age is taken to be spread" in str(plan)
 
 
+def test_an_assumed_number_of_rows_is_said_first(make_study: Make) -> None:
+    plan = make_study().plan(ft.count(), ft.mean("income"))
+    for text in (str(plan), plan.explain()):
+        assert text.startswith(
+            "every error here is for an assumed size: the table is taken to have 10,000 rows"
+        )
+    said = make_study().plan(ft.count(), ft.mean("income"), expected={"rows": 400})
+    assert "assumed size" not in str(said) + said.explain()
+
+
 def test_the_cost_is_told_beside_what_the_plan_may_use(make_study: Make) -> None:
     study = make_study()
     assert "cost: epsilon 1 of 1 at delta 0;" in str(study.plan(ft.count()))
