@@ -98,9 +98,7 @@ def init_command(file: str, out: str) -> None:
         "Fill in the unit, the schema and the budget, and remove the columns that no statistic will use."
     )
     click.echo(f"Then: farthing plan {shlex.quote(out)}")
-    click.echo(
-        f"What does not fit, from a look at the rows, for you alone: farthing check {shlex.quote(out)}"
-    )
+    click.echo(f"To see what does not fit (reads the rows; not private): farthing check {shlex.quote(out)}")
 
 
 def study_text(source: str, columns: list[tuple[str, str | None]]) -> str:

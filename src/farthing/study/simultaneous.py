@@ -50,11 +50,8 @@ class AtOnce:
         few = list(self.errors.items())[:_MOST_NAMED]
         told = ", ".join(f"{name} ± {shown(error)}" for name, error in few)
         more = f" and {len(self.errors) - len(few)} more" if len(self.errors) > len(few) else ""
-        how = "" if self.exact else ", or less"
-        return (
-            f"all {self.numbers:,} numbers are within these errors together, {100 * self.confidence:g} times in 100"
-            f"{how}: {told}{more}"
-        )
+        times = f"{'' if self.exact else 'at least '}{100 * self.confidence:g} times in 100"
+        return f"all {self.numbers:,} numbers are within these errors together, {times}: {told}{more}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""

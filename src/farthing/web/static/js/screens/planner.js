@@ -234,7 +234,7 @@ const Outlook = memo(({ about, view, proving }) => html`
   <${Knowledge} about=${about} view=${view} />
   ${view ? html`
     <${Card} title="Price"><${Price} price=${view.price} cost=${view.cost} delta=${view.delta} proving=${proving} /><//>
-    ${view.at_once?.sentence ? html`<${Card} title="All at once"><p class="small">Together, ${view.at_once.sentence}.</p><//>` : null}
+    ${view.at_once?.sentence ? html`<${Card} title="All at once"><p class="small">In this plan, ${view.at_once.sentence}.</p><//>` : null}
     <${Card} title="Risk"><${Risk} risk=${view.risk} /><//>
     <${Card} title="As code">
       <p class="small muted">The same plan for a script or a study.toml, to copy.</p>
