@@ -65,10 +65,6 @@ class Register:
         marks = self._ledger.marks(wanted)
         return [source for source, mark in zip(wanted, marks, strict=True) if mark not in known]
 
-    def is_of_older_version(self, name: str) -> bool:
-        """Whether nobody has said yet which tables an account stands for: whoever names it says so now."""
-        return name in self._marks and self._marks[name] is None
-
     def of_older_version(self, source: Source) -> set[str]:
         """Accounts that were opened for it by name, before tables were written down: of such a file, or of several."""
         found = set()
@@ -108,7 +104,6 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
     table that was joined or put below, is paid for by its own account too.
     """
     register, first = Register(ledger), checked_name(name, "name")
-    grown = register.is_of_older_version(first)
     others: set[str] = set()
     sources: list[str] = []
     for place, source in enumerate(dataset.sources()):
@@ -119,10 +114,11 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
             for piece in pieces
         ]
         for piece, holding in zip(pieces, holders, strict=True):
-            if first in holding or (place == 0 and (grown or not holding)):
+            if first in holding or (place == 0 and not holding):
                 sources += piece.kept
-            else:
-                others |= holding
+            others |= holding
+        if place == 0 and not pieces and _is_known(source):  # it is known by its name and by nothing else
+            others |= {source.name} & register.names
         if place > 0 and not all(holders or [()]):
             others.add(_by_name(register, source, first))
     others.discard(first)
@@ -142,7 +138,7 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
 def _by_name(register: Register, source: Source, first: str) -> str:
     """The account of a further table that none is known to stand for; its people must have one."""
     named = checked_name(source.name, "name")
-    is_known = source.is_named or source.frame is None  # every frame of a kind has the name of the kind
+    is_known = _is_known(source)
     if is_known and named in register.names:
         return named
     older = sorted(register.of_older_version(source))
@@ -159,6 +155,11 @@ def _by_name(register: Register, source: Source, first: str) -> str:
         f"open one with Study(...) of it, or with Ledger.register({named!r}, ...); or attach it to one that protects "
         "the same people: Ledger.attach",
     )
+
+
+def _is_known(source: Source) -> bool:
+    """Whether its name says which table it is: every frame of a kind has the name of the kind."""
+    return source.is_named or source.frame is None
 
 
 def _listed(names: Iterable[str]) -> str:

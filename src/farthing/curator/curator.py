@@ -195,6 +195,8 @@ class Curator:
                 table = fingerprint_of(dataset) or ""
             if paying.sources:
                 self.ledger.attach(paying.name, paying.sources)
+                # Again, because another process may have opened a budget for the same table: one of the two sees it.
+                paying = self.accounts(dataset, asking.name, asking.sampling_rate)
             charge = self._charge(question, asking, digest, paying, table)
             if charge.repeated and charge.state == "reserved" and not asking.give_up:
                 raise InvalidValue(

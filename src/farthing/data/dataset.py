@@ -140,10 +140,13 @@ class Dataset:
 
     @property
     def definition(self) -> list[Any]:
-        """Everything that was declared about it and done to it, as plain data; where the rows lie is no part of it."""
+        """Everything that was declared about it and done to it, as plain data: neither its folder nor its rows.
+
+        Two tables under one name have two definitions.
+        """
         base = self._base
         declared = [[name, repr(base.declared[name])] for name in base.declared]
-        facts = [list(base.unit), base.max_rows, base.neighbours, base.rows, declared]
+        facts = [base.source.declared, list(base.unit), base.max_rows, base.neighbours, base.rows, declared]
         return [*facts, [defined(step) for step in self._steps], self._group, str(self._probability)]
 
     @property

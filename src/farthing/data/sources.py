@@ -59,6 +59,9 @@ class Source:
     frame: Any = None  # rows in this process, as they were given
     rows: Any = None  # the same as an Arrow table
     is_named: bool = False  # by whoever opened it
+    declared: str = (
+        ""  # what was opened, under whatever name: a path or pattern, a kind of frame, a table of an engine
+    )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -231,13 +234,16 @@ def _files(source: Any, names: Sequence[str]) -> Source:
     for path in paths if csv is None else ():
         _refuse_large_blocks(path, names)
     table = engine.open(lambda backend: _parquet(backend, paths)) if csv is None else csv.table
+    name = declared_name(source)
     return Source(
-        declared_name(source),
+        name,
         table,
         engine,
         csv,
-        files=tuple(real),
+        # With their links as they are: where one leads by the time that it is read, that file's people pay.
+        files=tuple(map(os.path.abspath, paths)),
         earlier_names=tuple(dict.fromkeys(Path(path).name for path in (*paths, *real))),
+        declared=name,
     )
 
 
@@ -372,6 +378,7 @@ def _frame(source: Any, left_out: tuple[str, ...], given: Any, called: str | Non
         frame=given,
         rows=table,
         is_named=called is not None,
+        declared=kind,
     )
     weakref.finalize(opened_frame, engine.forget, name)  # DuckDB would keep the rows for as long as it runs
     return opened_frame
@@ -390,7 +397,8 @@ def _ibis_table(table: Any) -> Source:
         )  # fmt: skip
     engine = engine_of(ibis.get_backend(table))
     _refuse_text_scan(table, engine)
-    return Source(operation.name, table, engine)
+    place = (operation.namespace.catalog, operation.namespace.database, operation.name)
+    return Source(operation.name, table, engine, declared=".".join(filter(None, place)))
 
 
 def _refuse_text_scan(table: Any, engine: Engine) -> None:

@@ -10,11 +10,16 @@ from typing import Any
 import duckdb
 import ibis
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 from farthing import Study, count, dataset, open_ledger
+from farthing.curator import unit_of
 from farthing.data import Dataset
 from farthing.data.engines.duckdb import quiet
+from farthing.data.identity import pieces_of
+from farthing.data.sources import opened
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Ledger, policy
 from farthing.ledger.questions import Question
@@ -217,6 +222,68 @@ def test_a_budget_that_an_older_version_opened_is_found(
     assert spend(ledger, rows(source)).name == old
     assert ledger.datasets() == [old] and left(ledger) == [0.75]
     assert spend(ledger, rows(source)).name == old  # now by what it stands for
+
+
+def test_no_budget_of_an_older_version_is_a_second_one_for_a_table(ledger: Ledger, folder: Path) -> None:
+    spend(ledger, rows("people.csv"))
+    ledger._changed(Question("old"), lambda tx: policy.register(tx, "old", 1.0, 0.0, "person, add-remove"))
+    for _ in range(2):
+        spend(ledger, rows("people.csv"), name="old")
+    assert left(ledger, "people.csv", "old") == [0.25, 0.5]
+
+
+def test_two_budgets_that_stand_for_one_table_both_pay(ledger: Ledger, folder: Path) -> None:
+    """As those of two processes that opened them at the same time do."""
+    ledger.register("two", 1.0, unit=unit_of(rows("people.csv")))
+    spend(ledger, rows("people.csv"), name="one")
+    ledger.attach("two", [text for piece in pieces_of(opened("people.csv")) for text in piece.kept])
+    for name in ("one", "two"):
+        spend(ledger, rows("people.csv"), name=name)
+    assert left(ledger, "one", "two") == [0.25, 0.5]
+
+
+def test_a_budget_that_another_process_opens_meanwhile_pays_too(
+    ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = rows("people.csv")
+    study = Study(made, epsilon=1.0, ledger=ledger, name="slow")
+    ledger.register("slow", 1.0, unit=unit_of(made))
+    attach = Ledger.attach
+
+    def late(self: Ledger, name: str, sources: Any) -> Any:
+        monkeypatch.setattr(Ledger, "attach", attach)
+        spend(ledger, rows("people.csv"), name="quick")
+        return attach(self, name, sources)
+
+    plan = study.plan(count(), epsilon=0.25)
+    monkeypatch.setattr(Ledger, "attach", late)
+    plan.release()
+    assert left(ledger, "quick", "slow") == [0.5, 0.75]
+
+
+def test_a_frame_is_paid_for_by_the_budget_of_its_name_under_another_one_too(ledger: Ledger) -> None:
+    frame = pa.table({"person": [1, 2], "age": [30, 41]})
+    spend(ledger, rows(frame, name="crews"))
+    spend(ledger, rows(frame, name="crews"), name="another")
+    spend(ledger, rows(frame), name="another")  # nothing says which frame that is
+    assert left(ledger, "another", "crews") == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_where_a_link_leads_when_it_is_read_decides_who_pays(
+    ledger: Ledger, folder: Path, ending: str
+) -> None:
+    names = [f"{name}.{ending}" for name in ("here", "there")]
+    for name in names:
+        frame = pa.table({"person": ["1", "2"], "age": [30, 41]})
+        (pq.write_table if ending == "parquet" else pa.csv.write_csv)(frame, name)
+    spend(ledger, rows(names[1]))
+    os.symlink(names[0], link := f"link.{ending}")
+    study = Study(rows(link), epsilon=1.0, ledger=ledger, name="here")
+    os.unlink(link)
+    os.symlink(names[1], link)
+    study.plan(count(), epsilon=0.25).release()
+    assert left(ledger, "here", names[1]) == [0.75, 0.5]
 
 
 def test_a_table_of_a_database_file_is_known_by_the_file(ledger: Ledger, folder: Path) -> None:

@@ -6,12 +6,16 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
+import duckdb
+import ibis
 import pytest
 
 import farthing as ft
 from farthing.curator import Curator
+from farthing.data.engines.duckdb import quiet
 from farthing.errors import AnswerForfeited, BudgetExceeded, Infeasible, InvalidValue
 from farthing.release.measurements import Measurements
 from farthing.study import requests
@@ -242,3 +246,20 @@ def test_a_study_in_python_and_in_a_file_ask_for_the_same(make_study: Make) -> N
     first = study.plan(ft.count(by="sex"), ft.mean("age")).weight("mean of age", 2.0).release()
     entries = [{"kind": "count", "by": "sex"}, {"kind": "mean", "column": "age", "weight": 2}]
     assert plan_of(study, asked_of(entries), again=True).release().request_id == first.request_id
+
+
+def test_two_tables_under_one_name_are_two_requests(tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "registry.db") as connection:
+        connection.execute("CREATE TABLE small AS SELECT 1 AS age")
+        connection.execute("CREATE TABLE large AS SELECT 1 AS age FROM range(100000)")
+    backend = ibis.duckdb.connect(tmp_path / "registry.db", read_only=True)
+    with quiet(), ft.open_ledger(tmp_path / "study.db") as ledger:
+        for named in ({}, {"name": "census"}):
+            found = []
+            for table in ("small", "large", "small"):
+                rows = ft.dataset(backend.table(table), schema={"age": (0, 110)}, **named)
+                study = ft.Study(rows, epsilon=30.0, ledger=ledger, name="census")
+                found.append(study.plan(ft.count(), epsilon=1.0 - 0.1 * len(named)).release())
+            assert [release.repeated for release in found] == [False, False, True]
+            assert [bool(release["count"].values > 1000) for release in found] == [False, True, False]
+    backend.disconnect()
