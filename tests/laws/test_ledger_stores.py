@@ -142,7 +142,7 @@ def test_ten_tenths_fit_and_an_eleventh_does_not(place: Place) -> None:
         ledger.register("people", 1.0)
         for number in range(10):
             ledger.charge("people", 0.1, request_id=f"r-{number}")
-        with pytest.raises(BudgetExceeded, match="ask the owner for more"):
+        with pytest.raises(BudgetExceeded, match="ask its curator for more"):
             ledger.charge("people", 0.1, request_id="r-10")
         with pytest.raises(BudgetExceeded):
             ledger.charge("people", 1e-12, request_id="r-11")

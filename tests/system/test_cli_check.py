@@ -50,7 +50,7 @@ def test_the_steward_is_told_what_does_not_fit(tmp_path: Path) -> None:
     assert code == 0
     lines = printed.splitlines()
     assert lines[0] == NOT_PRIVATE and lines[0].startswith("NOT PRIVATE")
-    assert "people.csv: 5 rows are read, all quotes close; 1 line is not: blank, too short" in printed
+    assert "people.csv: 5 rows are read, all quotes close; 1 line is dropped: blank, too short" in printed
     assert "unit person: 2 units, the largest has 3 rows" in printed
     assert (
         "max_rows = 2 keeps 75.0% of the rows; 3 would keep 95%; 3 would keep 99%; 3 would keep 100%"

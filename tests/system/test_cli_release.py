@@ -122,7 +122,7 @@ def test_another_text_that_asks_for_the_same_is_answered_from_the_ledger(study: 
     study.write_text("# a remark\n" + study.read_text())
     plan = CliRunner(env={"COLUMNS": "120"}).invoke(main, ["plan", str(study)])
     assert "It was released before, for epsilon 0.5" in " ".join(plan.stdout.split())
-    assert "farthing release --fresh draws anew" in " ".join(plan.stdout.split())
+    assert "farthing release --fresh draws new noise" in " ".join(plan.stdout.split())
     again = run(study)
     assert again.exit_code == 0 and "Answered from the ledger" in again.stdout, again.output
     assert next(line for line in first.stdout.splitlines() if "±" in line) in again.stdout

@@ -87,7 +87,12 @@ _AT_THE_END = (
 @click.option(
     "--answers", is_flag=True, help="List the paid answers of this session; asks and spends nothing."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per question; spending needs --yes.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="One JSON object per question; asks on a terminal before spending, else needs --yes.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def ask_command(
     file: str,

@@ -7,13 +7,13 @@ import json
 import click
 
 HELP = """\
-Look at the rows that a study (study.toml) declares, and say what does not fit: cells that cannot be read, that are
-clipped, that are missing or in no category of the list, rows beyond max_rows, quotes of a CSV file that do not close.
+Read the rows that a study (study.toml) declares, and say what does not fit: cells that cannot be read, are clipped,
+missing or in no category of the list, rows beyond max_rows, quotes of a CSV file that do not close.
 
-NOT PRIVATE: for the steward, who may see the rows. Nothing of it enters a plan or a release, no budget is touched,
-and a server has no route to it.
+NOT PRIVATE: for the steward, who may see the rows. No plan or release uses the findings, no budget is touched, and a
+server has no route to them.
 
-Exit code: 0 when every row can be read; 1 when the file would be refused; 2 when the declaration was.
+Exit code: 0 if the table can be read; 1 if a file would be refused; 2 if the declaration was refused.
 """
 
 

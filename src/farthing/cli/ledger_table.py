@@ -185,7 +185,7 @@ def _budgets(budgets: Sequence[Budget], narrow: bool) -> Any:
         "set aside": [shown_up(set_aside(each)) for each in budgets],
         "left": [shown_down(each.remaining.epsilon) for each in budgets],
         "charges": [f"{each.count:,}" for each in budgets],
-        "unit": [each.unit or "not said" for each in budgets],
+        "unit": [each.unit or "not stated" for each in budgets],
     }
     if narrow:
         del columns["unit"]
@@ -199,7 +199,7 @@ def _beside(budgets: Sequence[Budget]) -> list[str]:
     """What a narrow table has no columns for."""
     lines = []
     for each in budgets:
-        parts = [] if each.analyst else [f"protects {each.unit or 'whom the ledger does not say'}"]
+        parts = [] if each.analyst else [f"protects {each.unit or 'an unstated unit'}"]
         if each.reserved:
             parts.append(f"{shown_up(each.reserved)} of what is spent waits for its answer")
         if set_aside(each):

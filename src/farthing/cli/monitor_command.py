@@ -73,7 +73,12 @@ interrupted.
 @click.option("--looks", metavar="N", help="Stop after so many looks; with --watch.")
 @click.option("--session", metavar="ID", help="Name this monitor; a new name is charged anew.")
 @click.option("--plan", "plan_only", is_flag=True, help="Show price and error, and spend nothing.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per look; spending needs --yes.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="One JSON object per look; asks on a terminal before spending, else needs --yes.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def monitor_command(
     file: str,

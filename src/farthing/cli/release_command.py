@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 HELP = """\
 Release the statistics of a study (study.toml): charge the ledger, run on the engine, add noise, record, print.
 
-What will be spent is shown and confirmed first; --yes skips the question, and is needed where nobody can be asked.
-What is asked in the same words is released once: asked again it is answered from the ledger, without spending anything,
-and if the table has changed since, a note says so. --fresh draws anew and pays again. --request-id names a release of
-your own, answered once too.
+What will be spent is shown and confirmed first; --yes skips the question, and is needed where there is no terminal.
+The same study is released once: run it again and the answers come from the ledger, without spending anything. If the
+table has changed since, a note says so. --fresh draws new noise and is charged again. --request-id names a release of
+your own, which is answered once too.
 
 Exit code: 0 when it was released; 1 when you said no; 2 when it was refused; 130 when interrupted. The message says
 whether anything was charged: what was charged before Ctrl-C stays spent.
@@ -31,13 +31,16 @@ whether anything was charged: what was charged before Ctrl-C stays spent.
 @click.command("release", help=HELP)
 @click.argument("file", default="study.toml")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print answers, plan and receipt as JSON; spending needs --yes."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print answers, plan and receipt as JSON; asks on a terminal before spending, else needs --yes.",
 )
 @click.option("--report", metavar="FILE", help="Write a self-contained HTML page.")
 @click.option("--csv", "table", metavar="FILE", help="Write a tidy table.")
 @click.option("--receipt", metavar="FILE", help="Write the ledger's receipt, for `farthing ledger verify`.")
 @click.option("--request-id", metavar="ID", help="Name this release; the same id is answered once.")
-@click.option("--fresh", is_flag=True, help="Draw anew and pay again, even if this was released before.")
+@click.option("--fresh", is_flag=True, help="Draw new noise and pay again, even if this was released before.")
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def release_command(
     file: str,

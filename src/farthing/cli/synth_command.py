@@ -61,7 +61,10 @@ _MOST_SHOWN = 20
     "--plan", "plan_only", is_flag=True, help="Show what would be done and what it costs; spend nothing."
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print quality and receipt as JSON; spending needs --yes."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print quality and receipt as JSON; asks on a terminal before spending, else needs --yes.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def synth_command(

@@ -74,7 +74,7 @@ class RemoteStatistic:
     def error(self, confidence: float = 0.95, *, at_once: bool = False) -> float:
         """Within this distance of the true value in 95 cases of 100, which is what servers tell; or all its cells."""
         if confidence != 0.95:
-            raise InvalidValue("confidence", confidence, "must be 0.95 here", "a local plan tells the others")
+            raise InvalidValue("confidence", confidence, "must be 0.95 here", "a local plan has the others")
         return _number(self.view["error_at_once" if at_once else "error"])
 
     def worst_error(self) -> float:
@@ -153,7 +153,7 @@ class RemotePlan:
     def at_once(self, confidence: float = 0.95) -> AtOnce:
         """The errors within which all numbers of the plan are together, as servers tell them: at 95%."""
         if confidence != 0.95:
-            raise InvalidValue("confidence", confidence, "must be 0.95 here", "a local plan tells the others")
+            raise InvalidValue("confidence", confidence, "must be 0.95 here", "a local plan has the others")
         told = {name: part for name, part in self.view["at_once"].items() if name != "sentence"}
         errors = {name: _number(error) for name, error in told.pop("errors").items()}
         return AtOnce(**told, errors=errors)
@@ -202,9 +202,9 @@ class RemotePlan:
             raise InvalidValue(
                 "plan",
                 self.request_id,
-                "is one that the budget has no room for now: it is shown as it was when "
+                "no longer fits the budget: it is shown as it was when "
                 f"{self.view['released_with_more']!r} was planned",
-                "release it with the controls it had then, which costs nothing, or plan anew with epsilon=",
+                "release it with the controls it had then, which costs nothing, or plan again with a smaller epsilon=",
             )
         name = request_id or self.request_id
         if fresh and request_id is None:
@@ -236,7 +236,7 @@ class RemotePlan:
             f"  {price.sentence}",
         ]
         if self.warnings:
-            lines += ["What protects little:", *(f"  {text}" for text in self.warnings)]
+            lines += ["Why the budget protects little:", *(f"  {text}" for text in self.warnings)]
         if self.notes:
             lines += ["What is mostly noise:", *(f"  {text}" for text in self.notes)]
         if self.assumptions:
@@ -283,7 +283,7 @@ class RemotePlan:
         if self.view.get("released"):
             cost = (
                 f"cost: nothing. It was released before as {self.view['released']}: releasing it returns those "
-                "answers. release(fresh=True) draws anew and pays again."
+                "answers. release(fresh=True) draws new noise and is charged again."
             )
         opening = opening_line(self.assumptions)
         lines = [] if opening is None else [*textwrap.wrap(opening, 100, subsequent_indent="  "), ""]

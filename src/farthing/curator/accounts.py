@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from farthing.ledger import Ledger
 
 _OTHER_UNIT = (
-    "its rows are read, and the budget of {!r} stands for them: make the dataset with that unit, or keep this study "
-    "in a ledger of its own, whose budget adds up with that one"
+    "rows that the budget of {!r} covers are read: make the dataset with that unit, or keep this study in a ledger of "
+    "its own; the two budgets then add up"
 )
 _MORE = re.compile(r"(.*) and \d+ more", re.DOTALL)
 
@@ -92,7 +92,7 @@ def account_name(ledger: Ledger, dataset: Dataset, name: str | None = None) -> s
     found = sorted(holders or register.of_older_version(source))
     if len(found) > 1:
         raise InvalidValue(
-            "name", None, f"must say which budget pays: {own!r} is in those of {_listed(found)}", "say name="
+            "name", None, f"must say which budget pays: {_listed(found)} all cover {own!r}", "pass name="
         )
     return found[0] if found else own
 
@@ -126,7 +126,7 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
         raise InvalidValue(
             "sampling_rate",
             sampling_rate,
-            f"needs a table that no other budget pays for, and {_listed(sorted(others))} would",
+            f"needs a table that no other budget pays for, but {_listed(sorted(others))} would pay too",
             "leave the rate out, or study the table by itself",
         )
     for each in sorted({first, *others} & register.names):
@@ -146,7 +146,9 @@ def _by_name(register: Register, source: Source, first: str) -> str:
         return older[0]
     if not is_known:
         rule = "must be named, so that the people in it pay from their own budget"
-        way_out = f'say dataset(..., name="...") with the name of a budget of this ledger, such as {first!r}'
+        way_out = (
+            f'write dataset(..., name="...") with the name of a budget in this ledger, such as {first!r}'
+        )
         raise InvalidValue("dataset", source.name, rule, way_out)
     raise InvalidValue(
         "dataset",

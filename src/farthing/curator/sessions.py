@@ -148,7 +148,7 @@ class LedgerJournal:
             raise InvalidValue(
                 "dataset",
                 dataset.name,
-                f"now holds rows that the budget of {unpaid[0]!r} stands for, which has not paid for this session",
+                f"now holds rows that the budget of {unpaid[0]!r} covers, which has not paid for this session",
                 "open another session, under another request_id",
             )
         if paying.sources:

@@ -99,8 +99,8 @@ class Check:
         for file in self.files:
             if file.fault is not None:
                 lines.append(
-                    f"{file.name}, line {file.line}: {file.fault}. The file is refused: one row could hold others. "
-                    "Write it again with quotes doubled inside quoted cells, or as Parquet."
+                    f"{file.name}, line {file.line}: {file.fault}. The file is refused, because one row could "
+                    "swallow others. Write it again with quotes doubled inside quoted cells, or as Parquet."
                 )
         if self.rows is None:
             return "\n".join(lines)
@@ -117,8 +117,8 @@ class Check:
         dropped = sum(file.rows for file in self.files) - (self.rows or 0)
         if not dropped:
             return ", all quotes close"
-        lines = "1 line is not" if dropped == 1 else f"{dropped:,} lines are not"
-        return f", all quotes close; {lines}: blank, too short, too long, or not UTF-8"
+        lines = "1 line is" if dropped == 1 else f"{dropped:,} lines are"
+        return f", all quotes close; {lines} dropped: blank, too short, too long, or not UTF-8"
 
 
 def check(dataset: Dataset) -> Check:
@@ -251,7 +251,7 @@ def _unit_lines(unit: UnitCheck, rows: int) -> list[str]:
     lines.append(f"  max_rows = {unit.max_rows:,} keeps {unit.kept:.1%} of the rows; {advice}")
     if unit.kept < 0.9:
         lines.append(
-            "  more than a tenth of the rows is lost: a larger max_rows costs noise, and loses fewer"
+            "  more than a tenth of the rows are lost: a larger max_rows loses fewer, and adds noise"
         )
     if unit.without:
         lines.append(f"  {_part(unit.without, rows)} name no unit and are dropped")

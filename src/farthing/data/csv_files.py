@@ -98,8 +98,8 @@ def refuse_broken(path: str, found: Layout) -> None:
     if found.fault is not None:
         raise InvalidData(
             f"source {os.path.basename(path)!r}",
-            "its quotes do not close, or stand where no cell begins or ends, so one row could hold others",
-            "farthing check names the line: write the file again with quotes doubled inside cells, or as Parquet",
+            "a quote is not closed, or stands where no cell begins or ends, so one row could swallow others",
+            "write the file again with quotes doubled inside cells, or as Parquet; farthing check names the line",
         )
 
 

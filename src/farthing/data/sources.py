@@ -310,7 +310,7 @@ def _layout_of(path: str) -> tuple[Stamp, Layout]:
     if known is None:
         known = layout(path)
         if stamp(path) != now:
-            raise InvalidValue("source", path, "changed while it was read", "wait until it is written")
+            raise InvalidValue("source", path, "changed while it was read", "wait until it is complete")
         with _looking:
             _layouts[path, now] = known
             while len(_layouts) > _MOST_LAYOUTS:

@@ -251,7 +251,7 @@ def _explained(
     left = f"epsilon={_shown(remaining.epsilon, ROUND_FLOOR)}"
     if remaining.delta:
         left += f", delta={_shown(remaining.delta, ROUND_FLOOR)}"
-    more = f"ask the owner for more: {command_for_more(dataset, analyst)}"
+    more = f"ask its curator for more: {command_for_more(dataset, analyst)}"
     if holding is None:
         way_out = f"there is no grant; ask a curator for one: {command_for_more(dataset, analyst)}"
     elif remaining.epsilon > 0:

@@ -154,7 +154,7 @@ class OpenLedger:
                 "analyst",
                 who,
                 f"must have a grant in {name!r}",
-                f"a curator gives one: {command_for_more(name, who)}",
+                f"ask a curator for one: {command_for_more(name, who)}",
             )
         account = holding.account
         return Budget(

@@ -42,24 +42,27 @@ class Offers:
         epsilon, held = self._epsilon(), self._holds_in_the_way()
         together = "together " * (len(blocking) > 1)
         parts = [
-            f"{listed(blocking)} cannot be met {together}with epsilon={told(problem.epsilon)}, "
+            f"{listed(blocking)} cannot be met {together}with epsilon={told(problem.epsilon)}"
             + (
-                f"{told(epsilon)} would be needed"
+                f" ({told(epsilon)} would be enough)"
                 if epsilon < math.inf
-                else "nor with any that protects anyone"
+                else ", nor with any epsilon that protects anyone"
             )
         ]
+        rest = any(output.name not in problem.requirements for output in problem.design.outputs)
         for name, error in errors.items():
             asked = problem.requirements[name]
             others = [other for other in problem.requirements if other != name]
-            kept = f"{listed(others)} as required and " * bool(others)
+            kept = [f"{listed(others)} as required"] * bool(others) + ["next to nothing for the rest"] * rest
             parts.append(
                 f"the closest that fits for {name!r} is within {told(error)} "
-                f"({100 * asked.confidence:g}%, not {told(asked.within)}), with {kept}everything else given up"
+                f"({100 * asked.confidence:g}%, not {told(asked.within)})"
+                + f", with {' and '.join(kept)}"
+                * bool(kept)
             )
         if held:
             parts.append(f"without the hold of {listed(held)} it would fit")
-        parts.append("ask for less exactness, hold or reserve less, or raise epsilon")
+        parts.append("allow a larger error, hold or reserve less, or raise epsilon")
         return Infeasible(
             "; ".join(parts) + ".", blocking=(*held, *blocking), epsilon=epsilon, hardest=hardest,
             closest=None if hardest is None else errors[hardest], offers=errors,
@@ -111,10 +114,10 @@ def unreachable(requirements: Requirements, refused: Unreachable, accepts: Accep
             closest = error
             break
     why = f"the hold of {listed(held)}" if held else "the narrowest noise there is"
-    ways = ["release the hold"] * bool(held) + [f"ask for {told(closest or 0.0)}"] * (closest is not None)
+    ways = ["drop the hold"] * bool(held) + [f"ask for {told(closest or 0.0)}"] * (closest is not None)
     return Infeasible(
         f"{name!r} within {told(asked.within)} cannot be met: {why} leaves an error of "
-        f"{ceiling(refused.error, 4)}; {', or '.join(ways) or 'ask for more, with a larger epsilon'}.",
+        f"{ceiling(refused.error, 4)}; {', or '.join(ways) or 'allow a larger error, and raise epsilon'}.",
         blocking=tuple(held) or (name,), closest=closest, epsilon=math.inf,
         hardest=None if closest is None else name, offers={} if closest is None else {name: closest},
     )  # fmt: skip

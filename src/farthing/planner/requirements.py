@@ -236,7 +236,7 @@ class Requirements:
         missing = self._uncovered()
         if missing:
             raise InvalidValue(
-                "require", sorted(self.problem.requirements), f"must speak of {listed(missing)} too",
+                "require", sorted(self.problem.requirements), f"must name {listed(missing)} too",
                 "the least epsilon is known only when every statistic says how exact it must be",
             )  # fmt: skip
 

@@ -103,12 +103,12 @@ def note_of(statistic: Statistic, lower: float, upper: float, whole: int, cells:
 
     >>> from farthing.release import median
     >>> note_of(median("cost"), 0.0, 50.0, 0, 1)
-    'the interval was measured and holds whatever the data; values outside 0 to 50 count as the nearest of the two'
+    'the interval was measured and holds whatever the data; values outside 0 to 50 count as the nearer bound'
     """
     known = "the interval was measured and holds whatever the data"
     if statistic.for_population:
         known = "the interval was measured and holds for any population whose units are sampled independently"
-    text = f"{known}; values outside {lower:g} to {upper:g} count as the nearest of the two"
+    text = f"{known}; values outside {lower:g} to {upper:g} count as the nearer bound"
     if whole:
         which = "it is" if cells == 1 else f"{whole:,} of {cells:,} intervals are"
         text += f"; {which} as wide as the bounds: there are too few rows for this epsilon"

@@ -261,7 +261,7 @@ def _note(endless: NDArray[np.bool_], labels: Sequence[Any]) -> str:
     ]
     few = f"{', '.join(named[:4])} and {len(named) - 4} more" if len(named) > 5 else " and ".join(named)
     return (
-        f"no end can be given to the interval of {few}: beside the noise these rows vary too little to tell; "
+        f"the interval has no end for {few}: compared with the noise, the rows vary too little; "
         "more epsilon, tighter bounds, fewer features or more rows would help"
     )
 
@@ -367,9 +367,9 @@ def _expected(
         slopes = np.sqrt(EXPLAINED * variances[-1] / (len(means) - 1) / variances[:-1])
         theta = np.concatenate(([means[-1] - slopes @ means[:-1]], slopes))
         said = (
-            f"the columns of {statistic.default_name!r} are taken to be independent, to vary by an eighth of the "
-            "distance of their bounds where nothing is expected of them, and to explain half of "
-            f"{statistic.target}; say expected={{{statistic.name!r}: [intercept, ...]}}",
+            f"the columns of {statistic.default_name!r} are assumed to be independent, to have a standard deviation "
+            "of an eighth of the distance between their bounds if nothing is expected of them, and to explain half of "
+            f"the variance of {statistic.target}; say expected={{{statistic.name!r}: [intercept, ...]}}",
         )
     given = facts.expected.get(statistic.name)
     if given is None or statistic.name in facts.schema:  # a column of that name is what is meant

@@ -62,8 +62,8 @@ def refuse_over(needed: float, limit: float, names: tuple[str, ...]) -> None:
             else "that is more than the ledger admits after what was spent"
         )
         raise Infeasible(
-            f"{' and '.join(map(repr, names))} so exactly would cost epsilon={needed:.4g}, and {left}; "
-            "ask for less exactness, or raise the budget.",
+            f"the errors required of {' and '.join(map(repr, names))} would cost epsilon={needed:.4g}, and {left}; "
+            "allow a larger error, or raise the budget.",
             blocking=names, closest=None, epsilon=needed,
         )  # fmt: skip
 

@@ -64,11 +64,15 @@ def odds_sentence(epsilon: float, delta: float = 0.0) -> str:
     Whoever thought it 1 in 2 that a person is in the table can be at most 52.5% sure after this release, but for a
     chance of at most 1 in 1,000,000 (delta).
     """
-    bound = posterior_upper(0.5, epsilon, delta)
-    percent = min(100.0, math.ceil(bound * 1000 * (1 - 1e-12)) / 10)
     thought = "Whoever thought it 1 in 2 that a person is in the table"
-    text = f"{thought} can be at most {percent:g}% sure after this release"
+    text = f"{thought} can be at most {_percent(0.5, epsilon, delta)}% sure after this release"
     return f"{text}, but for a chance of at most {chance_words(delta)} (delta)." if delta > 0 else f"{text}."
+
+
+def _percent(prior: float, epsilon: float, delta: float = 0.0) -> str:
+    """How sure somebody can be afterwards, in percent, rounded up."""
+    bound = posterior_upper(prior, epsilon, delta)
+    return f"{min(100.0, math.ceil(bound * 1000 * (1 - 1e-12)) / 10):g}"
 
 
 def budget_cautions(epsilon: float | None, delta: float | None, rows: int | None = None) -> list[str]:
@@ -80,8 +84,8 @@ def budget_cautions(epsilon: float | None, delta: float | None, rows: int | None
     ([], [], [])
     >>> for caution in budget_cautions(100.0, 0.01):
     ...     print(caution)  # doctest: +NORMALIZE_WHITESPACE
-    Epsilon 100 protects next to nobody: odds can grow by more than a million times, so that whoever thought it 1 in
-    1,000 that a person is in the table can be all but certain afterwards. Most budgets are 1 to 5.
+    Epsilon 100 protects next to nobody: odds can grow by a factor of more than a million. Somebody who thought it 1 in
+    1,000 that a person is in the table can be up to 100% sure afterwards. Most budgets are 1 to 5.
     Delta 0.01 is large: a release may tell everything about 1 in 100 of the people. Take less than 1 in the number of
     people, such as 1e-6.
     >>> print(budget_cautions(1.0, 1e-5, rows=200_000)[0])  # doctest: +NORMALIZE_WHITESPACE
@@ -90,10 +94,11 @@ def budget_cautions(epsilon: float | None, delta: float | None, rows: int | None
     """
     found = []
     if epsilon is not None and epsilon > _WEAK_EPSILON:
+        sure = _percent(0.001, epsilon)
         found.append(
-            f"Epsilon {epsilon:g} protects next to nobody: odds can grow by {factor_words(epsilon)} times, so that "
-            "whoever thought it 1 in 1,000 that a person is in the table can be all but certain afterwards. Most "
-            "budgets are 1 to 5."
+            f"Epsilon {epsilon:g} protects next to nobody: odds can grow by a factor of {factor_words(epsilon)}. "
+            f"Somebody who thought it 1 in 1,000 that a person is in the table can be up to {sure}% sure "
+            "afterwards. Most budgets are 1 to 5."
         )
     share = 1.0 if not rows else 1 / rows
     if delta is not None and delta > min(_WEAK_DELTA, share):

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from farthing.study.study import Study
 
 _SESSIONS = {"answers": "a session of questions", "monitor": "a monitor", "holdout": "a reusable holdout"}
-_ANEW = "release(fresh=True) draws anew and pays again"
-_ANEW_FILE = "farthing release --fresh draws anew and pays again"
+_ANEW = "for new noise, which is charged again, use release(fresh=True)"
+_ANEW_FILE = "for new noise, which is charged again, use farthing release --fresh"
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,9 +188,8 @@ def released(
         raise InvalidValue(
             "plan",
             plan.request_id,
-            f"is one that the budget has no room for now: it is shown as it was when {plan.earlier.request_id!r} was "
-            "planned",
-            "release it with the controls it had then, which costs nothing, or plan anew with epsilon=",
+            f"no longer fits the budget: it is shown as it was when {plan.earlier.request_id!r} was planned",
+            "release it with the controls it had then, which costs nothing, or plan again with a smaller epsilon=",
         )
     if plan.earlier is not None:
         study.allowance(plan.cost.upper)  # that of another day was enough then
@@ -245,8 +244,8 @@ def changed_note(study: Study, receipt: Receipt, fresh: str) -> str:
         return changed_sentence(receipt, fresh)
     if changed is None:
         return (
-            f"whether the table of {receipt.dataset!r} has changed since {receipt.when:%Y-%m-%d} cannot be told: it is "
-            "known of files and frames, and of releases since farthing keeps track of it."
+            f"farthing cannot tell whether the table of {receipt.dataset!r} has changed since {receipt.when:%Y-%m-%d}: "
+            "it keeps track of files and frames only, and of no release made before it began to."
         )
     return ""
 
@@ -255,7 +254,8 @@ def changed_sentence(receipt: Receipt, fresh: str) -> str:
     """That a table has changed since a release, and both ways on."""
     return (
         f"the table of {receipt.dataset!r} has changed since {receipt.when:%Y-%m-%d}, when this was released: these "
-        f"are the answers of then. Keep them, or say {fresh} for the table as it is now, which pays again."
+        f"answers are about the table as it was. Keep them, or use {fresh} for the table as it is now, which is "
+        "charged again."
     )
 
 

@@ -72,7 +72,7 @@ def _protection(release: Release) -> str:
     if not release.warnings:
         return f"Noise was added so that nothing here depends noticeably on {whom}."
     warned = "".join(f"</p><p><b>Warning:</b> {escape(text)}" for text in release.warnings)
-    return f"Noise was added, but so little that what stands here can depend on {whom}.{warned}"
+    return f"Noise was added, but so little that these numbers can depend noticeably on {whom}.{warned}"
 
 
 def _whom(plan: Any) -> str:

@@ -56,10 +56,10 @@ def _cost(plan: Plan) -> str:
         paid = f"epsilon {shown(float(earlier.plan['cost']['upper']), 6)} at delta {plan.delta:g}"
         return (
             f"cost: nothing. It was released before, for {paid}, as {earlier.request_id}: releasing it returns those "
-            f"answers. {again} draws anew and pays again."
+            f"answers. {again} draws new noise and is charged again."
         )
     return (
-        f"cost: {cost}, as it was when {earlier.request_id} was planned; the budget has no room for it now. With the "
+        f"cost: {cost}, as it was when {earlier.request_id} was planned; it no longer fits the budget. With the "
         "controls it had then, releasing it costs nothing."
     )
 

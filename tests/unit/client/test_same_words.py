@@ -125,7 +125,7 @@ def test_the_same_script_again_is_answered_once_from_afar(connect: Connect) -> N
     assert study.budget.spent_upper == spent > 0.9
     with pytest.raises(BudgetExceeded, match="the grant of 'bob'"):
         plan.release(fresh=True)
-    with pytest.raises(InvalidValue, match="has no room for now"):
+    with pytest.raises(InvalidValue, match="no longer fits the budget"):
         study.plan(ft.count(by="sex"), ft.mean("age")).release()
     with pytest.raises(BudgetExceeded):
         study.plan(ft.count(by="sex"), ft.mean("age")).weight("mean of age", 2.0)

@@ -145,7 +145,7 @@ def test_sessions_are_paid_for_by_every_budget(ledger: Ledger, folder: Path) -> 
     )
     assert left(ledger, "people.csv", "planes.csv") == [0.75, 0.25]
     spend(ledger, rows("visits-1.csv"))
-    with pytest.raises(InvalidValue, match=r"budget of 'visits-1\.csv' stands for, which has not paid"):
+    with pytest.raises(InvalidValue, match=r"budget of 'visits-1\.csv' covers, which has not paid"):
         monitor.look(rows("visits-1.csv"))
 
 

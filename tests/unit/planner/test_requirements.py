@@ -120,7 +120,7 @@ def test_a_hold_in_the_way_is_named() -> None:
     with pytest.raises(Infeasible, match="without the hold of 'o0' it would fit") as refused:
         allocate(replace(problem, requirements={"o1": Requirement(5.0)}))
     assert refused.value.blocking == ("o0", "o1")
-    with pytest.raises(Infeasible, match=r"the hold of 'o0' leaves an error of 3.*release the hold"):
+    with pytest.raises(Infeasible, match=r"the hold of 'o0' leaves an error of 3.*drop the hold"):
         allocate(replace(problem, requirements={"o0": Requirement(2.0)}))
 
 
@@ -153,7 +153,7 @@ def test_fit_under_sampling_is_cheaper() -> None:
 
 
 def test_fit_needs_every_statistic_to_say_how_exact() -> None:
-    with pytest.raises(InvalidValue, match="must speak of 'o1' and 'o2' too"):
+    with pytest.raises(InvalidValue, match="must name 'o1' and 'o2' too"):
         fit(Problem(counts([30.0] * 3), 1.0, requirements={"o0": Requirement(5.0)}))
     with pytest.raises(InvalidValue, match="at least one requirement"):
         fit(Problem(counts([30.0]), 1.0))

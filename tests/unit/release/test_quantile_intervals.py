@@ -191,8 +191,10 @@ def test_ends_out_of_order_are_moved_outward() -> None:
 def test_a_note_says_that_it_was_measured_what_the_bounds_do_and_when_it_says_nothing() -> None:
     output = output_of(median("cost"))
     (answer,) = releases(output, 5.0, counts_of(output, [100.0] * 500), 1)
-    known = "the interval was measured and holds whatever the data; values outside 0 to 50000 count as the nearest of"
-    assert answer.note == f"{known} the two"
+    known = (
+        "the interval was measured and holds whatever the data; values outside 0 to 50000 count as the nearer"
+    )
+    assert answer.note == f"{known} bound"
     (nothing,) = releases(output, 0.01, counts_of(output, [100.0]), 1)
     assert (nothing.lower, nothing.upper) == (0.0, 50_000.0)
     assert nothing.note.endswith("it is as wide as the bounds: there are too few rows for this epsilon")

@@ -95,9 +95,7 @@ def test_intervals_hold_and_plans_foretell_their_reach_and_whether_they_end(
         assert np.median([one.error() for one in answers], axis=0) == pytest.approx(law.errors(0.95), rel=0.3)
     for one, own in zip(answers, open_ended, strict=True):
         named = [label for label, without in zip(one.labels, own, strict=True) if without]
-        assert one.note.startswith(
-            f"no end can be given to the interval of {' and '.join(named)}: " if named else ""
-        )
+        assert one.note.startswith(f"the interval has no end for {' and '.join(named)}: " if named else "")
         assert bool(one.note) == bool(named)
 
 

@@ -40,7 +40,7 @@ def test_the_same_script_on_another_frame_is_warned_and_free(tmp_path: Path, fra
 
     first = script(COLUMNS)
     assert script(COLUMNS) == first
-    with pytest.warns(TableChanged, match=r"has changed since .* release\(fresh=True\) .* pays again"):
+    with pytest.warns(TableChanged, match=r"has changed since .* release\(fresh=True\) .* is charged again"):
         again = script({**COLUMNS, "age": [30, 41, 53]})
     assert again == first
     with warnings.catch_warnings():

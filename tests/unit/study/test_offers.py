@@ -49,7 +49,7 @@ def test_beside_two_locks_every_offer_is_accepted(
     name = "count by sex"
     refusal = _followed(plan, locks, name, share * plan[name].worst_error())
     if refusal.epsilon < 45:
-        needed = re.search(r"with epsilon=(\S+), (\S+) would be needed", str(refusal))
+        needed = re.search(r"with epsilon=(\S+) \((\S+) would be enough", str(refusal))
         assert needed is not None and float(needed[2]) == refusal.epsilon > float(needed[1]) == 1.0
 
 

@@ -163,8 +163,14 @@ def test_a_curve_holds_every_cell() -> None:
     ("epsilon", "delta", "rows", "warned"),
     [
         (10.0, 0.0, None, ""),
-        (10.5, 0.0, None, "Epsilon 10.5 protects next to nobody: odds can grow by up to 36,400 times"),
-        (40.0, 0.0, None, "odds can grow by more than a million times"),
+        (
+            10.5,
+            0.0,
+            None,
+            "Epsilon 10.5 protects next to nobody: odds can grow by a factor of up to 36,400. "
+            "Somebody who thought it 1 in 1,000 that a person is in the table can be up to 97.4% sure",
+        ),
+        (40.0, 0.0, None, "odds can grow by a factor of more than a million"),
         (1.0, 1e-5, 99_000, ""),
         (1.0, 1e-5, 101_000, "Delta 1e-05 is more than 1 in 101,000, the number of rows"),
         (1.0, 1e-3, None, "Delta 0.001 is large"),

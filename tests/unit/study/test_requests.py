@@ -91,7 +91,7 @@ def test_a_plan_that_was_released_says_so_as_it_was(make_study: Make) -> None:
     first.release()
     again = make_study().plan(ft.count(by="sex"), ft.mean("age"))
     told = " ".join(str(again).split())
-    assert "the budget has no room for it now" in told
+    assert "it no longer fits the budget" in told
     again = again.weight("mean of age", 2.0)
     told = " ".join(str(again).split())
     assert "cost: nothing. It was released before, for epsilon 1" in told and "release(fresh=True)" in told
@@ -106,7 +106,7 @@ def test_what_is_shown_for_an_earlier_budget_is_not_released_for_another(make_st
     study = make_study()
     plan = study.plan(ft.count(), ft.mean("age"))
     for options in ({}, {"fresh": True}, {"request_id": "mine"}):
-        with pytest.raises(InvalidValue, match="has no room for now"):
+        with pytest.raises(InvalidValue, match="no longer fits the budget"):
             plan.release(**options)  # type: ignore[arg-type]
     with pytest.raises((BudgetExceeded, Infeasible)):
         plan.require("count", within=6)
@@ -186,11 +186,13 @@ def test_a_charge_without_an_answer_is_neither_paid_nor_drawn_again(
     study.register()
     charge = study.ledger.charge("people", plan.measurements.event, request_id=plan.request_id)
     for again in (plan, make_study().plan(ft.count(), epsilon=0.5)):
-        with pytest.raises(InvalidValue, match=r"has no answer yet.*release\(fresh=True\) draws anew"):
+        with pytest.raises(InvalidValue, match=r"has no answer yet.*use release\(fresh=True\)"):
             again.release()
     assert study.ledger.stored(plan.request_id).state == "reserved" and study.budget.count == 1  # type: ignore[union-attr]
     study.ledger.forfeit(charge, "stopped")
-    with pytest.raises(AnswerForfeited, match=r"Release\(fresh=True\) draws anew and pays again"):
+    with pytest.raises(
+        AnswerForfeited, match=r"For new noise, which is charged again, use release\(fresh=True\)"
+    ):
         plan.release()
     assert not make_study().plan(ft.count(), epsilon=0.5).release(fresh=True).repeated
     assert study.budget.count == 2

@@ -48,8 +48,8 @@ def test_planning_spends_nothing_and_reads_no_row(make_study: Make, monkeypatch:
         (lambda s: s.plan(ft.count(), expected={"row": 3}), "did you mean rows"),
         (lambda s: s.fit(ft.count(), require={}), "must map statistics to their errors"),
         (lambda s: s.fit(ft.count(), require={"cuont": 3}), "did you mean: count"),
-        (lambda s: s.fit(ft.count(), ft.mean("age"), require={"count": 9}), "must speak of 'mean of age' too"),
-        (lambda s: s.fit(ft.count(), require={"count": 1}), "is left; ask for less exactness, or raise"),
+        (lambda s: s.fit(ft.count(), ft.mean("age"), require={"count": 9}), "must name 'mean of age' too"),
+        (lambda s: s.fit(ft.count(), require={"count": 1}), "is left; allow a larger error, or raise"),
         (lambda s: s.fit(ft.count(), require={"count": 0.5}), "would cost epsilon=3.664, and 1 is left"),
     ],
 )  # fmt: skip

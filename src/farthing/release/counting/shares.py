@@ -19,10 +19,10 @@ from farthing.release.statistic import Statistic
 Floats = NDArray[np.float64]
 
 SMALLER = 0.5
-"""Groups and conditions of which nobody told the size are predicted for this share of an even part of the rows."""
+"""Groups and conditions whose size is not expected are predicted for this part of an equal share of the rows."""
 
 PRESENT = 0.75
-"""Of a column of which nobody told anything, errors are predicted for this share of the rows having a value."""
+"""If nothing is expected of a column, errors are predicted for this share of the rows having a value."""
 
 
 def expected_rows(facts: Facts, where: Any = None, by: Sequence[str] = ()) -> Floats:

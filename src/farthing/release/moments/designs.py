@@ -76,14 +76,14 @@ def _assumed(facts: Facts, statistics: Sequence[Statistic], known: bool) -> Iter
         if not plain and not known and not sizes_told(facts, statistic.where, statistic.by):
             name = Statistic("count", where=statistic.where, by=statistic.by).name
             yield (
-                f"groups and conditions are predicted for half of an even part of the rows; "
+                f"errors of groups and conditions are predicted for half of an equal share of the rows; "
                 f"say expected={{{name!r}: ...}}"
             )
     column = statistics[0].column
     if column in facts.expected or plain:
         return
     what = "share" if isinstance(facts.schema[column], Flags) else "values"
-    rows = "" if known else f", and a quarter of the rows are taken to lack {column}"
+    rows = "" if known else f", and a quarter of the rows are assumed to lack {column}"
     hint = f"say expected={{{column!r}: ...}}"
     yield f"errors are predicted for the worst {what} of {column} within its bounds{rows}; {hint}"
 

@@ -60,7 +60,7 @@ class TableView(BaseModel):
     request_id: str
     changed: bool | None
     sentence: str = Field(
-        description="what a curator should know, with both ways on; empty if it is as it was"
+        description="what a curator should know, with both options; empty if the table is unchanged"
     )
 
 

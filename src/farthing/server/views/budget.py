@@ -81,7 +81,7 @@ def _sentence(budget: Budget, left: float, exhausted: bool) -> str:
     if budget.analyst:
         total = f"the grant of {total}"
     if not budget.total.epsilon > 0:
-        return f"There is no {what} yet; a curator gives one."
+        return f"There is no {what} yet; ask a curator for one."
     shared = _shared(budget, left)
     if exhausted and budget.spent_upper > budget.total.epsilon * (1 + _HARDLY):
         return (

@@ -143,7 +143,7 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
         did = "raised" if body.get("raised") else "set"
         return f"{entry.actor} {did} the budget of {entry.dataset} to {price} in all."
     if entry.kind == "source":
-        return f"The budget of {entry.dataset} now stands for the people in another table too."
+        return f"The budget of {entry.dataset} now covers the people in another table too."
     if entry.kind == "grant":
         return f"{entry.actor} lets {entry.analyst} spend at most {price} of {entry.dataset}."
     if entry.kind == "reserve":

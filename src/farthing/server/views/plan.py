@@ -78,16 +78,14 @@ class StatisticView(View):
     unit_of_error: str
     standard_error: float | None
     error: float | None = Field(description="within this of the truth in 95 cases out of 100")
-    error_at_best: float | None = Field(description="the same where all that nobody told is at its best")
+    error_at_best: float | None = Field(description="the same in the best case of what is not expected")
     depends_on: str = Field(
-        description="what the error depends on that nobody told; then error is for the worst case of it"
+        description="what the error depends on and is not expected; then `error` is for the worst case"
     )
     error_at_once: float | None = Field(
-        description="all of its cells are within this together in 95 cases out of 100; null for an estimate"
+        description="all of its cells are within this together in at least 95 cases out of 100; null for an estimate"
     )
-    worst_error: float | None = Field(
-        description="the same for the cell that is furthest off: what `within` is about"
-    )
+    worst_error: float | None = Field(description="the error of the worst cell, to which `within` applies")
     error_percent: float | None = Field(description="of what is expected or assumed of it")
     reference: float | None = Field(description="what somebody said is expected of it")
     whisker: list[float] | None
@@ -162,14 +160,14 @@ class PlanView(View):
     )
     request_id: str | None = Field(
         default=None,
-        description="a digest of what is asked: who releases under it pays once for the same words",
+        description="a digest of what is asked; releases of the same request under it are charged once",
     )
     released: str | None = Field(
-        default=None, description="the full request id under which the same words were released before"
+        default=None, description="the full request id of an earlier release of the same request"
     )
     released_with_more: str | None = Field(
         default=None,
-        description="the same with further controls: what the budget has no room for is shown as it was",
+        description="the same with further controls; a plan that no longer fits the budget is shown as it was",
     )
     code: str
     toml: str

@@ -53,7 +53,9 @@ class CellView(_View):
 
     label: str
     value: float | None
-    raw: float | None = Field(description="unbiased, as the noise left it; counts may be negative")
+    raw: float | None = Field(
+        description="unbiased, before answers are made consistent; counts may be negative"
+    )
     error: float | None = Field(description="the truth is within this of the value in 95 cases out of 100")
     lower: float | None
     upper: float | None
