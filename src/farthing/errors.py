@@ -16,7 +16,7 @@
         ├── LedgerUnavailable                 it cannot be read or written now; retry with the same request id
         └── NotAllowed                        the role may not do this
 
-And one warning: TableChanged, when stored answers are about rows that are others by now.
+And one warning: TableChanged, when stored answers are about a table whose rows have changed since.
 
 Messages state the value, the rule and the way out. They never hold a private row or anything computed
 from one. The same facts are on the exception as fields, so that nobody has to parse text.
@@ -304,7 +304,7 @@ class MissingExtra(FarthingError, ImportError):
 
 
 class TableChanged(UserWarning):
-    """A request was answered from the ledger, and the table has other rows now. Only a steward is warned.
+    """A request was answered from the ledger, and the table has changed since. Only a steward is warned.
 
     >>> issubclass(TableChanged, FarthingError)
     False

@@ -89,9 +89,9 @@ class Client:
         return RemoteStudy(self._connection, name)
 
     def grant(self, dataset: str, analyst: str, epsilon: float, delta: float = 0.0) -> Budget:
-        """Let an analyst spend at most so much of a dataset in all (curators); the grant as it stands then.
+        """For curators: let an analyst spend at most so much of a dataset in all; returns the grant as it then stands.
 
-        The dataset's own budget still rules above it. What the analyst spent stays spent, and a second grant replaces
+        The dataset's own budget still limits it. What the analyst has spent stays spent, and a second grant replaces
         the first: `client.grant("survey", "bob", epsilon=0.5)`.
         """
         path = f"/datasets/{part(_text(dataset, 'dataset'))}/grants/{part(_text(analyst, 'analyst'))}"

@@ -66,19 +66,19 @@ class RemoteStatistic:
 
     @property
     def shown_error(self) -> str:
-        """The 95% error for a table: one number, or from the best to the worst case of what nobody told."""
+        """The 95% error for a table: one number, or from the best to the worst case of what is not expected."""
         if not self.view["depends_on"]:
             return f"± {shown(self.error())}"
         return f"± {shown(_number(self.view['error_at_best']))} to {shown(self.error())}"
 
     def error(self, confidence: float = 0.95, *, at_once: bool = False) -> float:
-        """Within this distance of the true value in 95 cases of 100, which is what servers tell; or all its cells."""
+        """Within this distance of the true value in 95 cases of 100; with `at_once`, all of its cells together."""
         if confidence != 0.95:
             raise InvalidValue("confidence", confidence, "must be 0.95 here", "a local plan has the others")
         return _number(self.view["error_at_once" if at_once else "error"])
 
     def worst_error(self) -> float:
-        """The same for the cell that is furthest off: what `require` is about."""
+        """The error of the worst cell, to which `require` applies."""
         return _number(self.view["worst_error"])
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ class RemotePlan:
 
     @property
     def request_id(self) -> str:
-        """What its release is called: a digest of what it asks, so that the same script is answered once."""
+        """The name of its release: a digest of what it asks for, so that the same script is charged once."""
         released = self.view.get("released")
         return str(released).rpartition(":")[2] if released else str(self.view["request_id"])
 
@@ -151,7 +151,7 @@ class RemotePlan:
         return tuple(self.view["notes"])
 
     def at_once(self, confidence: float = 0.95) -> AtOnce:
-        """The errors within which all numbers of the plan are together, as servers tell them: at 95%."""
+        """Errors that hold for all numbers of the plan together, at 95%."""
         if confidence != 0.95:
             raise InvalidValue("confidence", confidence, "must be 0.95 here", "a local plan has the others")
         told = {name: part for name, part in self.view["at_once"].items() if name != "sentence"}
@@ -160,7 +160,7 @@ class RemotePlan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why the budget protects little, where epsilon is above 10 or delta above one in the number of rows."""
+        """Why the budget protects little: epsilon above 10, or delta above 1 in 10,000 or 1 in the number of rows."""
         return tuple(self.view["warnings"])
 
     @property
@@ -193,8 +193,8 @@ class RemotePlan:
     ) -> Release:
         """Charge, run once on the server's engine, record, answer.
 
-        What is asked in the same words is answered once: asking again returns the stored answers and spends nothing.
-        With `fresh=True` noise is drawn anew, and paid for again. `request_id` names a release of your own.
+        The same request is answered once: asking again returns the stored answers and spends nothing. `fresh=True`
+        draws new noise, which is charged again. `request_id` names a release of your own.
         """
         if request_id is None and not fresh and self.view.get("released"):
             return self.study.released(str(self.view["released"]))

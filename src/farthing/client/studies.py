@@ -115,7 +115,7 @@ class RemoteStudy:
         return release_from(self.connection.text(f"/releases/{part(request_id)}/download", format="json"))
 
     def table_changed(self, request_id: str) -> bool | None:
-        """Whether the table has other rows now than when it was released; for curators, None where nobody can tell."""
+        """Whether the rows have changed since the release, for curators; None if that cannot be detected."""
         found: bool | None = self.connection.get(f"/releases/{part(request_id)}/table")["changed"]
         return found
 

@@ -78,7 +78,7 @@ def _percent(prior: float, epsilon: float, delta: float = 0.0) -> str:
 def budget_cautions(epsilon: float | None, delta: float | None, rows: int | None = None) -> list[str]:
     """What somebody should know who sets or spends a budget that protects little; `rows` where their number is known.
 
-    Where it is not, delta is compared with one in ten thousand.
+    Delta is compared with 1 in 10,000 too, whether it is known or not.
 
     >>> budget_cautions(1.0, 1e-6), budget_cautions(None, None), budget_cautions(10.0, 1e-5, rows=50_000)
     ([], [], [])

@@ -210,7 +210,7 @@ class Plan:
         return tuple(statistic.note for statistic in self.statistics if statistic.note)
 
     def at_once(self, confidence: float = 0.95) -> AtOnce:
-        """The errors within which all numbers of the plan are together, not only one by one; `errors` has them by name.
+        """Errors that hold for all numbers of the plan together, not only one by one; `errors` has them by name.
 
         >>> import pyarrow, tempfile, farthing as ft
         >>> folder = tempfile.TemporaryDirectory()
@@ -233,7 +233,7 @@ class Plan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why the budget protects little, where epsilon is above 10 or delta above one in the number of rows."""
+        """Why the budget protects little: epsilon above 10, or delta above 1 in 10,000 or 1 in the number of rows."""
         return tuple(budget_cautions(self.study.epsilon, self.study.delta, self.rows))
 
     @property
@@ -243,7 +243,7 @@ class Plan:
 
     @property
     def request_id(self) -> str:
-        """What its release is called in the ledger: a digest of what it asks."""
+        """The name of its release in the ledger: a digest of what it asks for."""
         return (
             self.request.name if self.earlier is None or not self.earlier.exact else self.earlier.request_id
         )
@@ -426,9 +426,9 @@ class Plan:
     ) -> Release:
         """Charge the ledger, run once on the engine, add the noise, record, answer.
 
-        What is asked in the same words is answered once: asking again, in another process or next year, returns the
-        stored answers and spends nothing. With `fresh=True` noise is drawn anew, and paid for again. `request_id` names
-        a release of your own, which is answered once too.
+        The same request is answered once: asking again, in another process or next year, returns the stored answers and
+        spends nothing. `fresh=True` draws new noise, which is charged again. `request_id` names a release of your own,
+        which is answered once too.
         """
         from farthing.study.released import released
 

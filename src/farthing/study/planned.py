@@ -33,8 +33,8 @@ class PlannedStatistic:
     """What a plan foretells of one statistic.
 
     `standard_error` is the root of the mean squared error over its cells; `error(0.95)` holds in 95 cases of 100 (on
-    average over cells, where it has several: `errors` has one for each). Where the error depends on something that
-    nobody told, both are for the worst case of it, and `depends_on` says what it is. `epsilon` is what the statistic
+    average over cells, where it has several: `errors` has one for each). If the error depends on something that is
+    not expected, both are for the worst case, and `depends_on` says what it is. `epsilon` is what the statistic
     would cost alone at the plan's delta; measurements that statistics share count in each of them.
 
     >>> import pyarrow, tempfile, farthing as ft
@@ -104,12 +104,12 @@ class PlannedStatistic:
 
     @cached_property
     def at_best(self) -> ErrorLaw:
-        """The law where all that nobody told is at its best; the same as `law` where everything is told."""
+        """The law in the best case of what is not expected; the same as `law` if everything is expected."""
         return self.output.predicted_at_best(dict(self.noises)) if self.noises else self.law
 
     @property
     def depends_on(self) -> str:
-        """What its error depends on that nobody told, where that makes a difference; then `error` is for the worst.
+        """What its error depends on and is not expected, if that matters; then `error` is for the worst case.
 
         In words, such as "the true share"; `at_best.error(0.95)` is the other end.
         """
@@ -121,7 +121,7 @@ class PlannedStatistic:
         return level_at_once(confidence, self.cells, independent=self.output.independent)
 
     def worst_error(self, confidence: float = 0.95) -> float:
-        """The same for the cell that is furthest off: what `require` is about, and what keeps a plan as it is."""
+        """The error of the worst cell: what `require` applies to, and what keeps a plan as it is."""
         return float(self.law.worst(confidence))
 
     def errors(self, confidence: float = 0.95) -> Sequence[float]:

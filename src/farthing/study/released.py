@@ -78,7 +78,7 @@ class Release(Mapping[str, Answer]):
         return self.plan.get("about")
 
     def at_once(self, name: str | None = None) -> Mapping[str, Answer]:
-        """The same answers with intervals that hold all at once, 95 times in 100, instead of one by one.
+        """The same answers with intervals that hold all at once, at least 95 times in 100, instead of one by one.
 
         Of the whole release, or with a `name` of one statistic: then only its cells hold together.
 
@@ -105,7 +105,7 @@ class Release(Mapping[str, Answer]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why it protects little, where its epsilon is above 10 or its delta above one in the number of rows."""
+        """Why it protects little: epsilon above 10, or delta above 1 in 10,000 or 1 in the number of rows."""
         return tuple(budget_cautions(self.cost, float(self.plan["delta"]), self.plan.get("rows")))
 
     def records(self) -> list[dict[str, Any]]:

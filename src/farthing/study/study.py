@@ -42,10 +42,10 @@ class Study:
     """A dataset with a privacy budget, kept by a ledger.
 
     `ledger` is a file ("study.db"), a Postgres URL or an open Ledger. The budget is written there by the first release
-    or session, or by `register`; planning writes nothing. From then on it is the ledger's word that counts. `name` is
+    or session, or by `register`; planning writes no budget. From then on the ledger's budget counts. `name` is
     what the ledger calls the dataset, by default the name under which it knows the table, or else the file's name;
     everything under one name shares one budget. Other tables that the dataset reads, and files that another budget
-    stands for, are paid for by their own budgets too, all of them or none. `analyst` spends from a grant of that name.
+    covers, are paid for by their own budgets too, all of them or none. `analyst` spends from a grant of that name.
     `sampling_rate` states that the table is itself a secret random sample: every unit of a population came into it
     independently with this probability, and nobody knows who did. A release then costs less, and there can be one only:
     what is computed from one sample is amplified as a whole.
@@ -405,10 +405,10 @@ class Study:
         return reopened(self.ledger, request_id)
 
     def table_changed(self, request_id: str) -> bool | None:
-        """Whether the table has other rows now than when a request was charged; None where nobody can tell.
+        """Whether the rows have changed since a request was charged; None if that cannot be detected.
 
-        For the steward: it depends on private rows, and an analyst's ledger does not say it. Files and frames are
-        compared by their content; what a server holds is not.
+        For the steward: it depends on private rows, so an analyst always gets None. Files and frames are compared by
+        their content; tables in a database or in Spark are not compared.
         """
         return self.curator.table_changed(self.dataset, request_id)
 
