@@ -265,3 +265,30 @@ def test_two_tables_under_one_name_are_two_requests(tmp_path: Path) -> None:
             assert [release.repeated for release in found] == [False, False, True]
             assert [bool(release["count"].values > 1000) for release in found] == [False, True, False]
     backend.disconnect()
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [
+            ("derive", {"x": "age + 1"}),
+            ("derive", {"x": ("age + 1", (0, 50))}),
+            ("derive", {"x": ("age + 1", (0, 51))}),
+        ],
+        [
+            ("clip", {"age": (0, 50)}),
+            ("clip", {"age": (0, 51)}),
+            ("bin", {"age": 5}),
+            ("bin", {"age": [0, 11, 110]}),
+        ],
+    ],
+)
+def test_what_was_done_to_the_rows_is_asked_too(tmp_path: Path, steps: list[tuple[str, Any]]) -> None:
+    rows = ft.dataset(table(), schema=SCHEMA)
+    found = set()
+    for step, words in steps:
+        study = ft.Study(
+            getattr(rows, step)(**words), epsilon=1.0, ledger=tmp_path / "study.db", name="people"
+        )
+        found.add(study.plan(ft.count(where="sex = 'F'"), epsilon=0.5).request_id)
+    assert len(found) == len(steps)

@@ -53,11 +53,11 @@ class Step(Protocol):
 
 
 def defined(step: Any) -> list[Any]:
-    """All that a step does as plain data: of an expression its text, of a second dataset its name and definition."""
+    """All that a step does as plain data: of an expression text and bounds, of a second dataset name and definition."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, Expression):
-            return value.text
+            return [value.text, repr(value.domain)]  # bounds may have been declared
         if hasattr(value, "definition"):
             return [value.name, value.definition]
         return [plain(each) for each in value] if isinstance(value, tuple) else repr(value)
