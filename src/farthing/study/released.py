@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, Table
 from farthing.inference import Answer
 from farthing.ledger import Ledger, Receipt, Stored
 from farthing.study.odds import budget_cautions
-from farthing.study.requests import settled, without_answer
+from farthing.study.requests import drawn_anew, fresh_name, settled, without_answer
 from farthing.study.stored import plain, records_of, restored, stored_form
 from farthing.study.tables import release_table
 
@@ -172,16 +171,20 @@ def released(
     """Run a plan through the curator, or find what was recorded for the same words."""
     study, name = plan.study, request_id or plan.request_id
     if fresh:
-        name = request_id or f"{plan.request.name}-{secrets.token_hex(6)}"
+        name = request_id or fresh_name(plan.request)
     stored = settled(study, name)
     if stored is not None and fresh:
         raise InvalidValue(
             "request_id", name, "was charged before", "a fresh release needs a new one, or none"
         )
     if stored is not None:
+        changed = study.table_changed(name)
+        if request_id is None and (stored.answer is None or changed):
+            # What was drawn anew is of a later day, and is paid for.
+            stored = drawn_anew(study, plan.request) or stored
         found = _recorded(plan, stored)
         if found is not None:
-            if not plan.from_file:  # a command says it in its own way
+            if changed and not plan.from_file:  # a command says it in its own way
                 warn_if_changed(study, found.receipt, "release(fresh=True)")
             return found
     if plan.earlier is not None and not plan.earlier.exact:

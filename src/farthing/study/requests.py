@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -156,6 +157,23 @@ def asked_before(study: Study, request: Request) -> Earlier | None:
         earlier = _earlier(study, request, request_id)
         if earlier is not None and (found is None or earlier.exact or not found.exact):
             found = earlier  # the last one, of the exact ones if there are any
+    return found
+
+
+def fresh_name(request: Request) -> str:
+    """A new request id for words that have been released before."""
+    return f"{request.name}-{secrets.token_hex(6)}"
+
+
+def drawn_anew(study: Study, request: Request) -> Stored | None:
+    """The last answer that was drawn anew for these words; it reads through the ledger."""
+    found: Stored | None = None
+    for request_id, waits in _charged(study):
+        stored = None
+        if not waits and request_id.startswith(f"{request.name}-"):
+            stored = _stored(study, request_id)
+        if stored is not None and stored.answer is not None:
+            found = stored
     return found
 
 

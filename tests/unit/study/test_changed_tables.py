@@ -18,7 +18,8 @@ from farthing import Study, count, dataset, open_ledger
 from farthing.data import Dataset
 from farthing.data import fingerprint as module
 from farthing.data.fingerprint import fingerprint_of
-from farthing.errors import TableChanged
+from farthing.errors import InvalidValue, TableChanged
+from farthing.study import Plan, requests
 
 COLUMNS = {"age": [30, 41, 52], "sex": ["F", None, "M"]}
 SCHEMA = {"age": (0, 110), "sex": ["F", "M"]}
@@ -120,3 +121,36 @@ def test_synthetic_tables_are_told_as_well(tmp_path: Path) -> None:
         else:
             study.synthesise(rows=5, epsilon=0.5, columns="sex")
         study.close()
+
+
+def test_what_was_drawn_anew_for_a_changed_table_is_the_stored_answer_of_that_table(tmp_path: Path) -> None:
+    def made(*ages: int) -> Plan:
+        frame = pa.table({"age": list(ages)})
+        rows = dataset(frame, schema={"age": (0, 110)})
+        return Study(rows, 1.0, ledger=tmp_path / "study.db", name="people").plan(count(), epsilon=0.25)
+
+    first = made(30).release()
+    later = made(31).release(fresh=True)
+    assert made(31).release().request_id == later.request_id  # without a warning
+    assert made(30).release().request_id == first.request_id
+    with pytest.warns(TableChanged):
+        assert made(32).release().request_id == later.request_id
+    assert made(30).study.budget.count == 2
+
+
+def test_what_was_drawn_anew_after_a_crash_is_the_stored_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made() -> Plan:
+        rows = dataset(pa.table({"age": [30]}), schema={"age": (0, 110)})
+        return Study(rows, 1.0, ledger=tmp_path / "study.db", name="people").plan(count(), epsilon=0.25)
+
+    plan = made()
+    plan.study.register()
+    plan.study.ledger.charge("people", 0.25, request_id=plan.request_id)  # and its process is gone
+    monkeypatch.setattr(requests, "PATIENCE", 0.0)
+    with pytest.raises(InvalidValue, match="has no answer yet"):
+        made().release()
+    fresh = made().release(fresh=True)
+    again = made().release()
+    assert again.request_id == fresh.request_id and again.repeated and made().study.budget.count == 2
