@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -52,20 +53,18 @@ def test_the_steward_is_told_what_does_not_fit(tmp_path: Path) -> None:
     assert lines[0] == NOT_PRIVATE and lines[0].startswith("NOT PRIVATE")
     assert "people.csv: 5 rows are read, all quotes close; 1 line is dropped: blank, too short" in printed
     assert "unit person: 2 units, the largest has 3 rows" in printed
-    assert (
-        "max_rows = 2 keeps 75.0% of the rows; 3 would keep 95%; 3 would keep 99%; 3 would keep 100%"
-        in printed
-    )
+    assert "max_rows = 2 keeps 75.0% of the rows; 3 would keep 100%\n" in printed
     assert "1 (20%) name no unit and are dropped" in printed
     for line in (
-        "age, Integers(lower=0, upper=110): 1 (20%) unreadable, so missing: 'abc' (1); 1 (20%) below, clipped; "
+        "age, whole numbers from 0 to 110: 1 (20%) unreadable, so missing: 'abc' (1); 1 (20%) below, clipped; "
         "1 (20%) above, clipped",
-        "bmi, Reals(lower=10.0, upper=60.0, decimal=','): 1 (20%) missing; 1 (20%) unreadable, so missing: "
+        "bmi, numbers from 10 to 60, decimal ',': 1 (20%) missing; 1 (20%) unreadable, so missing: "
         "'1.000' (1); 1 (20%) above, clipped",
-        "sex, Categories(values=('F', 'M')): 4 (80%) not listed: 'X' (2), ' M ' (1), 'f' (1)",
+        "sex, one of 'F', 'M': 4 (80%) not listed: 'X' (2), ' M ' (1), 'f' (1) "
+        "(trim and lower would read some of them)",
         "1 (20%) missing; 1 (20%) unreadable, so missing: '2020-02-30' (1); 1 (20%) below, clipped; "
         "1 (20%) above, clipped",
-        "smoker, Flags(): 1 (20%) unreadable, so missing: 'maybe' (1)",
+        "smoker, yes or no: 1 (20%) unreadable, so missing: 'maybe' (1)",
     ):
         assert line in printed
 
@@ -102,9 +101,29 @@ def test_parquet_and_one_row_as_a_unit(tmp_path: Path) -> None:
     pq.write_table(pa.table(table), tmp_path / "people.parquet")
     code, printed = checked(study(tmp_path, "people.parquet", unit=""))
     assert code == 0 and "unit" not in printed.replace("the unit", "")
-    assert "age, Integers(lower=0, upper=110): 1 (25%) missing" in printed
-    assert "sex, Categories(values=('F', 'M')): every cell fits" in printed
-    assert "smoker, Flags(): 1 (25%) missing; 1 (25%) unreadable, so missing: '2' (1)" in printed
+    assert "age, whole numbers from 0 to 110: 1 (25%) missing" in printed
+    assert "sex, one of 'F', 'M': every cell fits" in printed
+    assert "smoker, yes or no: 1 (25%) missing; 1 (25%) unreadable, so missing: '2' (1)" in printed
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_fraction_that_whole_numbers_lose_is_told(tmp_path: Path, kind: str) -> None:
+    table = pa.table({"pay": [1.5, 2.0, None, 900.25], "age": [1, 2, 3, 4], "cost": [0.5, 0.5, 0.5, 0.5]})
+    write = pq.write_table if kind == "parquet" else pa.csv.write_csv
+    write(table, tmp_path / f"people.{kind}")
+    (tmp_path / "study.toml").write_text(
+        f'[dataset]\nsource = "people.{kind}"\n[schema]\npay = {{ range = [0, 100] }}\n'
+        "age = { range = [0, 110] }\ncost = { range = [0.0, 9.0] }\n",
+        encoding="utf-8",
+    )
+    code, printed = checked(str(tmp_path / "study.toml"))
+    assert code == 0
+    assert (
+        "pay, whole numbers from 0 to 100: 1 (25%) missing; 1 (25%) above, clipped; 1 (25%) with a fraction, "
+        "rounded down; bounds with a point, such as 0.0, keep it" in printed
+    )
+    assert "age, whole numbers from 0 to 110: every cell fits" in printed
+    assert "cost, numbers from 0 to 9: every cell fits" in printed
 
 
 def test_a_table_without_rows_is_checked_too(tmp_path: Path) -> None:

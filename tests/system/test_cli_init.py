@@ -173,13 +173,15 @@ def test_the_file_becomes_a_study_when_the_budget_is_filled_in(tmp_path: Path) -
         ("age = { }", "age = { range = [0, 110] }"), ("# [[statistics]]", "[[statistics]]"), ("# kind", "kind"),
         ("# column", "column"), ("# by", "by"), ("# where", "where"), ("# bins", "bins"), ("# weight", "weight"),
         ("# rows = 1000\n# age", "rows = 1000\nage"), ("# delta", "delta"), ("# within = 0.5", "within = 9.5"),
+        ("# probability", "probability"),
     ):  # fmt: skip
         assert before in written
         written = written.replace(before, after)
     study.write_text(written, encoding="utf-8")
     plan = read_study(study).plan()
     assert [one.name for one in plan.statistics] == [
-        "count", "mean of age where age >= 18 by sex", "histogram of age", "ranges of age",
+        "count", "mean of age where age >= 18 by sex", "histogram of age", "0.9-quantile of age",
+        "ranges of age",
     ]  # fmt: skip
     assert plan["mean of age where age >= 18 by sex"].error() <= 9.5
 

@@ -41,7 +41,7 @@ ledger = "study.db"
 # What is known from elsewhere: it makes the foretold errors true, costs nothing, and is never read from the rows.
 # rows = 1000
 # age = [45.0, 18.0]            # mean and standard deviation of a column
-# sex = { F = 0.5, M = 0.5 }    # shares of its categories
+# sex = { F = 0.5, M = 0.5 }    # shares of its categories; of flags, those of true and false
 
 # One [[statistics]] for each thing to tell; `farthing plan` shows its error before anything is spent.
 # Kinds: count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, contingency, linear_regression,
@@ -61,6 +61,11 @@ kind = "count"
 # column = "age"
 # bins = 11
 # weight = 2.0                  # counts twice as much as the others
+
+# [[statistics]]
+# kind = "quantile"
+# column = "age"
+# probability = 0.9             # nine tenths of the rows are below
 
 # [[statistics]]
 # kind = "ranges"               # afterwards: release["ranges of age"].query("18 <= age < 65")
@@ -121,6 +126,8 @@ def study_text(source: str, columns: list[tuple[str, str | None]]) -> str:
         "",
         "[schema]",
         "# A range clips what lies outside; a value outside its categories is missing. Remove what is not needed.",
+        "# [0, 110] is for whole numbers, and rounds down what has a fraction; [0.0, 110.0] for numbers with decimals,",
+        "# [2000-01-01, 2025-12-31] for dates; flags are true or false, yes or no, 1 or 0.",
     ]
     lines.extend(_line(name, kind) for name, kind in columns)
     return "\n".join(lines) + "\n" + _STUDY

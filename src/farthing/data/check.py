@@ -7,7 +7,7 @@ rows, so that a wrong delimiter, a forgotten category or a bound that is too low
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from farthing.data.base import Base
 from farthing.data.cells import typed
 from farthing.data.dataset import Dataset
 from farthing.data.running import rows_of
-from farthing.data.schema import Categories, Dates, Integers, Reals
+from farthing.data.schema import BLANKS, Categories, Dates, Domain, Flags, Integers, Reals
 
 NOT_PRIVATE = (
     "NOT PRIVATE: a look at the rows themselves, for those who may see them. "
@@ -24,6 +24,8 @@ NOT_PRIVATE = (
 )
 MOST_EXAMPLES = 8
 _LONGEST_EXAMPLE = 40
+_COUNTED = ("missing", "unread", "below", "above", "rounded")
+_FEW = 8  # values of a list that are shown
 _SHARES = (0.95, 0.99, 1.0)  # of the rows, that a bound on the rows of a unit may keep
 
 
@@ -39,7 +41,10 @@ class FileCheck:
 
 @dataclass(frozen=True)
 class ColumnCheck:
-    """What becomes of the cells of a column; `unread` are those that stand for no value of it."""
+    """What becomes of the cells of a column: `unread` stand for no value of it, `rounded` lose a fraction.
+
+    `listed` says whether its values are a list, `tidier` which of `trim` and `lower` would read some of its examples.
+    """
 
     name: str
     declared: str
@@ -48,6 +53,9 @@ class ColumnCheck:
     below: int
     above: int
     examples: tuple[tuple[str, int], ...] = ()
+    rounded: int = 0
+    listed: bool = False
+    tidier: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,8 +82,8 @@ class Check:
     NOT PRIVATE: a look at the rows themselves, for those who may see them. Nothing of it enters a plan or a release.
     <BLANKLINE>
     pyarrow.Table: 3 rows are read.
-    age, Integers(lower=0, upper=110): 1 (33%) missing; 1 (33%) above, clipped
-    sex, Categories(values=('F', 'M')): 1 (33%) not listed: 'f' (1)
+    age, whole numbers from 0 to 110: 1 (33%) missing; 1 (33%) above, clipped
+    sex, one of 'F', 'M': 1 (33%) not listed: 'f' (1) (lower would read some of them)
     """
 
     name: str
@@ -157,11 +165,14 @@ def _columns(base: Base) -> tuple[int, tuple[ColumnCheck, ...]]:
     numbers = dict(zip(sums, found, strict=True))
     checks = []
     for place, (name, look) in enumerate(looked.items()):
-        counts = {
-            kind: int(numbers.get(f"{kind}{place}") or 0) for kind in ("missing", "unread", "below", "above")
-        }
+        counts = {kind: int(numbers.get(f"{kind}{place}") or 0) for kind in _COUNTED}
         examples = look.examples() if counts["unread"] else ()
-        checks.append(ColumnCheck(name, repr(base.declared[name]), **counts, examples=examples))
+        domain = base.declared[name]
+        listed = isinstance(domain, Categories)
+        tidier = _tidier(domain, [cell for cell, _ in examples]) if isinstance(domain, Categories) else ()
+        checks.append(
+            ColumnCheck(name, _words(domain), **counts, examples=examples, listed=listed, tidier=tidier)
+        )
     return int(numbers["rows"]), tuple(checks)
 
 
@@ -190,6 +201,9 @@ class _Look:
             low, high = (ibis.literal(end) for end in (self.domain.lower, self.domain.upper))
             seen = ~self.missing & ~self.unread
             found |= {"below": seen & (self.typed < low), "above": seen & (self.typed > high)}
+            if isinstance(self.domain, Integers) and not self.typed.type().is_integer():
+                inside = seen & self.typed.between(low, high)  # what is clipped is told already
+                found["rounded"] = inside & (self.typed != self.typed.floor())
         return found
 
     def examples(self) -> tuple[tuple[str, int], ...]:
@@ -208,6 +222,39 @@ class _Look:
 
 def _is_label(domain: Any, text: str) -> bool:
     return isinstance(domain, Categories) and text in domain.values
+
+
+def _words(domain: Domain) -> str:
+    """What was declared of a column, as its steward would say it."""
+    match domain:
+        case Categories(values=values):
+            more = f" and {len(values) - _FEW:,} more" if len(values) > _FEW else ""
+            ways = [", trim"] * domain.trim + [", lower"] * domain.lowered
+            return f"one of {', '.join(map(repr, values[:_FEW]))}{more}{''.join(ways)}"
+        case Integers(lower=lower, upper=upper):
+            return f"whole numbers from {lower:,} to {upper:,}"
+        case Reals(lower=low, upper=high):
+            spelled = f", decimal {domain.decimal!r}" if domain.decimal else ""
+            return f"numbers from {low:,.15g} to {high:,.15g}{spelled}"
+        case Dates(lower=first, upper=last):
+            return f"dates from {first} to {last}"
+        case Flags():
+            return "yes or no"
+
+
+def _tidier(domain: Categories, cells: Sequence[str]) -> tuple[str, ...]:
+    """Which of `trim` and `lower` it takes to read some of these cells as categories."""
+    if not isinstance(domain.values[0], str):
+        return ()
+    exact = set(map(str, domain.values))
+    small = {value.lower() for value in exact}
+    ways: set[str] = set()
+    for cell in cells:
+        bare = cell.strip(BLANKS)
+        if bare.lower() in small:
+            ways |= {"trim"} if bare != cell else set()
+            ways |= {"lower"} if bare not in exact else set()
+    return tuple(way for way in ("trim", "lower") if way in ways)
 
 
 def _unit(base: Base, rows: int) -> UnitCheck:
@@ -247,8 +294,11 @@ def _least(kept: Any, wanted: float, most: int) -> int:
 def _unit_lines(unit: UnitCheck, rows: int) -> list[str]:
     named = ", ".join(unit.columns)
     lines = [f"unit {named}: {unit.units:,} units, the largest has {unit.most_rows:,} rows"]
-    advice = "; ".join(f"{bound:,} would keep {share:.0%}" for share, bound in unit.keeps)
-    lines.append(f"  max_rows = {unit.max_rows:,} keeps {unit.kept:.1%} of the rows; {advice}")
+    best = {
+        bound: share for share, bound in unit.keeps if bound != unit.max_rows
+    }  # the largest share of each
+    advice = "".join(f"; {bound:,} would keep {share:.0%}" for bound, share in best.items())
+    lines.append(f"  max_rows = {unit.max_rows:,} keeps {unit.kept:.1%} of the rows{advice}")
     if unit.kept < 0.9:
         lines.append(
             "  more than a tenth of the rows are lost: a larger max_rows loses fewer, and adds noise"
@@ -259,16 +309,20 @@ def _unit_lines(unit: UnitCheck, rows: int) -> list[str]:
 
 
 def _column_line(column: ColumnCheck, rows: int) -> str:
-    listed = column.declared.startswith("Categories")
     examples = ", ".join(f"{cell!r} ({number:,})" for cell, number in column.examples)
     parts = [f"{_part(column.missing, rows)} missing"] if column.missing else []
     if column.unread:
-        what = "not listed" if listed else "unreadable, so missing"
-        parts.append(f"{_part(column.unread, rows)} {what}: {examples}")
+        what = "not listed" if column.listed else "unreadable, so missing"
+        tidied = f" ({' and '.join(column.tidier)} would read some of them)" if column.tidier else ""
+        parts.append(f"{_part(column.unread, rows)} {what}: {examples}{tidied}")
     if column.below:
         parts.append(f"{_part(column.below, rows)} below, clipped")
     if column.above:
         parts.append(f"{_part(column.above, rows)} above, clipped")
+    if column.rounded:
+        parts.append(
+            f"{_part(column.rounded, rows)} with a fraction, rounded down; bounds with a point, such as 0.0, keep it"
+        )
     return f"{column.name}, {column.declared}: {'; '.join(parts) or 'every cell fits'}"
 
 

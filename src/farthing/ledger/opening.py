@@ -118,7 +118,10 @@ def _opened(
     ledger = _found(store)
     if ledger is None:
         if not create:
-            raise LedgerUnavailable(f"there is no ledger at {store.name}", "check the path, or create it")
+            raise LedgerUnavailable(
+                f"there is no ledger at {store.name}",
+                "check the path; a release makes one, and so does farthing ledger budget set LEDGER DATASET --new",
+            )
         if role != "curator":
             raise NotAllowed(role, "make a ledger", "ask a curator to make it")
         ledger = _made(store, secret, actor)
