@@ -124,7 +124,7 @@ def column_sentence(column: str, made: Dataset) -> str:
             more = f" and {len(values) - _FEW:,} more" if len(values) > _FEW else ""
             return f"{column} is one of {named}{more}; anything else counts as missing"
         case Flags():
-            return f"{column} is true or false; anything else counts as missing"
+            return f"{column} is true or false, yes or no, or 1 or 0; anything else counts as missing"
 
 
 def unit_sentence(made: Dataset) -> str:

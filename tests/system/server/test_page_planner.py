@@ -215,6 +215,16 @@ def test_a_cost_that_delta_covers_is_not_told_as_nothing(new_page: NewPage, site
     expect(page.get_by_role("dialog")).not_to_contain_text(re.compile(r"ε\s0(?![.\d])"))
 
 
+def test_a_budget_that_protects_little_is_called_so_before_it_is_spent(new_page: NewPage, site: Site) -> None:
+    site.declare({**DECLARATION, "name": "generous", "epsilon": 20.0})
+    page = new_page("ada")
+    opened(page, site, "ada", {**COUNT, "by": ["sex"]}, dataset="generous")
+    expect(page.locator(".notice.warn")).to_contain_text("Epsilon 20 protects next to nobody")
+    page.get_by_role("button", name="Release …").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Epsilon 20 protects next to nobody")
+    assert faults_of_all_looks(page) == {}
+
+
 def test_a_condition_that_cannot_be_read_is_refused_and_the_plan_stays(new_page: NewPage, site: Site) -> None:
     page = new_page("ada")
     opened(page, site, "ada", COUNT)

@@ -7,6 +7,7 @@ import { Dialog } from "../components/dialog.js";
 import { Notice } from "../components/notice.js";
 import { charged, epsilon, plural, privacy } from "../format.js";
 import { forServer } from "../planner/draft.js";
+import { Warnings } from "../planner/warnings.js";
 import { go, link } from "../router.js";
 import { confirm, requestFor } from "./request.js";
 
@@ -48,6 +49,7 @@ export function ConfirmRelease({ view, draft, budget, me, onClose }) {
         <dt>Will be left</dt><dd>${left > 0 ? html`<span class="number">${epsilon(left)}</span> for everything after this` : "nothing: this is the last release the budget allows"}</dd>
         <dt>Released by</dt><dd>${me.name}; you can show the answers to anybody</dd>
       </dl>
+      <${Warnings} lines=${view.warnings} />
       ${empty ? html`<p class="statistic-note">${plural(empty, "statistic")} of this plan would say next to nothing.</p>` : null}
       <p><strong>This cannot be undone.</strong> What is told cannot be untold, and what is spent does not come back, even if the
         work stops half way. The answers are kept: reading them again is free.</p>

@@ -31,6 +31,7 @@ import { Share } from "../planner/share.js";
 import { StatisticForm } from "../planner/statistic_form.js";
 import { StatisticRow } from "../planner/statistic_row.js";
 import { Suggestions } from "../planner/suggestions.js";
+import { Warnings } from "../planner/warnings.js";
 import { Releases } from "../release/releases.js";
 
 const LEAD = "Choose statistics and see how exact each would be. Nothing is spent, and no row is read, until you release.";
@@ -235,7 +236,7 @@ const Outlook = memo(({ about, view, proving }) => html`
   ${view ? html`
     <${Card} title="Price"><${Price} price=${view.price} cost=${view.cost} delta=${view.delta} proving=${proving} /><//>
     ${view.at_once?.sentence ? html`<${Card} title="All at once"><p class="small">In this plan, ${view.at_once.sentence}.</p><//>` : null}
-    <${Card} title="Risk"><${Risk} risk=${view.risk} /><//>
+    <${Card} title="Risk"><${Warnings} lines=${view.warnings} /><${Risk} risk=${view.risk} /><//>
     <${Card} title="As code">
       <p class="small muted">The same plan for a script or a study.toml, to copy.</p>
       <${More} summary="Show the code">${() => html`<${Code} view=${view} />`}<//>
@@ -248,6 +249,7 @@ function Knowledge({ about, view }) {
     <${Card} title="What is taken for granted">
       ${assumed.length ? html`<ul class="small assumptions">${assumed.map((line) => html`<li key=${line}>${line.replace(/; say expected.*$/, "")}</li>`)}</ul>` : null}
       ${notes.length ? html`<ul class="small notes">${notes.map((line) => html`<li key=${line}>${line}</li>`)}</ul>` : null}
+      ${view?.about ? html`<p class="small">The ${view.about}.</p>` : null}
       <p class="small muted">${about.unit_sentence} <a href=${link("dataset", about.name)}>More about this dataset</a></p>
     <//>`;
 }
