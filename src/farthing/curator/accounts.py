@@ -154,8 +154,8 @@ def _by_name(register: Register, source: Source, first: str) -> str:
         "dataset",
         named,
         "must have a budget in this ledger, because the people in it pay too",
-        f"open one with Study(...) of it, or with Ledger.register({named!r}, ...); or attach it to one that protects "
-        "the same people: Ledger.attach",
+        f"open one with Study(...).register() of it, or with Ledger.register({named!r}, ...); or attach it to one that "
+        "protects the same people: Ledger.attach",
     )
 
 

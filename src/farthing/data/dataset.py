@@ -450,7 +450,8 @@ class Dataset:
             ("group_privacy", self._group, other._group),
         ):
             if left != right:
-                raise InvalidValue(name, right, f"must be the same in both datasets, here {left!r}")
+                way_out = f"declare the other one with the same {name}"
+                raise InvalidValue(name, right, f"must be the same in both datasets, here {left!r}", way_out)
         if mine.source.engine is not theirs.source.engine:
             raise InvalidValue(
                 "other", other.name, "must be in the same engine", "move one of the two tables"

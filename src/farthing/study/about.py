@@ -1,11 +1,15 @@
-"""What the numbers of a release are about, where that is not every row of the table."""
+"""What the numbers of a release are about, where that is not every row of the table, and what errors rest on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from farthing.data import Dataset
+from farthing.release import Statistic
+from farthing.release.designs import design_of
+
+_ERRORS_OF_NOISE_ALONE = ("count", "histogram", "contingency", "sum")
 
 
 def about_rows(dataset: Dataset) -> str | None:
@@ -39,3 +43,29 @@ def rows_known(dataset: Dataset, expected: Mapping[str, Any]) -> int | None:
     rows = dataset.rows if dataset.rows is not None else expected.get("rows")
     number = isinstance(rows, int | float) and not isinstance(rows, bool) and 1 <= rows < 2**63
     return int(rows) if number else None  # type: ignore[arg-type]
+
+
+def errors_rest_on(
+    asked: Sequence[Statistic], names: Sequence[str], dataset: Dataset, expected: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """What the errors of the named statistics take for granted; those of counts and sums rest on the noise alone.
+
+    >>> import pyarrow, farthing as ft
+    >>> people = ft.dataset(pyarrow.table({"age": [30], "sex": ["F"]}), schema={"age": (0, 110), "sex": ["F", "M"]})
+    >>> asked = ft.count(by="sex"), ft.median("age")
+    >>> errors_rest_on(asked, ["count by sex"], people, {"rows": 400})
+    ()
+    >>> print(errors_rest_on(asked, ["median of age"], people, {"rows": 400})[0])
+    age is taken to be spread even...
+    """
+    own = [
+        each
+        for each in asked
+        if each.name in names and (each.for_population or each.kind not in _ERRORS_OF_NOISE_ALONE)
+    ]
+    if not own:
+        return ()
+    others = {each.name for each in asked} - {each.name for each in own} - {*dataset.schema}
+    # A count that is expected says how large groups are, also to the others.
+    told = {name: value for name, value in expected.items() if name not in others or name.startswith("count")}
+    return design_of(own, dataset, told).assumptions

@@ -19,7 +19,7 @@ from farthing.release import Statistic
 from farthing.release.designs import Design
 from farthing.release.measurements import Measurements
 from farthing.release.noise import Noise
-from farthing.study.about import about_rows, rows_known
+from farthing.study.about import about_rows, errors_rest_on, rows_known
 from farthing.study.allowance import Allowance, admitting, allocated
 from farthing.study.code import asking_lines, control_line, study_lines
 from farthing.study.controls import (
@@ -402,9 +402,11 @@ class Plan:
         try:
             yield
         except Infeasible as refusal:
-            if not self.assumptions:
+            own = errors_rest_on(self.asked, refusal.blocking, self.study.dataset, self.expected)
+            assumed = tuple(map(in_toml, own)) if self.from_file else own
+            if not assumed:
                 raise
-            told = f"{refusal} The errors rest on assumptions: {'; '.join(self.assumptions)}."
+            told = f"{refusal} The errors rest on assumptions: {'; '.join(assumed)}."
             raise Infeasible(
                 told, blocking=refusal.blocking, closest=refusal.closest, epsilon=refusal.epsilon,
                 hardest=refusal.hardest, offers=refusal.offers,

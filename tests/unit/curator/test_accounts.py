@@ -110,7 +110,8 @@ def test_the_same_table_twice_pays_once(ledger: Ledger, folder: Path) -> None:
 def test_a_table_without_a_budget_is_refused_with_the_way_out(ledger: Ledger, folder: Path) -> None:
     frame = pa.table({"person": ["1", "2"], "age": [30, 41]})
     with pytest.raises(
-        InvalidValue, match=r"'planes.csv': must have a budget in this ledger.*Ledger.register"
+        InvalidValue,
+        match=r"'planes.csv': must have a budget.*Study\(\.\.\.\)\.register\(\).*Ledger.register",
     ):
         Study(rows("people.csv").union(rows("planes.csv")), epsilon=1.0, ledger=ledger)
     with pytest.raises(InvalidValue, match=r"must be named.*dataset\(\.\.\., name="):
@@ -121,6 +122,8 @@ def test_a_table_without_a_budget_is_refused_with_the_way_out(ledger: Ledger, fo
     spend(ledger, rows(frame, name="crews"))
     spend(ledger, rows("people.csv").union(rows(frame, name="crews")))
     assert left(ledger, "crews", "people.csv") == [0.5, 0.75]
+    Study(rows("planes.csv"), epsilon=1.0, ledger=ledger).register()  # as the message says
+    Study(rows("people.csv").union(rows("planes.csv")), epsilon=1.0, ledger=ledger)
 
 
 def test_every_budget_must_be_of_the_same_unit(ledger: Ledger, folder: Path) -> None:

@@ -311,8 +311,8 @@ def test_expected_rows_follow_what_is_known() -> None:
     [
         ({"row": 10}, "did you mean rows"),
         ({"rows": -1}, "number of rows"),
-        ({"sex": {"X": 1}}, "must be a category"),
-        ({"sex": 3}, "must map categories"),
+        ({"sex": {"X": 1}}, r"must be a category; for example \{'F': 0.5, 'M': 0.5\}"),
+        ({"sex": 3}, r"must map categories.*for example \{'F': 0.5, 'M': 0.5\}"),
         ({"age": (200, 3)}, "mean between 0 and 110"),
         ({"count by sex": [1, 2, 3]}, "a list of 2"),
         ([1], "must be a mapping"),

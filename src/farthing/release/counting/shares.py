@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 SMALLER = 0.5
 """Groups and conditions whose size is not expected are predicted for this part of an equal share of the rows."""
 
+_FEW = 8  # categories that are shown in an example
+
 PRESENT = 0.75
 """If nothing is expected of a column, errors are predicted for this share of the rows having a value."""
 
@@ -108,6 +110,10 @@ def category_shares(facts: Facts, name: str, values: Sequence[Any]) -> Floats:
     if given is None:
         return np.full(len(values), 1.0 / len(values))
     rule = "must map categories to shares, or be a list of public values"
+    few = ", ".join(f"{value!r}: {1 / len(values):.3g}" for value in values[:_FEW])
+    way_out = f"for example {{{few}{', ...' if len(values) > _FEW else ''}}}"
+    if isinstance(facts.schema[name], Flags):
+        way_out = "give the shares of true and of false, such as 0.2 and 0.8"
     if isinstance(given, Mapping):
         weights = np.array([given.get(value, 0) for value in values], dtype=float)
         strange = [value for value in given if value is not None and value not in values]
@@ -115,13 +121,12 @@ def category_shares(facts: Facts, name: str, values: Sequence[Any]) -> Floats:
         weights = np.array([given.count(value) for value in values], dtype=float)
         strange = []
     else:
-        raise InvalidValue(f"expected[{name!r}]", given, rule)
+        raise InvalidValue(f"expected[{name!r}]", given, rule, way_out)
     if strange:
-        raise InvalidValue(
-            f"expected[{name!r}]", strange[0], "must be a category", f"they are {list(values[:8])}"
-        )
+        rule = "must be a category" if isinstance(facts.schema[name], Categories) else "must be true or false"
+        raise InvalidValue(f"expected[{name!r}]", strange[0], rule, way_out)
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        raise InvalidValue(f"expected[{name!r}]", given, rule)
+        raise InvalidValue(f"expected[{name!r}]", given, rule, way_out)
     return np.asarray(weights / weights.sum())
 
 
