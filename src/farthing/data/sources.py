@@ -32,7 +32,7 @@ from farthing.data.csv_files import (
 from farthing.data.engines import Engine, engine_of
 from farthing.data.engines.duckdb import default_engine, private_folder
 from farthing.data.running import rows_of
-from farthing.errors import InvalidData, InvalidValue
+from farthing.errors import EngineError, InvalidData, InvalidValue
 
 PARQUET = (".parquet", ".pq")
 LARGEST_BLOCK = 2**27
@@ -84,7 +84,7 @@ class CsvFiles:
 
     DuckDB reads them from the beginning to the end: its parallel scan cuts a file every few megabytes, and a cut inside
     a quoted cell makes rows of the lines in it. Where it would find other rows than `farthing.data.csv_files` says (a
-    row longer than its buffer, a carriage return in a bare cell), it reads a copy.
+    row longer than its buffer, a carriage return in a bare cell) or cannot unpack a file, it reads a copy.
     """
 
     def __init__(self, paths: list[str]) -> None:
@@ -119,12 +119,28 @@ class CsvFiles:
                     raise InvalidValue("source", path, "has other columns now", "make the dataset again")
                 now, found = _layout_of(path)
                 refuse_broken(path, found)
-                self._read[path] = path if found.is_plain else self._copy(path)
+                as_it_is = found.is_plain and self._can_unpack(path)
+                self._read[path] = path if as_it_is else self._copy(path)
                 self._seen[path] = now
             if self._read != before:
                 self._opened()
                 for old in set(before.values()) - set(self._read.values()) - set(self.paths):
                     _unlink(old)
+
+    def _can_unpack(self, path: str) -> bool:
+        """Whether DuckDB can, which knows fewer kinds of gzip than Python: none with a comment, or zeros at the end."""
+        if not path.lower().endswith(".gz"):
+            return True
+        quoted = glob.escape(path).replace("'", "''")
+        lines = (
+            f"SELECT count(*) FROM read_csv('{quoted}', columns = {{'line': 'VARCHAR'}}, auto_detect = false, "
+            "header = false, compression = 'gzip', ignore_errors = true, strict_mode = false, parallel = false, "
+            f"max_line_size = {LONGEST_ROW}, buffer_size = {16 * LONGEST_ROW})"
+        )
+        with contextlib.suppress(EngineError):
+            rows_of(self._engine, lines)
+            return True
+        return False
 
     def _copy(self, path: str) -> str:
         target = os.path.join(_folder_of_copies(), f"{_fresh_name()}.csv")

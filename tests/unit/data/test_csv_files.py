@@ -12,6 +12,7 @@ import io
 import os
 import random
 import stat
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -180,7 +181,7 @@ def test_quotes_out_of_place_are_found_with_their_line(
     file.write_bytes(content)
     found = layout(str(file))
     assert found.fault is not None and found.line == line
-    with pytest.raises(InvalidData, match="quotes do not close") as refusal:
+    with pytest.raises(InvalidData, match="a quote is not closed") as refusal:
         ft.dataset(file, schema={"a": (0, 9)}).exact({"rows": Count()})
     assert str(line) not in str(refusal.value)
 
@@ -199,7 +200,7 @@ def test_a_file_whose_quotes_do_not_close_is_refused_and_nothing_is_charged(
             name = f"people {people.rows_per_unit}"
             curator = Curator(ledger)
             curator.register(people, name, epsilon=5.0)
-            with pytest.raises(InvalidData, match="quotes do not close"):
+            with pytest.raises(InvalidData, match="a quote is not closed"):
                 curator.answer(people, "n", Count(), DiscreteLaplace(0.5, 2), ledger_name=name)
             assert ledger.budget(name).count == 0
 
@@ -212,7 +213,7 @@ def test_a_file_is_looked_at_again_when_it_has_changed(tmp_path: Path) -> None:
     file.write_bytes(b"a,b\n1,x\ry\n2,z\r\n3,z\n")  # now a copy is read
     assert people.exact({"n": Count()})["n"] == 3
     file.write_bytes(b'a,b\n1,"x\n2,z\n3,z\n')
-    with pytest.raises(InvalidData, match="quotes do not close"):
+    with pytest.raises(InvalidData, match="a quote is not closed"):
         people.exact({"n": Count()})
     file.write_bytes(b"a,b\n1,x\n2,z\n")
     assert people.exact({"n": Count()})["n"] == 2
@@ -317,3 +318,15 @@ def test_a_row_larger_than_a_buffer_takes_no_other_row_with_it(tmp_path: Path, e
             found = ft.dataset(file, schema={"a": (0, 9)}).exact({"n": Count(), "sum": Sum("a")})
             counts.append((int(found["n"]), int(found["sum"])))
         assert counts == [(2000, 3000)] * 2
+
+
+def test_gzip_that_duckdb_cannot_unpack_is_read_before_anybody_pays(tmp_path: Path) -> None:
+    """With a comment or a checksum in the header of a member, or zeros after the last one."""
+    first, second = gzip.compress(b"age\n1\n", mtime=0), gzip.compress(b"2\n3\n", mtime=0)
+    commented = second[:3] + bytes([second[3] | 16]) + second[4:10] + b"a comment\0" + second[10:]
+    headed = first[:3] + bytes([first[3] | 2]) + first[4:10]
+    checked = headed + (zlib.crc32(headed) & 0xFFFF).to_bytes(2, "little") + first[10:]
+    for content in (first + second, first + commented, checked + second, first + second + bytes(512)):
+        (tmp_path / "o'clock [1].csv.gz").write_bytes(content)
+        rows = ft.dataset(tmp_path / "o'clock [1].csv.gz", schema={"age": (0, 110)})
+        assert int(rows.exact({"rows": Count()})["rows"]) == 3
