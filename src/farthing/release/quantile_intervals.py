@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import ErrorLaw, Term
+from farthing.release.expectations import without_missing
 from farthing.release.facts import Facts
 from farthing.release.statistic import Statistic
 
@@ -117,7 +118,7 @@ def note_of(statistic: Statistic, lower: float, upper: float, whole: int, cells:
 
 def is_bell_curve(facts: Facts, column: str) -> bool:
     """Whether a mean and a standard deviation are all that was said of a column."""
-    return isinstance(facts.expected.get(column), tuple)
+    return isinstance(without_missing(column, facts.expected.get(column)), tuple)
 
 
 def spread_assumptions(statistics: Sequence[Statistic], facts: Facts) -> list[str]:

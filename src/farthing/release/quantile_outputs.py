@@ -330,7 +330,8 @@ def _output(
     laws = tuple(
         QuantileLaw(grid.values, shares, q, float(grid.step), on_points) for q in statistic.probabilities
     )
-    rows = np.maximum(np.atleast_1d(expected_rows(facts, statistic.where, statistic.by)), 1.0)
+    asked = np.atleast_1d(expected_rows(facts, statistic.where, statistic.by))
+    rows = np.maximum(asked * facts.present(statistic.column), 1.0)  # a row without a value has no rank
     spread = math.sqrt(max(model.variance, 1e-12 * (grid.upper - grid.lower) ** 2))
     reference = np.tile([max(abs(law.quantile), spread) for law in laws], len(rows))
     labels: tuple[Any, ...] = groups

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -283,7 +284,8 @@ def outputs_of(
         equations = found[key]
         slots.update({entry.slot.name: entry.slot for entry in equations.entries})
         gram, theta, said = _expected(statistic, facts, equations)
-        rows = np.maximum(np.atleast_1d(expected_rows(facts, statistic.where, statistic.by)), 1.0)
+        asked = np.atleast_1d(expected_rows(facts, statistic.where, statistic.by))
+        rows = np.maximum(asked * _complete((*equations.features, equations.target), facts), 1.0)
         outputs.append(
             RegressionOutput(
                 statistic,
@@ -388,14 +390,41 @@ def _expected(
 
 
 def _public_rows(columns: Sequence[Scaled], facts: Facts) -> Floats | None:
-    """Expected lists of equal length are read as the columns of one public table."""
+    """Expected lists of equal length are read as the columns of one public table, of its complete rows."""
+    found = _public_lists(columns, facts)
+    if found is None:
+        return None
+    lists, complete = found
+    if complete.sum() <= len(columns):
+        return None
+    return np.column_stack(
+        [
+            column.scaled(list(itertools.compress(values, complete)))
+            for column, values in zip(columns, lists, strict=True)
+        ]
+    )
+
+
+def _public_lists(
+    columns: Sequence[Scaled], facts: Facts
+) -> tuple[list[list[Any]], NDArray[np.bool_]] | None:
     lists = [facts.expected.get(column.column) for column in columns]
     if not all(isinstance(values, list | np.ndarray) for values in lists):
         return None
-    sizes = {len(values) for values in lists}  # type: ignore[arg-type]
-    if len(sizes) != 1 or sizes.pop() <= len(columns):
+    if len({len(values) for values in lists}) != 1:  # type: ignore[arg-type]
         return None
-    return np.column_stack([column.scaled(values) for column, values in zip(columns, lists, strict=True)])
+    every = [list(values) for values in lists]  # type: ignore[arg-type]
+    return every, np.array(
+        [all(value is not None for value in row) for row in zip(*every, strict=True)], dtype=bool
+    )
+
+
+def _complete(columns: Sequence[Scaled], facts: Facts) -> float:
+    """The share of rows that lack none of the columns; other rows are in no sum."""
+    found = _public_lists(columns, facts)
+    if found is not None and found[1].any():
+        return float(found[1].mean())
+    return math.prod(facts.present(name) for name in dict.fromkeys(one.column for one in columns))
 
 
 def _repaired(gram: Floats, noise: float) -> Floats:

@@ -253,3 +253,11 @@ def test_a_law_for_one_expected_row_is_a_number_at_every_pull() -> None:
     coarse = QuantileLaw(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 0.9, 1.0, whole=True)
     found = coarse.curve(rows=1.0).at(np.geomspace(0.1, 1e6, 30))
     assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(
+    "missing", [[25.0] * 3 + [None], {"mean": 25.0, "sd": 3.0, "missing": 0.25}], ids=["list", "share"]
+)
+def test_errors_are_predicted_for_the_rows_that_have_a_value(missing: Any) -> None:
+    found = output_of(median("bmi"), people(), rows=8_000, bmi=missing)
+    assert found.rows.tolist() == [6_000.0]

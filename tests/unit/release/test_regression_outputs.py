@@ -188,6 +188,22 @@ def test_what_is_expected_may_be_a_public_table_or_the_line_itself() -> None:
             made(**{ASKED.name: bad})
 
 
+def test_rows_that_lack_a_column_are_expected_in_no_sum() -> None:
+    ages = [value if place % 4 else None for place, value in enumerate(PUBLIC["age"])]
+    lacking = {**PUBLIC, "age": ages}
+    kept = {name: [v for place, v in enumerate(values) if place % 4] for name, values in PUBLIC.items()}
+    _, some, _, nothing = made(**lacking)
+    _, complete, _, _ = made(**kept)
+    assert nothing == []
+    assert some.rows.tolist() == [0.75 * ROWS]
+    np.testing.assert_allclose(some.gram, complete.gram)
+    np.testing.assert_allclose(some.theta, complete.theta)
+    _, shares, _, _ = made(
+        age={"mean": 50.0, "sd": 20.0, "missing": 0.2}, school={"mean": 12, "sd": 3, "missing": 0.5}
+    )
+    np.testing.assert_allclose(shares.rows, [0.4 * ROWS])
+
+
 def test_every_sum_matters_for_some_coefficient() -> None:
     """Otherwise a plan would leave it unmeasured, and the answer would be made of noise."""
     _, output, _, _ = made()
