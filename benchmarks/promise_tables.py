@@ -107,12 +107,13 @@ def examples() -> tuple[Example, ...]:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of statistic: how it is asked, what it truly is, and whether its cells are counts that add up."""
+    """One kind of statistic: how it is asked, what it truly is, whether its cells are counts, where it must lie."""
 
     name: str
     ask: Callable[[Example], Statistic]
     truth: Callable[[Example], Floats] | None = None  # None: what the engine counts, without noise
     adds_up: bool = False
+    bounds: Callable[[Example], tuple[float, float]] | None = None  # of what it can be, whatever the noise
 
 
 def _counts(example: Example) -> Floats:
@@ -143,6 +144,22 @@ def _line(example: Example) -> Floats:
     return np.array([level, slope])
 
 
+def _shares(example: Example) -> tuple[float, float]:
+    return 0.0, 1.0
+
+
+def _own(example: Example) -> tuple[float, float]:
+    return example.bounds
+
+
+def _squares(example: Example) -> tuple[float, float]:
+    return 0.0, (example.bounds[1] - example.bounds[0]) ** 2 / 4
+
+
+def _spreads(example: Example) -> tuple[float, float]:
+    return 0.0, (example.bounds[1] - example.bounds[0]) / 2
+
+
 def _middle(example: Example) -> Floats:
     return np.array([np.quantile(example.x, 0.5, method="inverted_cdf")])
 
@@ -151,15 +168,15 @@ KINDS: tuple[Kind, ...] = (
     Kind("count by", lambda e: ft.count(by="group"), _counts, adds_up=True),
     Kind("histogram", lambda e: ft.histogram("x", bins=EDGES), _cells, adds_up=True),
     Kind("contingency", lambda e: ft.contingency(["group", "flag"]), _table, adds_up=True),
-    Kind("cdf", lambda e: ft.cdf("x", bins=EDGES), lambda e: np.cumsum(_cells(e)) / len(e.x)),
+    Kind("cdf", lambda e: ft.cdf("x", bins=EDGES), lambda e: np.cumsum(_cells(e)) / len(e.x), bounds=_shares),
     Kind("ranges", lambda e: ft.ranges("x", bins=32), adds_up=True),
     Kind("marginals", lambda e: ft.marginals(["group", "flag", "band"], way=2), adds_up=True),
     Kind("sum", lambda e: ft.sum("x"), lambda e: np.array([e.x.sum()])),
-    Kind("mean", lambda e: ft.mean("x"), lambda e: np.array([e.x.mean()])),
-    Kind("mean by", lambda e: ft.mean("x", by="flag"), _by_flag),
-    Kind("share", lambda e: ft.mean("flag"), lambda e: np.array([e.columns["flag"].mean()])),
-    Kind("variance", lambda e: ft.variance("x"), lambda e: np.array([e.x.var()])),
-    Kind("std", lambda e: ft.std("x"), lambda e: np.array([e.x.std()])),
-    Kind("median", lambda e: ft.median("x"), _middle),
+    Kind("mean", lambda e: ft.mean("x"), lambda e: np.array([e.x.mean()]), bounds=_own),
+    Kind("mean by", lambda e: ft.mean("x", by="flag"), _by_flag, bounds=_own),
+    Kind("share", lambda e: ft.mean("flag"), lambda e: np.array([e.columns["flag"].mean()]), bounds=_shares),
+    Kind("variance", lambda e: ft.variance("x"), lambda e: np.array([e.x.var()]), bounds=_squares),
+    Kind("std", lambda e: ft.std("x"), lambda e: np.array([e.x.std()]), bounds=_spreads),
+    Kind("median", lambda e: ft.median("x"), _middle, bounds=_own),
     Kind("regression", lambda e: ft.linear_regression("y", "x"), _line),
 )

@@ -3,12 +3,16 @@
 Every kind of statistic on every example table is planned twice, with everything expected as it truly is and with
 nothing expected but the number of rows, and each plan is released 400 times. Said is, for each:
 
-- coverage: how often the 95% interval of the release held the truth, in all cells; the band is 93 to 98%, or up to
-  what whole numbers allow: noise of a few steps, or a truth on the bound of what is possible, holds more than it must;
+- coverage: how often the 95% interval of the release held the truth, in all cells; the band is 93 to 98%, or up to 1%
+  above what is attainable: noise of whole steps jumps over 95%, and a truth that lies on the bound of what is possible
+  cannot be missed on that side;
 - RMS: the root mean squared error over the plan's standard error, at most 1.1; and at least 0.9 when everything was
-  expected rightly and counts and shares are taken as the noise left them (`raw`): moved to where they must lie they are
-  better than that;
+  expected rightly and counts and shares are taken as the noise left them (`raw`). Moved to where they must lie, to no
+  count below 0 and their noisy total, they are better than predicted: of sparse tables several times. That is no fault;
 - bias: the mean error of the total of a table of counts, in standard errors of that mean; below 3.
+
+Of 400 intervals that each hold the truth with 95%, fewer than 93% do so by chance in one table in thirty. What lies
+outside its band is therefore released 1,200 times more before it is called broken; the figures are those of all.
 
 The releases are drawn below the ledger, from the engine's exact numbers, which are added up once.
 """
@@ -18,7 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +38,7 @@ from farthing.inference.noise_sums import tail_of_sum
 from farthing.release.ranging.strategy_slots import StrategySlot
 from farthing.study import Plan
 
-RELEASES, QUICK = 400, 60
+RELEASES, QUICK, DOUBTED = 400, 60, 1_600
 EPSILON, DELTA = 1.0, 1e-9
 LEAST, MOST, OFF, BIAS = 0.93, 0.98, 0.10, 3.0
 
@@ -86,25 +90,36 @@ def expected_of(example: Example, kind: Kind) -> dict[str, Any]:
         "x": [float(value) if known else None for value, known in zip(own, there, strict=True)],
     }
     if kind.name == "regression":
-        found["x"] = [float(value) for value in own[there]]
-        found["y"] = [float(value) for value in example.columns["y"][there]]
-    if kind.name in ("count by", "histogram", "contingency") and kind.truth is not None:
+        found["y"] = [float(value) for value in example.columns["y"]]
+    if kind.name in ("count by", "histogram", "contingency", "mean by") and kind.truth is not None:
         found[kind.ask(example).name] = kind.truth(example).tolist()
     return found
 
 
 def delivered(example: Example, kind: Kind, *, told: bool, releases: int) -> Delivered:
-    """Plan once, release many times."""
+    """Plan once, release many times; what so many releases leave in doubt, more often."""
     statistic = kind.ask(example)
     with tempfile.TemporaryDirectory() as folder:
         study = ft.Study(
             example.dataset, epsilon=EPSILON, delta=DELTA, ledger=Path(folder) / "study.db", name="table"
         )
         plan = study.plan(statistic, expected=expected_of(example, kind) if told else {"rows": example.rows})
-        answers, truth = drawn(plan, kind.truth and kind.truth(example), releases)
-        promised = np.asarray(plan[statistic.name].law.standard_errors, dtype=float)
-        attainable = attainable_coverage(plan, truth)
+        drawn, truth = prepared(plan, kind.truth and kind.truth(example))
+        attainable = attainable_coverage(plan, truth, kind.bounds and kind.bounds(example))
+        answers = [drawn() for _ in range(releases)]
+        found = compared(example, kind, told, plan, answers, truth, attainable)
+        if found.faults and RELEASES <= releases < DOUBTED:
+            answers += [drawn() for _ in range(DOUBTED - releases)]
+            found = compared(example, kind, told, plan, answers, truth, attainable)
         study.close()
+    return found
+
+
+def compared(
+    example: Example, kind: Kind, told: bool, plan: Plan, answers: list[Any], truth: Floats, attainable: float
+) -> Delivered:
+    """What came out, beside what was promised."""
+    promised = np.asarray(plan.statistics[0].law.standard_errors, dtype=float)
     errors = np.array([np.atleast_1d(answer.values) - truth for answer in answers])
     inside = np.array([(answer.lower <= truth + 1e-9) & (truth - 1e-9 <= answer.upper) for answer in answers])
     plain = np.array([np.atleast_1d(answer.raw) - truth for answer in answers])
@@ -113,16 +128,16 @@ def delivered(example: Example, kind: Kind, *, told: bool, releases: int) -> Del
     spread = float(totals.std() / len(totals) ** 0.5)
     bias = float(totals.mean() / spread) if kind.adds_up and spread > 0 else None
     return Delivered(
-        example.name, kind.name, told, releases, float(inside.mean()), attainable, rms, raw, bias
+        example.name, kind.name, told, len(answers), float(inside.mean()), attainable, rms, raw, bias
     )
 
 
-def drawn(plan: Plan, truth: Floats | None, releases: int) -> tuple[list[Any], Floats]:
-    """Answers of a plan of one statistic, each with noise of its own, and what they should have been."""
+def prepared(plan: Plan, truth: Floats | None) -> tuple[Callable[[], Any], Floats]:
+    """What draws an answer of a plan of one statistic, each with noise of its own, and what it should be."""
     measurements, (output,) = plan.measurements, plan.design.outputs
     dataset, noises = plan.study.dataset, measurements.noises
-    prepared = dataset.derive(**dict(measurements.derived)) if measurements.derived else dataset
-    exact = prepared.exact(
+    derived = dataset.derive(**dict(measurements.derived)) if measurements.derived else dataset
+    exact = derived.exact(
         {name: part for slot in measurements.slots for name, part in slot.aggregates.items()}
     )
     if truth is None:
@@ -132,19 +147,28 @@ def drawn(plan: Plan, truth: Floats | None, releases: int) -> tuple[list[Any], F
             if isinstance(slot, StrategySlot)
         }
         truth = np.atleast_1d(output.answer(plain, noises).values)
-    found = []
-    for _ in range(releases):
+
+    def drawn() -> Any:
         measured = {
             slot.name: slot.measure(slot.own(exact), noises[slot.name]) for slot in measurements.slots
         }
-        found.append(output.answer(measured, noises))
-    return found, truth
+        return output.answer(measured, noises)
+
+    return drawn, truth
 
 
-def attainable_coverage(plan: Plan, truth: Floats) -> float:
-    """What the interval must hold on average: whole numbers step over 95%; a 0 is missed on one side only."""
+def attainable_coverage(plan: Plan, truth: Floats, bounds: tuple[float, float] | None = None) -> float:
+    """What the interval must hold on average: whole numbers step over 95%; a truth on a bound is missed on one side.
+
+    An interval of possible values that misses such a truth would have to fit between it and the bound. Where that is
+    less than a tenth of a standard error there is no room; where there is no error, nothing is missed.
+    """
     (statistic,) = plan.statistics
     law, errors = statistic.law, np.asarray(statistic.errors(0.95))
+    if bounds is not None:
+        deviations = np.asarray(law.standard_errors)
+        missed = sum(0.025 * (np.abs(truth - bound) > 0.1 * deviations) for bound in bounds)
+        return float(np.mean(np.where(deviations > 0, 1 - missed, 1.0)))
     if (
         statistic.output.statistic.kind not in ("count", "histogram", "contingency")
         or type(law) is not ft.inference.ErrorLaw
@@ -181,8 +205,9 @@ def main() -> None:
     releases = options.releases or (QUICK if options.quick else RELEASES)
     console = Console(width=130)
     shown = Table(
-        "table", "statistic", "expected", "coverage", "attainable", "RMS / predicted", "bias of the total", ""
-    )
+        "table", "statistic", "expected", "releases", "coverage", "attainable", "RMS / predicted", "raw",
+        "bias of the total", "",
+    )  # fmt: skip
     broken = 0
     found = promises(releases, options.only)
     for one in (
@@ -194,12 +219,17 @@ def main() -> None:
         if options.json:
             print(json.dumps({**asdict(one), "faults": one.faults}), flush=True)
         shown.add_row(
-            one.table, one.kind, "as it is" if one.told else "left out", f"{one.coverage:.1%}", f"{one.attainable:.1%}",
+            one.table, one.kind, "as it is" if one.told else "left out", f"{one.releases:,}", f"{one.coverage:.1%}",
+            f"{one.attainable:.1%}",
             f"{one.rms:.2f}", f"{one.raw:.2f}", "" if one.bias is None else f"{one.bias:+.1f}",
             "; ".join(one.faults) or "kept",
         )  # fmt: skip
     if not options.json:
         console.print(shown)
+        console.print(
+            "raw: as the noise left them; cells of sparse tables that were moved to where they must lie are better "
+            "than predicted"
+        )
         console.print(f"{broken} of {shown.row_count} are not kept")
     raise SystemExit(1 if broken else 0)
 

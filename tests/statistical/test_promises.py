@@ -22,6 +22,7 @@ CASES = [
     ("skewed", "mean", True),
     ("panel", "mean by", False),
     ("skewed", "std", False),
+    ("wrong bounds", "std", True),
     ("missing values", "variance", True),
     ("missing values", "cdf", False),
 ]
