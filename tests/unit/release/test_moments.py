@@ -202,8 +202,19 @@ def test_a_mean_of_nothing_is_no_secret_and_no_error() -> None:
         measured = {slot.name: np.array([number]) for slot in slots}
         whole = outputs[0].answer(measured, noises)
         assert (whole.lower, whole.upper) == (10.0, 60.0)
+        assert whole.note == "the interval is as wide as the bounds: there are too few rows for this epsilon"
         assert 10.0 <= float(whole.values) <= 60.0
         assert 0 <= float(outputs[1].answer(measured, noises).values) <= 25.0**2
+
+
+def test_a_note_says_how_many_groups_have_no_more_than_their_bounds() -> None:
+    _, (output,), _ = made([mean("bmi", by="sex")])
+    noises = {slot.name: Noise("laplace", 0.1) for slot in output.slots}
+    few, many = (
+        output.answer({slot.name: np.array([5_000, n]) for slot in output.slots}, noises) for n in (1, 4_000)
+    )
+    assert few.note == "1 of 2 intervals are as wide as the bounds: there are too few rows for this epsilon"
+    assert few.lower[1] == 10.0 and few.upper[1] == 60.0 and many.note == ""
 
 
 def test_sums_of_one_sign_keep_it_and_whole_ones_are_rounded_where_asked() -> None:

@@ -195,7 +195,12 @@ class MomentOutput(Output):
         raw = (
             interval.centre if isinstance(interval, Around) else None
         )  # a sum before it was cut at its bounds
-        return Answer.within(self.name, values, errors, interval, self.labels, confidence=confidence, raw=raw)
+        low, high = interval(confidence)
+        whole = int(np.sum(high - low >= self.most * (1 - 1e-9)))
+        note = _whole_note(whole, max(1, len(self.labels)))
+        return Answer.within(
+            self.name, values, errors, interval, self.labels, confidence=confidence, note=note, raw=raw
+        )
 
     def number(self, measured: Mapping[str, Integers]) -> Floats:
         """The rows of every cell: as measured, or as known."""
@@ -223,6 +228,14 @@ class MomentOutput(Output):
         """A measured sum in the units of the data."""
         assert slot is not None
         return self.shared.own(slot, measured) * slot.step
+
+
+def _whole_note(whole: int, cells: int) -> str:
+    """How many intervals are all that the bounds allow: the number beside such a one says nothing."""
+    if not whole:
+        return ""
+    which = "the interval is" if cells == 1 else f"{whole:,} of {cells:,} intervals are"
+    return f"{which} as wide as the bounds: there are too few rows for this epsilon"
 
 
 @dataclass(frozen=True)
