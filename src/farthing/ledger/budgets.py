@@ -63,8 +63,17 @@ def untouched_budget(dataset: str, epsilon: float, delta: float, unit: Unit) -> 
     >>> untouched_budget("census", 1.0, 1e-9, Unit(("person",), "add-remove")).remaining
     ApproxDP(epsilon=1.0, delta=1e-09)
     """
-    total = Account.of(epsilon, delta).budget
+    total = as_kept(epsilon, delta)
     return Budget(dataset, "", total, 0.0, 0.0, {}, total, 0, str(unit), True, unit)
+
+
+def as_kept(epsilon: float, delta: float = 0.0) -> ApproxDP:
+    """A budget as a ledger keeps it: rounded down to its whole units. Told budgets are compared after this.
+
+    >>> as_kept(1 / 3), as_kept(0.1 + 0.2) == as_kept(0.3)
+    (ApproxDP(epsilon=0.333333333, delta=0.0), True)
+    """
+    return Account.of(epsilon, delta).budget
 
 
 def _optimum_lower(events: Iterable[Event], delta: float) -> float:

@@ -16,7 +16,7 @@ from farthing.curator.units import rate_of, refuse_other_unit
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.ledger import Budget, Ledger, open_ledger
-from farthing.ledger.budgets import untouched_budget
+from farthing.ledger.budgets import as_kept, untouched_budget
 from farthing.planner import Problem, Requirement
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 from farthing.privacy.units import Unit
@@ -433,13 +433,13 @@ class Study:
         self._refuse_other_rate(rate_of(registered))
         refuse_other_unit(self.dataset, registered, self.sampling_rate)
         total = registered.total
-        if (total.epsilon, total.delta) != (self.epsilon, self.delta):
+        if total != as_kept(self.epsilon, self.delta):
             raise InvalidValue(
                 "budget",
-                f"epsilon={self.epsilon:g}, delta={self.delta:g}",
-                f"must be that of the ledger, epsilon={total.epsilon:g} and delta={total.delta:g}",
+                f"epsilon={self.epsilon:.12g}, delta={self.delta:.12g}",
+                f"must be that of the ledger, epsilon={total.epsilon:.12g} and delta={total.delta:.12g}",
                 f"to change it there: farthing ledger budget set LEDGER {shlex.quote(self.name)} "
-                f"--epsilon {self.epsilon:g} --delta {self.delta:g}",
+                f"--epsilon {self.epsilon:.12g} --delta {self.delta:.12g}",
             )
 
     def _refuse_other_rate(self, registered: float | None) -> None:

@@ -265,6 +265,24 @@ def test_what_only_plans_writes_nothing(make_study: Make) -> None:
         study.plan(ft.mean("age"), epsilon=0.25).release()
 
 
+@pytest.mark.parametrize("epsilon", [1 / 3, 0.1 + 0.2, 2.2852337352500434])
+def test_a_budget_between_two_billionths_is_the_one_the_ledger_keeps(
+    make_study: Make, epsilon: float
+) -> None:
+    """It was rounded down when it was written: the same script must be able to go on with it."""
+    make_study(epsilon).plan(ft.count(), epsilon=epsilon / 2).release()
+    again = make_study(epsilon)
+    assert again.plan(ft.count(), epsilon=epsilon / 2).release().cost <= epsilon / 2
+    assert again.plan(ft.mean("age")).release() is not None
+    with pytest.raises(InvalidValue, match="must be that of the ledger") as refused:
+        make_study(epsilon + 2e-9)
+    told = str(refused.value)
+    asked, kept = (
+        told.split(word)[1].split(",")[0].split(" ")[0] for word in ("budget='epsilon=", "ledger, epsilon=")
+    )
+    assert asked != kept, "digits tell the two apart"
+
+
 @pytest.mark.parametrize("options", [{"unit": "age", "max_rows": 2}, {"neighbours": "replace"}])
 def test_the_wrong_unit_is_refused_before_anything_is_planned(
     make_study: Make, tmp_path: Path, options: dict[str, Any]

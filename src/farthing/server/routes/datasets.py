@@ -9,6 +9,7 @@ from fastapi import Depends, Path, Query
 
 from farthing.errors import FarthingError, InvalidValue, RequestRefused
 from farthing.ledger import Ledger
+from farthing.ledger.budgets import as_kept
 from farthing.server.callers import Caller, caller, the_state
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
@@ -208,7 +209,7 @@ def set_budget(name: Name, told: BudgetWords, state: TheState, who: Who) -> Budg
     """What was spent stays spent; a raise is an entry of the ledger for ever."""
     _refuse_unplannable(told.delta)
     total = _registered(state, who, name).budget(name).total
-    if (total.epsilon, total.delta) != (told.epsilon, told.delta):
+    if total != as_kept(told.epsilon, told.delta):
         state.ledger(who).set_budget(name, told.epsilon, told.delta)
     return _standing(state, who, name)
 
@@ -230,7 +231,7 @@ def grant(name: Name, user: User, told: BudgetWords, state: TheState, who: Who) 
                 {"name": user},
             )
     before = ledger.budget(name, user).total if user in ledger.analysts(name) else None
-    if before is None or (before.epsilon, before.delta) != (told.epsilon, told.delta):
+    if before is None or before != as_kept(told.epsilon, told.delta):
         ledger.grant(name, user, told.epsilon, told.delta)
     return budget_view(ledger.budget(name, user), ledger.budget(name))
 
