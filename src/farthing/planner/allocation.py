@@ -15,8 +15,9 @@ import numpy as np
 from farthing.accounting import compose, sampled_approx_dp
 from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics import Bounds
+from farthing.numerics.digits import ceiling
 from farthing.planner.model import EXPONENTIAL, GAUSSIAN, LAPLACE, Model
-from farthing.planner.offers import Accepts, Offers, unreachable
+from farthing.planner.offers import Accepts, Offers, told, unreachable
 from farthing.planner.polish import objective, polished
 from farthing.planner.price import Price, price_of
 from farthing.planner.problem import NANO, Problem
@@ -321,16 +322,16 @@ def _made(problem: Problem, model: Model, found: Division) -> Allocation:
 
 def _too_dear(problem: Problem, cost: float) -> Infeasible:
     names = sorted({o.name for o in problem.design.outputs if any(s.name in problem.held for s in o.slots)})
-    needed = outer_epsilon(problem, cost) if cost < 700 else math.inf
+    needed = float(ceiling(outer_epsilon(problem, cost), 4)) if cost < 700 else math.inf
     if not names:
         return Infeasible(
-            f"all measurements together, each with as much noise as there is, cost epsilon={needed:.4g}, reserve "
-            f"included, and the plan has {problem.epsilon:.4g}; raise epsilon, or ask for fewer statistics.",
+            f"all measurements together, each with as much noise as there is, cost epsilon={told(needed)}, reserve "
+            f"included, and the plan has {told(problem.epsilon)}; raise epsilon, or ask for fewer statistics.",
             blocking=(), closest=None, epsilon=needed,
         )  # fmt: skip
     shown = " and ".join(map(repr, names))
     return Infeasible(
-        f"the noise held for {shown} alone costs epsilon={needed:.4g}, reserve included, and the plan has "
-        f"{problem.epsilon:.4g}; hold less, reserve less, or raise epsilon.",
+        f"the noise held for {shown} alone costs epsilon={told(needed)}, reserve included, and the plan has "
+        f"{told(problem.epsilon)}; hold less, reserve less, or raise epsilon.",
         blocking=tuple(names), closest=None, epsilon=needed,
     )  # fmt: skip

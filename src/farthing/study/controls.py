@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from farthing.errors import Infeasible, InvalidValue
+from farthing.numerics.digits import ceiling
 from farthing.planner import Problem, Requirement
+from farthing.planner.offers import told
 from farthing.privacy.events import checked_real
 from farthing.study.requests import Control, Request
 
@@ -56,15 +58,16 @@ def changes_of(request: Request, problem: Problem) -> dict[str, Any]:
 def refuse_over(needed: float, limit: float, names: tuple[str, ...]) -> None:
     """Refuse what the least epsilon that meets its requirements is too much for."""
     if needed > limit:
+        enough = float(ceiling(needed, 4))  # typed back, it does
         left = (
-            f"{limit:.4g} is left"
+            f"{told(limit)} is left"
             if limit > 0
             else "that is more than the ledger admits after what was spent"
         )
         raise Infeasible(
-            f"the errors required of {' and '.join(map(repr, names))} would cost epsilon={needed:.4g}, and {left}; "
+            f"the errors required of {' and '.join(map(repr, names))} would cost epsilon={told(enough)}, and {left}; "
             "allow a larger error, or raise the budget.",
-            blocking=names, closest=None, epsilon=needed,
+            blocking=names, closest=None, epsilon=enough,
         )  # fmt: skip
 
 

@@ -63,3 +63,19 @@ def test_an_epsilon_that_is_offered_is_enough(people: Any, tmp_path: Any) -> Non
     needed = refused.value.epsilon
     assert 1.0 < needed < 2.0
     assert planned(needed).require("count by sex", within=2.5)["count by sex"].worst_error() <= 2.5
+
+
+@pytest.mark.parametrize("share", [0.9, 0.9997])
+def test_an_epsilon_that_a_fit_would_cost_is_enough(people: Any, tmp_path: Any, share: float) -> None:
+    """It was rounded to the nearest digit, and half of the time refused with the same digits on both sides."""
+
+    def study(epsilon: float) -> ft.Study:
+        return ft.Study(people, epsilon, ledger=tmp_path / f"{epsilon}.db")
+
+    error = study(1.0).plan(ft.mean("income")).named("mean of income").worst_error()
+    wanted = {"mean of income": share * error}
+    with pytest.raises(Infeasible) as refused:
+        study(1.0).fit(ft.mean("income"), require=wanted)
+    said = re.search(r"would cost epsilon=(\S+), and (\S+) is left", str(refused.value))
+    assert said is not None and float(said[1]) == refused.value.epsilon > float(said[2]) == 1.0
+    assert study(float(said[1])).fit(ft.mean("income"), require=wanted).cost.upper <= float(said[1])
