@@ -116,6 +116,13 @@ class PlannedStatistic:
         told = self.output.depends_on
         return told if told and self.standard_error > _ALIKE * self.at_best.standard_error else ""
 
+    @property
+    def condition(self) -> str:
+        """Where its error rests on how values are spread: whether that was expected or assumed, in few words."""
+        if not self.output.condition:
+            return ""
+        return "if as " + ("assumed" if "assumed" in self.output.condition else "expected")
+
     def level_at_once(self, confidence: float = 0.95) -> float:
         """The confidence of one cell by itself at which all of them hold together with `confidence`."""
         return level_at_once(confidence, self.cells, independent=self.output.independent)
@@ -151,8 +158,8 @@ class PlannedStatistic:
         # Ranges are asked for afterwards: the error that is shown, and that can be required, is that of their cells.
         asked = self.output.statistic
         of_what = " a cell" if asked.kind == "ranges" and not asked.ranges else ""
-        if self.output.condition:
-            of_what += " if as " + ("assumed" if "assumed" in self.output.condition else "expected")
+        if self.condition:
+            of_what += f" {self.condition}"
         if worst > _UNLIKE * best:
             return f"± {shown(best)} to {shown(worst)}{of_what}"
         return f"± {shown(self.error())}{of_what}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from farthing.inference.simultaneous_intervals import level_at_once
+from farthing.numerics.digits import shown_up
 from farthing.study.planned import PlannedStatistic
 from farthing.study.words import shown
 
@@ -29,6 +30,7 @@ class AtOnce:
     level: float
     exact: bool
     errors: dict[str, float]
+    conditions: dict[str, str] = field(default_factory=dict)  # what the errors of some rest on, in words
 
     @classmethod
     def of(cls, statistics: Sequence[PlannedStatistic], confidence: float = CONFIDENCE) -> AtOnce:
@@ -40,7 +42,8 @@ class AtOnce:
         exact = apart and all(one.cells == 1 or one.output.independent for one in noisy)
         level = level_at_once(confidence, max(1, numbers), independent=exact)
         errors = {one.name: float(np.max(one.law.errors(level), initial=0.0)) for one in noisy}
-        return cls(confidence, numbers, level, exact, errors)
+        conditions = {one.name: one.condition for one in noisy if one.condition}
+        return cls(confidence, numbers, level, exact, errors, conditions)
 
     @property
     def sentence(self) -> str:
@@ -48,10 +51,15 @@ class AtOnce:
         if self.numbers < 2:
             return ""
         few = list(self.errors.items())[:_MOST_NAMED]
-        told = ", ".join(f"{name} ± {shown(error)}" for name, error in few)
+        told = ", ".join(self._told(name, error) for name, error in few)
         more = f" and {len(self.errors) - len(few)} more" if len(self.errors) > len(few) else ""
         times = f"{'' if self.exact else 'at least '}{100 * self.confidence:g} times in 100"
         return f"all {self.numbers:,} numbers are within these errors together, {times}: {told}{more}"
+
+    def _told(self, name: str, error: float) -> str:
+        """One error, never rounded down; where it rests on how values are spread, the same words say so."""
+        condition = self.conditions.get(name)
+        return f"{name} ± {shown(float(shown_up(error, 3)))}{f' {condition}' if condition else ''}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -61,5 +69,6 @@ class AtOnce:
             "level": self.level,
             "exact": self.exact,
             "errors": dict(self.errors),
+            "conditions": dict(self.conditions),
             "sentence": self.sentence,
         }

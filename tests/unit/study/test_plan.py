@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -267,3 +268,14 @@ def test_statistics_that_share_a_measurement_are_told_an_upper_bound(make_study:
     plan = make_study().plan(ft.mean("age"), ft.std("age"), epsilon=0.5)
     assert not plan.at_once().exact and "at least 95 times" in plan.at_once().sentence
     assert make_study().plan(ft.count(), epsilon=0.5).at_once().sentence == ""
+
+
+def test_errors_at_once_say_what_they_rest_on(make_study: Make) -> None:
+    """A quantile's predicted error holds if values are spread as assumed, alone and beside others."""
+    plan = make_study().plan(ft.median("income"), ft.count(by="sex"))
+    together = plan.at_once()
+    assert together.conditions == {"median of income": "if as assumed"} == together.to_dict()["conditions"]
+    sentence = together.sentence
+    told = re.search(r"median of income ± ([\d,]+) if as assumed, count by sex ± \d+$", sentence)
+    assert told is not None, sentence
+    assert float(told[1].replace(",", "")) >= together.errors["median of income"]

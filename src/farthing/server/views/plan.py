@@ -106,6 +106,7 @@ class AtOnceView(View):
     level: float = Field(description="the confidence of each number by itself")
     exact: bool = Field(description="whether the noises are independent; else the errors are an upper bound")
     errors: dict[str, float | None]
+    conditions: dict[str, str] = Field(default={}, description="what the errors of some statistics rest on")
     sentence: str
 
 
