@@ -59,9 +59,8 @@ class Source:
     frame: Any = None  # rows in this process, as they were given
     rows: Any = None  # the same as an Arrow table
     is_named: bool = False  # by whoever opened it
-    declared: str = (
-        ""  # what was opened, under whatever name: a path or pattern, a kind of frame, a table of an engine
-    )
+    footer: tuple[Any, ...] = ()  # names and types of the columns of its Parquet files
+    declared: str = ""  # what was opened: a path or pattern, a kind of frame, a table of an engine
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -77,6 +76,8 @@ class Source:
         """Refuse files that cannot be read row by row, before a query reads them and before it is paid for."""
         if self.csv is not None:
             self.csv.prepare()
+        for path in self.files if self.csv is None else ():
+            _refuse_other_footer(path, self.footer)
 
 
 class CsvFiles:
@@ -119,8 +120,8 @@ class CsvFiles:
                     raise InvalidValue("source", path, "has other columns now", "make the dataset again")
                 now, found = _layout_of(path)
                 refuse_broken(path, found)
-                as_it_is = found.is_plain and self._can_unpack(path)
-                self._read[path] = path if as_it_is else self._copy(path)
+                plain = found.is_plain and self._can_unpack(path)
+                self._read[path] = path if plain else self._copy(path)
                 self._seen[path] = now
             if self._read != before:
                 self._opened()
@@ -138,8 +139,7 @@ class CsvFiles:
             f"max_line_size = {LONGEST_ROW}, buffer_size = {16 * LONGEST_ROW})"
         )
         with contextlib.suppress(EngineError):
-            rows_of(self._engine, lines)
-            return True
+            return bool(rows_of(self._engine, lines))
         return False
 
     def _copy(self, path: str) -> str:
@@ -259,6 +259,7 @@ def _files(source: Any, names: Sequence[str]) -> Source:
         # With their links as they are: where one leads by the time that it is read, that file's people pay.
         files=tuple(map(os.path.abspath, paths)),
         earlier_names=tuple(dict.fromkeys(Path(path).name for path in (*paths, *real))),
+        footer=tuple(parquet_schema(paths[0])) if csv is None else (),
         declared=name,
     )
 
@@ -275,6 +276,16 @@ def parquet_schema(path: str) -> list[tuple[str, Any]]:
     if refusal is not None:
         raise refusal
     return list(zip(schema.names, schema.types, strict=True))
+
+
+def _refuse_other_footer(path: str, footer: tuple[Any, ...]) -> None:
+    """Refuse a file that was taken away or replaced by one of other columns; its folder is not named."""
+    rule, way_out = "cannot be read any more", "check the file"
+    with contextlib.suppress(InvalidValue):
+        if tuple(parquet_schema(path)) == footer:
+            return
+        rule, way_out = "has other columns now", "make the dataset again"
+    raise InvalidValue("source", Path(path).name, rule, way_out)
 
 
 def _refuse_large_blocks(path: str, names: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ import pytest
 
 from farthing.data import CellCounts, Count, Reals, Sum, connection, dataset
 from farthing.data.engines.duckdb import default_engine, quiet
-from farthing.errors import EngineError, FarthingError, InvalidData, InvalidValue
+from farthing.errors import EngineError, InvalidData, InvalidValue
 
 SCHEMA = {"sex": ["F", "M"], "age": (0, 110), "bmi": (10.0, 60.0)}
 COLUMNS = {"person": [1, 2, 2], "sex": ["F", "M", "M"], "age": [30, 40, 200], "bmi": [20.0, 25.5, None]}
@@ -246,7 +246,7 @@ def test_a_file_that_disappears_is_a_clear_error(tmp_path: Path) -> None:
     pq.write_table(pa.table(COLUMNS), path)
     people = dataset(path, schema=SCHEMA)
     path.unlink()
-    with pytest.raises(FarthingError, match=r"duckdb failed .*; check that the source") as refusal:
+    with pytest.raises(InvalidValue, match=r"'people\.parquet': cannot be read any more") as refusal:
         people.exact({"n": Count()})
     assert refusal.value.__cause__ is None and refusal.value.__context__ is None
 
@@ -264,3 +264,19 @@ def test_a_file_under_two_names_is_not_read_twice(tmp_path: Path, link: Callable
     for source in ([people, other], str(tmp_path / "*.csv"), [str(tmp_path / "p*.csv"), other]):
         with pytest.raises(InvalidValue, match="must not be given twice: it is the same file as"):
             dataset(source, schema={"age": (0, 110)})
+
+
+def test_a_parquet_file_that_was_replaced_is_refused_before_anybody_pays(tmp_path: Path) -> None:
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"age": [30]}), path)
+    rows = dataset(path, schema={"age": (0, 110)})
+    rows.prepare()
+    for table in ({"age": ["30"]}, {"size": [30]}):
+        pq.write_table(pa.table(table), path)
+        with pytest.raises(InvalidValue, match=r"'people\.parquet': has other columns now"):
+            rows.prepare()
+    path.write_bytes(b"nothing of the kind")
+    for _ in range(2):
+        with pytest.raises(InvalidValue, match=r"'people\.parquet': cannot be read any more"):
+            rows.prepare()
+        path.unlink(missing_ok=True)
