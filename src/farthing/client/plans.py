@@ -20,7 +20,7 @@ from farthing.study import Release
 from farthing.study.simultaneous import AtOnce
 from farthing.study.stored import restored
 from farthing.study.tables import aligned
-from farthing.study.words import opening_line, shown
+from farthing.study.words import shown
 
 if TYPE_CHECKING:
     from farthing.client.studies import RemoteStudy
@@ -78,8 +78,18 @@ class RemoteStatistic:
         return _number(self.view["error_at_once" if at_once else "error"])
 
     def worst_error(self) -> float:
-        """The error of the worst cell, to which `require` applies."""
+        """The error of the worst cell as it is released, to which `require` applies."""
         return _number(self.view["worst_error"])
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """What a required error rests on, as clauses after "if"; nothing where it holds whatever the data."""
+        return tuple(self.view.get("rests_on", ()))
+
+    @property
+    def required(self) -> str:
+        """What is required of it, how often a release keeps it and what that rests on; empty where nothing is."""
+        return str(self.view.get("required") or "")
 
     def __repr__(self) -> str:
         return f"{self.name}: ± {shown(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
@@ -139,6 +149,18 @@ class RemotePlan:
         told = self.view["price"]
         epsilons = {name: _number(told[name]) for name in ("basic", "advanced", "kov", "optimal", "own")}
         return RemotePrice(**epsilons, sentence=str(told["sentence"]))
+
+    @property
+    def assumed_rows(self) -> int | None:
+        """The number of rows that every error is for, where it is neither public nor expected; else None."""
+        assumed = self.view.get("assumed_rows")
+        return None if assumed is None else int(assumed)
+
+    @property
+    def opening(self) -> str | None:
+        """What the plan says first: that its errors are for an assumed size, where they are."""
+        opening = self.view.get("opening")
+        return None if opening is None else str(opening)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -224,8 +246,11 @@ class RemotePlan:
     def explain(self) -> str:
         """In words: what each statistic will be like, and why it costs what it does."""
         price = self.price
-        lines = ["What comes out of it:"]
-        lines += [f"  {one.name}: {one.mechanism}; {one.sentence}" for one in self.statistics]
+        lines = [] if self.opening is None else [self.opening]
+        lines += ["What comes out of it:"]
+        for one in self.statistics:
+            lines.append(f"  {one.name}: {one.mechanism}; {one.sentence}")
+            lines += [f"    required: {one.required}"] if one.required else []
         if self.at_once().sentence:
             lines += ["How far off all numbers are at once:", f"  {self.at_once().sentence}"]
         lines += [
@@ -285,11 +310,13 @@ class RemotePlan:
                 f"cost: nothing. It was released before as {self.view['released']}: releasing it returns those "
                 "answers. release(fresh=True) draws new noise and is charged again."
             )
-        opening = opening_line(self.assumptions)
-        lines = [] if opening is None else [*textwrap.wrap(opening, 100, subsequent_indent="  "), ""]
+        lines = (
+            [] if self.opening is None else [*textwrap.wrap(self.opening, 100, subsequent_indent="  "), ""]
+        )
         lines += [*aligned(rows, right=(2, 3)), "", cost]
         lines += [f"price: {self.view['price']['sentence']}"]
         lines += [f"at once: {text}" for text in [self.at_once().sentence] if text]
+        lines += [f"required: {one.name} {one.required}" for one in self.statistics if one.required]
         lines += [f"warning: {text}" for text in self.warnings] + [f"note: {text}" for text in self.notes]
         lines += [f"assumed: {text}" for text in self.assumptions]
         lines += [f"about: {self.about}"] if self.about is not None else []

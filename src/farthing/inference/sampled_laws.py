@@ -8,6 +8,7 @@ computed from the noisy numbers is computed from a few thousand cases instead, t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,7 @@ from farthing.inference.noise_sums import checked_confidence
 from farthing.inference.terms import Floats
 
 CASES = 4096
+_FARTHEST = 1e-8  # from an end of a coordinate, where ends matter
 _FEWEST_BEYOND = 40  # cases beyond a quantile that is read off them
 
 
@@ -34,6 +36,28 @@ def even_cases(dimensions: int, cases: int = CASES) -> Floats:
         root = (1 + root) ** (1 / (dimensions + 1))
     steps = root ** -np.arange(1.0, dimensions + 1)
     return np.asarray((0.5 + np.arange(1, cases + 1)[:, None] * steps) % 1.0)
+
+
+@cache
+def cases_far_out(dimensions: int, cases: int = CASES) -> tuple[Floats, Floats]:
+    """Points of the unit cube, half of each coordinate's near its ends, and the probability that each stands for.
+
+    An end is reached as often in every power of ten down to 1e-8, so that what happens once in a million cases is among
+    a few thousand. Weights are those of importance sampling: one over the density, adding up to 1.
+
+    >>> points, weights = cases_far_out(2)
+    >>> round(float(weights.sum()), 6), round(1000 * float(weights[points[:, 0] < 0.001].sum()), 1)
+    (1.0, 1.0)
+    """
+    shares = even_cases(dimensions, cases)
+    span = np.log(0.5 / _FARTHEST)
+    side = np.where(shares < 0.75, 4 * shares - 2, 4 * (1 - shares))  # 0.5 .. 0.75 below, 0.75 .. 1 above
+    tail = 0.5 * np.exp(-span * np.clip(side, 0.0, 1.0))
+    points = np.where(shares < 0.5, 2 * shares, np.where(shares < 0.75, tail, 1 - tail))
+    nearest = np.minimum(points, 1 - points)
+    density = 0.5 + np.where(nearest >= _FARTHEST, 0.5 / (2 * span * np.maximum(nearest, _FARTHEST)), 0.0)
+    weights = np.prod(1 / density, axis=1)
+    return points, weights / weights.sum()
 
 
 def noise_at(kind: str, scale: float, shares: Floats) -> Floats:

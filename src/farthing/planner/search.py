@@ -27,6 +27,7 @@ PURE_MARGIN = 2e-10
 GRID_MARGIN = 6e-5
 """The same where the proof will need a grid: narrow Gaussian noise of exact law beside choices, proven less sharply."""
 
+_HEAVIEST = 1e200  # weight of a limited output
 _ROUNDS = 24
 _CLOSE = 1e-3
 _VERY_CLOSE = 2e-6
@@ -209,7 +210,9 @@ class Search:
                 kept = math.log(own.pull(saddle) / own.pull(fresh))
                 following, before = following + kept, (before[0] + kept, before[1])
                 low, high, saddle = low + kept, high + kept, fresh
-            weights = np.where(weights > self.weights, weights * math.exp(following - log_price), weights)
+            # Capped: where narrow noise leaves a limit no slope, the price climbs without end.
+            ratio = math.exp(min(following - log_price, 100.0))
+            weights = np.where(weights > self.weights, np.minimum(weights, _HEAVIEST) * ratio, weights)
             log_price = following
         return Division(shares, weights, saddle, math.exp(log_price), cost)
 

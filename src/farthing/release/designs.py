@@ -31,7 +31,8 @@ class Design:
     """Slots to be measured and the outputs that read them. Made from public facts alone.
 
     `derived` are the columns that are computed before anything is added up; `assumptions` says in words what was
-    taken for granted about the table when errors were foretold.
+    taken for granted about the table when errors were foretold, and `assumed_rows` is the number of rows where that was
+    neither public nor expected.
 
     >>> import pyarrow
     >>> from farthing.data import dataset
@@ -46,6 +47,8 @@ class Design:
     outputs: tuple[Output, ...]
     derived: tuple[tuple[str, Any], ...]
     assumptions: tuple[str, ...]
+    assumed_rows: int | None = None
+    rows_public: bool = False
 
     def output(self, name: str) -> Output:
         """The output of a statistic by its name."""
@@ -106,6 +109,8 @@ def design_of(
         tuple(outputs[statistic.name] for statistic in asked),
         tuple(derived.items()),
         tuple(dict.fromkeys(assumptions)),
+        facts.assumed_rows if slots else None,
+        rows_public="rows" not in facts.expected and facts.rows_known,
     )
 
 

@@ -15,6 +15,15 @@ from farthing.release.expectations import ColumnModel, present_share
 ASSUMED_ROWS = 10_000
 
 
+def assumed_size(rows: int) -> str:
+    """What is assumed about the number of rows, in words, with what to say instead.
+
+    >>> assumed_size(10_000)
+    "the table is taken to have 10,000 rows; say expected={'rows': ...}"
+    """
+    return f"the table is taken to have {rows:,} rows; say expected={{'rows': ...}}"
+
+
 @dataclass(frozen=True)
 class Facts:
     """What may be known before anything is spent. `dataset` is asked for its public face only, never for rows.
@@ -37,6 +46,11 @@ class Facts:
     def rows_known(self) -> bool:
         """Whether the number of rows is public or expected, rather than assumed."""
         return "rows" in self.expected or self.dataset.rows is not None
+
+    @property
+    def assumed_rows(self) -> int | None:
+        """The number of rows that is assumed; None where it is public or expected."""
+        return None if self.rows_known else ASSUMED_ROWS
 
     @property
     def rows(self) -> float:

@@ -63,6 +63,23 @@ class Output(ABC):
         return self.predicted(noises)
 
     @property
+    def sized(self) -> bool:
+        """Whether its error depends on how many rows the table has."""
+        return self.statistic.for_population
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """What `promised` rests on beyond the number of rows, as clauses after "if"; nothing where it always holds."""
+        if self.condition:
+            return (self.condition.removeprefix("if "),)
+        return ("its numbers are as expected",) if self.statistic.for_population else ()
+
+    @property
+    def holds(self) -> str:
+        """How often a release is no wider than `promised`, in words: on average, where what comes out decides it."""
+        return "on average over releases" if self.sized else "in every release"
+
+    @property
     def independent(self) -> bool:
         """Whether the errors of its cells are independent of each other: each cell has noise of its own."""
         return False
@@ -80,9 +97,9 @@ class Output(ABC):
         """The law of the error before anything is spent; for the worst case of what nobody told."""
 
     def promised(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The law that a required error is held to: no release is wider, if everything is as expected.
+        """The law that a required error is held to: as wide as intervals come out, as often as `holds` says.
 
-        The same as `predicted` where intervals do not depend on what comes out.
+        The same as `predicted` where intervals do not depend on what comes out, or where only their mean is known.
         """
         return self.predicted(noises)
 

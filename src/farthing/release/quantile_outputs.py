@@ -64,6 +64,11 @@ class QuantileOutput(Output):
         return {}
 
     @property
+    def sized(self) -> bool:
+        """How many rows there are decides which of them a choice is between."""
+        return True
+
+    @property
     def condition(self) -> str:
         """How far rows are apart decides the error, and that is known only as far as somebody said so."""
         return f"if {self.statistic.column} is spread as {'assumed' if self.assumed else 'expected'}"

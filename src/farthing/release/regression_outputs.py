@@ -60,6 +60,11 @@ class RegressionOutput(Output):
     assumed: bool = False  # the expected line is a guess
 
     @property
+    def sized(self) -> bool:
+        """Noise matters less among more rows."""
+        return True
+
+    @property
     def condition(self) -> str:
         """How far columns vary and go together decides the error, known only as far as somebody said so."""
         return f"if its columns are spread and related as {'assumed' if self.assumed else 'expected'}"

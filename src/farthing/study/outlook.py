@@ -115,6 +115,8 @@ class Outlook:
             "weight": problem.weight_of(statistic.name),
             "within": None if required is None else required.within,
             "confidence": 0.95 if required is None else required.confidence,
+            "required": statistic.required or None,
+            "rests_on": list(statistic.rests_on),
             "note": statistic.note or None,
             "labels": label_texts(statistic.output.labels[:MOST_CELLS]),
             "errors": [_finite(each) for each in self._errors(statistic)],

@@ -36,7 +36,7 @@ from farthing.study.requests import Control, Earlier, Request, asked_before, rel
 from farthing.study.simultaneous import AtOnce
 from farthing.study.stored import plain
 from farthing.study.tables import plan_table
-from farthing.study.words import explained, in_toml, shown
+from farthing.study.words import explained, in_toml, opening_line, shown
 
 if TYPE_CHECKING:
     from farthing.study.released import Release
@@ -200,6 +200,16 @@ class Plan:
         return tuple(map(in_toml, told)) if self.from_file else told
 
     @property
+    def assumed_rows(self) -> int | None:
+        """The number of rows that every error is for, where it is neither public nor expected; else None."""
+        return self.design.assumed_rows
+
+    @property
+    def opening(self) -> str | None:
+        """What the plan says first: that its errors are for an assumed size, where they are."""
+        return opening_line(self.assumed_rows, from_file=self.from_file)
+
+    @property
     def about(self) -> str | None:
         """Which rows the numbers are about, where that is not every row of the table."""
         return about_rows(self.study.dataset)
@@ -259,7 +269,9 @@ class Plan:
         """The statistic is within `within` of the truth in `confidence` of all cases; the others share the rest.
 
         Neither more nor less: what it does not need goes to the others. Of a statistic of several cells it holds for
-        every cell by itself; of ranges it is the error of a cell, and `explain()` tells that of a range.
+        every cell by itself; of ranges it is that of a cell, and `explain()` tells that of a range. Where intervals
+        are as wide as the noise makes them (means, say), it is met by what is released, in 999 of 1,000 releases. The
+        plan says in one line how often it is met and on which expectations that rests.
         """
         self.refuse_unknown(name)
         required = Requirement(within, confidence)
@@ -475,6 +487,8 @@ class Plan:
                 "own": price.own,
                 "sentence": price.sentence,
             },
+            "assumed_rows": self.assumed_rows,
+            "opening": self.opening,
             "assumptions": list(self.assumptions),
             "notes": list(self.notes),
             "about": self.about,

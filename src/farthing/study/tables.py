@@ -10,7 +10,7 @@ import numpy as np
 
 from farthing.inference.figures import with_interval
 from farthing.study.stored import label_texts
-from farthing.study.words import opening_line, shown
+from farthing.study.words import shown
 
 if TYPE_CHECKING:
     from farthing.inference import Answer
@@ -27,13 +27,16 @@ def plan_table(plan: Plan) -> str:
         (statistic.name, statistic.mechanism, statistic.shown_error, shown(statistic.epsilon))
         for statistic in plan.statistics
     ]
-    opening = opening_line(plan.assumptions)
-    lines = [] if opening is None else [*textwrap.wrap(opening, 100, subsequent_indent="  "), ""]
+    lines = [] if plan.opening is None else [*textwrap.wrap(plan.opening, 100, subsequent_indent="  "), ""]
     lines += [*aligned(rows, right=(2, 3)), ""]
     lines += textwrap.wrap(_cost(plan), 100, subsequent_indent="  ")
     lines.append(f"price: {plan.price.sentence}")
     if plan.at_once().sentence:
         lines += textwrap.wrap(f"at once: {plan.at_once().sentence}", 100, subsequent_indent="  ")
+    for statistic in plan.statistics:
+        if statistic.required:
+            text = f"required: {statistic.name} {statistic.required}"
+            lines += textwrap.wrap(text, 100, subsequent_indent="  ")
     for text in plan.warnings:
         lines += textwrap.wrap(f"warning: {text}", 100, subsequent_indent="  ")
     for text in plan.notes:

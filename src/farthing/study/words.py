@@ -6,10 +6,10 @@ import ast
 import json
 import math
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from farthing.numerics.digits import shown_up
+from farthing.release.facts import assumed_size
 
 if TYPE_CHECKING:
     from farthing.study.plan import Plan
@@ -54,14 +54,31 @@ def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
     return found
 
 
-def opening_line(assumptions: Sequence[str]) -> str | None:
+def required_sentence(statistic: PlannedStatistic) -> str:
+    """What is required of a statistic, how often a release keeps it, and what that rests on: in one line."""
+    asked = statistic.requirement
+    if asked is None or not statistic.noises:
+        return ""
+    every = "every cell " if statistic.cells > 1 else ""
+    found = f"{every}within ±{shown(asked.within, 6)} ({100 * asked.confidence:g}%) {statistic.output.holds}"
+    clauses = statistic.rests_on
+    if not clauses:
+        return f"{found}, whatever the data"
+    listed = f"{', '.join(clauses[:-1])} and {clauses[-1]}" if len(clauses) > 1 else clauses[0]
+    return f"{found}, if {listed}"
+
+
+def opening_line(assumed_rows: int | None, *, from_file: bool = False) -> str | None:
     """What a plan says first where nobody said how many rows there are.
 
-    >>> opening_line(["the table is taken to have 10,000 rows; say expected={'rows': ...}"])[:51]
-    'every error here is for an assumed size: the table '
+    >>> print(opening_line(10_000, from_file=True))
+    every error here is for an assumed size: the table is taken to have 10,000 rows; write rows = ... below [expected]
+    >>> opening_line(None)
     """
-    size = next((text for text in assumptions if text.startswith("the table is taken to have")), None)
-    return None if size is None else f"every error here is for an assumed size: {size}"
+    if assumed_rows is None:
+        return None
+    size = assumed_size(assumed_rows)
+    return f"every error here is for an assumed size: {in_toml(size) if from_file else size}"
 
 
 _HINT = re.compile(r"say expected=\{(.+): (\.\.\.|\[.*\])\}$")
@@ -86,8 +103,7 @@ def in_toml(assumption: str) -> str:
 
 def explained(plan: Plan) -> str:
     """What is measured, how each statistic comes out of it, and what it costs."""
-    opening = opening_line(plan.assumptions)
-    lines = [] if opening is None else [opening]
+    lines = [] if plan.opening is None else [plan.opening]
     lines += ["What is measured (each row is counted in one cell, or in the sums that hold its cell):"]
     design = plan.design
     for slot in design.slots:
@@ -101,6 +117,7 @@ def explained(plan: Plan) -> str:
         sources = ", ".join(name for name, _ in statistic.noises) or "public facts"
         lines.append(f"  {statistic.name}: from {sources}; {statistic.sentence}")
         lines += [f"    {text}" for text in statistic.remarks]
+        lines += [f"    required: {statistic.required}"] if statistic.required else []
     if plan.at_once().sentence:
         lines += ["How far off all numbers are at once:", f"  {plan.at_once().sentence}"]
     price = plan.price

@@ -48,6 +48,22 @@ def checked(answer: Any, status: int = 200) -> dict[str, Any]:
     return view
 
 
+def test_a_lock_says_what_it_rests_on_and_an_assumed_size_comes_first(curator: TestClient) -> None:
+    entries = [{"kind": "mean", "column": "income", "within": 90_000}, {"kind": "count", "within": 90}]
+    view = checked(curator.post(PRICE, json={"dataset": "people", "statistics": entries}))
+    mean, count = view["statistics"]
+    assert view["assumed_rows"] == 10_000
+    assert view["opening"].startswith(
+        "every error here is for an assumed size: the table is taken to have 10,000"
+    )
+    assert "in 999 of 1,000 releases, if the table has 10,000 rows (assumed) and" in mean["required"]
+    assert count["required"] == "within ±90 (95%) in every release, whatever the data"
+    assert count["rests_on"] == [] and "the table has 10,000 rows (assumed)" in mean["rests_on"]
+    told = checked(curator.post(PRICE, json=DRAFT))
+    assert (told["assumed_rows"], told["opening"]) == (None, None)
+    assert [one["required"] for one in told["statistics"]] == [None] * 3
+
+
 def test_a_price_is_an_error_in_the_datas_units_first(curator: TestClient, served: Any) -> None:
     view = checked(curator.post(PRICE, json=DRAFT))
     count, mean, histogram = view["statistics"]

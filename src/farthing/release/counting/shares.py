@@ -13,7 +13,7 @@ from farthing.errors import InvalidValue
 from farthing.release.counting.pieces import PieceAxis
 from farthing.release.counting.questions import Question, question_of
 from farthing.release.counting.refinement import Refinement, own_refinement
-from farthing.release.facts import ASSUMED_ROWS, Facts
+from farthing.release.facts import Facts, assumed_size
 from farthing.release.statistic import Statistic
 
 Floats = NDArray[np.float64]
@@ -147,8 +147,8 @@ def _shares_below(facts: Facts, name: str, domain: Domain, values: Sequence[Any]
 def assumptions_of(facts: Facts, columns: Sequence[str]) -> tuple[str, ...]:
     """What was taken for granted about rows and columns, in words."""
     found = []
-    if not facts.rows_known:
-        found.append(f"the table is taken to have {ASSUMED_ROWS:,} rows; say expected={{'rows': ...}}")
+    if facts.assumed_rows is not None:
+        found.append(assumed_size(facts.assumed_rows))
     for name in columns:
         if name in facts.expected:
             continue

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, Term
 from farthing.inference.answers import Around
+from farthing.inference.error_laws import StatedLaw
 from farthing.inference.ratios import Measured, Ratio
-from farthing.inference.sampled_laws import SampledLaw, WorstLaw, even_cases, noise_at
+from farthing.inference.sampled_laws import SampledLaw, WorstLaw, cases_far_out, even_cases, noise_at
 from farthing.release.counting.shares import PRESENT, SMALLER
 from farthing.release.moments.sharing import Shared
 from farthing.release.noise import Noise
@@ -25,6 +27,8 @@ Weights = Mapping[str, Floats]
 _FEW_ROWS = 0.02  # noise of the number of rows, as a share of them, up to which the first order is enough
 _NEAR = 3.0  # standard errors from a bound
 _MOST_KINDS = 64  # of cells, when errors are found from many cases
+_NEIGHBOURS = 4  # of a release that is wider than nearly all, on both sides
+_WIDER = 0.001  # of releases that may have a cell with a wider interval than was required
 Estimate = tuple[Floats, Floats, Callable[[float], tuple[Floats, Floats]]]
 
 
@@ -63,6 +67,37 @@ class MomentOutput(Output):
         elif not self.told:
             found.append("how many values are missing")
         return " and on ".join(found)
+
+    @property
+    def sized(self) -> bool:
+        """Unless the number of rows is public and fixed."""
+        return self.shared.known_rows is None or self.statistic.for_population
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """The sizes of groups and the values of the column, as far as anybody told them."""
+        shared, asked, found = self.shared, self.statistic, []
+        column = asked.column
+        if shared.known_rows is None:
+            if not shared.sizes_told:
+                part = "group" if asked.by else "condition"
+                found.append(f"no {part} has fewer rows than half of an even part of the table")
+            elif asked.by:
+                found.append("groups have as many rows as expected")
+            elif asked.where is not None:
+                found.append("the condition holds for as many rows as expected")
+        if self.told:
+            found.append(f"{column} is as expected")
+        elif shared.known_rows is None:
+            found.append(f"at most a quarter of the rows lack {column}")
+        return tuple(found)
+
+    @property
+    def holds(self) -> str:
+        """In all but a few releases; those for a population also vary with the sample."""
+        if self.statistic.for_population:
+            return "on average over releases"
+        return f"in {1 / _WIDER - 1:,.0f} of {1 / _WIDER:,.0f} releases"
 
     @property
     def _subject(self) -> str:
@@ -123,6 +158,73 @@ class MomentOutput(Output):
         """The law where the truth is what suits the statistic best, and nothing is missing."""
         return self._linear(noises, self.shared.rows, *self.best)
 
+    def promised(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """As far as intervals reach from their values in 999 of 1,000 releases, in all cells at once.
+
+        An interval is as wide as the noisy N, S1 and S2 make it: where fewer rows are counted, it is wider. Standard
+        errors of many releases say which of them is so wide that only one in 1,000, shared among the cells, is wider;
+        the interval of that release and of its neighbours is then computed as it would be released.
+        """
+        predicted = self.predicted(noises)
+        return StatedLaw(
+            predicted.standard_errors, lambda level: self._widest(noises, level, predicted.errors(level))
+        )
+
+    def _widest(self, noises: Mapping[str, Noise], level: float, errors: Floats) -> Floats:
+        first, place = self._kinds
+        kept = np.argsort(errors[first])[::-1][:_MOST_KINDS]
+        cells, found = first[kept], np.zeros(len(first))
+        for mean, variance in self.tried:
+            reach = self._reach(noises, level, self._rows[cells], mean[cells], variance[cells])
+            found[kept] = np.maximum(found[kept], reach)
+        return np.maximum(errors, found[place])
+
+    def _reach(
+        self, noises: Mapping[str, Noise], level: float, rows: Floats, mean: Floats, variance: Floats
+    ) -> Floats:
+        """How far the intervals of cells reach in all but a few releases, when the truth is as given."""
+        shared, half = self.shared, self.shared.centred.half_width
+        away = mean - shared.centred.middle
+        truths = [
+            (shared.number, rows),
+            (shared.first, rows * away),
+            (shared.second, rows * (variance - half**2 / 2 + away**2)),
+        ]
+        read = [(slot, truth) for slot, truth in truths if slot is not None and slot in self.slots]
+        cases, weights = cases_far_out(len(read))
+        measured = {
+            slot.name: truth / slot.step
+            + noise_at(noises[slot.name].kind, slot.scale(noises[slot.name]), cases[:, number])[:, None]
+            for number, (slot, truth) in enumerate(read)
+        }
+        shape = (len(cases), len(rows))
+        likely = self._likely_reach(self._released(measured, noises, rows, shape)).reshape(shape)
+        order = np.argsort(-likely, axis=0)
+        beyond = np.cumsum(weights[order], axis=0)
+        at = np.argmax(beyond > _WIDER / len(shared.rows), axis=0)
+        near = np.clip(at + np.arange(-_NEIGHBOURS, _NEIGHBOURS + 1)[:, None], 0, len(cases) - 1)
+        places = np.take_along_axis(order, near, axis=0)
+        few = {name: np.take_along_axis(numbers, places, axis=0) for name, numbers in measured.items()}
+        values, _, interval = self._released(few, noises, rows, places.shape)
+        low, high = interval(level)
+        return np.asarray(np.maximum(values - low, high - values).reshape(places.shape).max(axis=0))
+
+    def _likely_reach(self, found: Estimate) -> Floats:
+        """What rises and falls with the reach of its intervals, at once for many cells."""
+        return found[1]
+
+    def _released(
+        self,
+        measured: Mapping[str, Floats],
+        noises: Mapping[str, Noise],
+        rows: Floats,
+        shape: tuple[int, ...],
+    ) -> Estimate:
+        """What would be released of cells like these, one case after the other."""
+        own = replace(self.shared, rows=np.broadcast_to(rows, shape).reshape(-1), start=0)
+        flat: dict[str, Any] = {name: numbers.reshape(-1) for name, numbers in measured.items()}
+        return replace(self, shared=own).estimate(flat, noises)
+
     def _linear(self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats) -> ErrorLaw:
         terms = self.terms(self.weights(rows, mean, variance), noises)
         if self.statistic.for_population:
@@ -153,13 +255,18 @@ class MomentOutput(Output):
         raise AssertionError("every output of moments can be tried out")
 
     @cached_property
-    def _distinct(self) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
-        """One of each kind of cell, and of which kind every cell is; None where there are too many kinds."""
+    def _kinds(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """One of each kind of cell, and of which kind every cell is."""
         (mean, variance), rows = self.worst, self._rows
         _, first, place = np.unique(
             np.stack([rows, mean, variance]), axis=1, return_index=True, return_inverse=True
         )
-        return (first, place.reshape(-1)) if len(first) <= _MOST_KINDS else None
+        return first, place.reshape(-1)
+
+    @property
+    def _distinct(self) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+        """The same, where there are not too many kinds."""
+        return self._kinds if len(self._kinds[0]) <= _MOST_KINDS else None
 
     def _sampled(
         self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats, plain: ErrorLaw
@@ -246,6 +353,25 @@ class SumOutput(MomentOutput):
     def depends_on(self) -> str:
         """Nothing: sums are linear."""
         return ""
+
+    @property
+    def sized(self) -> bool:
+        """Only as a sample of a population."""
+        return self.statistic.for_population
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """Nothing but the noise; as a sample of a population, what is expected of the column."""
+        return super().rests_on if self.statistic.for_population else ()
+
+    @property
+    def holds(self) -> str:
+        """Its intervals are all as wide."""
+        return super().holds if self.statistic.for_population else "in every release"
+
+    def promised(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """As predicted: the interval does not depend on what comes out."""
+        return self.predicted(noises)
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The exact law of its noise, whatever the truth."""

@@ -174,6 +174,14 @@ class DeviationOutput(VarianceOutput):
         )
         return RootLaw(own.predicted(noises), self.most)
 
+    def _likely_reach(self, found: Estimate) -> Floats:
+        """The root of a variance less or plus its error: near zero the first order of a root says nothing."""
+        root = found[2]
+        assert isinstance(root, StandardDeviation)
+        variance, error = root.variance.values, 2 * root.variance.standard_errors
+        below = root.values - np.sqrt(np.maximum(variance - error, 0.0))
+        return np.asarray(np.maximum(below, np.sqrt(variance + error) - root.values))
+
     def _near_a_bound(self, plain: ErrorLaw) -> bool:
         # The first order of a root is off by a tenth where the error is half of what is under it.
         return bool(np.any(np.sqrt(self.variance) < 2 * _NEAR * plain.standard_errors))

@@ -49,6 +49,20 @@ class StrategyCdfOutput(StrategyOutput):
         """How the rows lie, where nobody told."""
         return "" if self.told else "how the rows lie and on how many have a value"
 
+    @property
+    def sized(self) -> bool:
+        """A share is one of so many rows."""
+        return True
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """How the rows lie, where that is told; else that most of them have a value."""
+        asked = self.statistic
+        groups = ("groups have as many rows as expected",) if asked.by else ()
+        if self.told:
+            return (*groups, f"{asked.column} is spread as expected")
+        return (*groups, f"at most a quarter of the rows lack {asked.column}")
+
     @cached_property
     def _expected_shares(self) -> tuple[Floats, Floats]:
         """The expected share below every edge, and the rows it is a share of."""

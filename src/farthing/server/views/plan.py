@@ -85,7 +85,9 @@ class StatisticView(View):
     error_at_once: float | None = Field(
         description="all of its cells are within this together in at least 95 cases out of 100; null for an estimate"
     )
-    worst_error: float | None = Field(description="the error of the worst cell, to which `within` applies")
+    worst_error: float | None = Field(
+        description="the error of the worst cell as it is released, to which `within` applies"
+    )
     error_percent: float | None = Field(description="of what is expected or assumed of it")
     reference: float | None = Field(description="what somebody said is expected of it")
     whisker: list[float] | None
@@ -93,6 +95,13 @@ class StatisticView(View):
     weight: float
     within: float | None
     confidence: float
+    required: str | None = Field(
+        default=None, description="what `within` says, how often a release keeps it and what that rests on"
+    )
+    rests_on: list[str] = Field(
+        default_factory=list,
+        description="what a required error rests on; empty where it holds whatever the data",
+    )
     note: str | None
     labels: list[str] = Field(description="the first 50 cells")
     errors: list[float | None] = Field(description="of the first 50 cells")
@@ -153,6 +162,11 @@ class PlanView(View):
     budget: BudgetView
     bar: BarView | None
     risk: RiskView | None
+    assumed_rows: int | None = Field(
+        default=None,
+        description="the number of rows that every error is for, where nobody said how many there are",
+    )
+    opening: str | None = Field(default=None, description="the same in words: what a plan says first")
     assumptions: list[str]
     notes: list[str]
     warnings: list[str] = Field(default_factory=list, description="why the budget protects little")
@@ -342,6 +356,8 @@ def _view(
         "budget": budget_view(budget, whole).model_dump(),
         "bar": outlook.bar(budget),
         "risk": outlook.risk,
+        "assumed_rows": plan.assumed_rows,
+        "opening": plan.opening,
         "assumptions": list(plan.assumptions),
         "notes": list(plan.notes),
         "warnings": list(plan.warnings),

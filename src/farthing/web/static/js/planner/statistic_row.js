@@ -62,6 +62,7 @@ function Error({ planned, entry, schema }) {
       ${known ? null : html`<p class="muted small">No error can be foretold for this; say what you expect, below.</p>`}
       <${Expected} planned=${planned} entry=${entry} schema=${schema} />
       <p class="statistic-sentence">${planned.sentence}</p>
+      ${planned.required ? html`<p class="statistic-required small">Locked: ${planned.required}.</p>` : null}
       ${planned.cells > 1 && Number.isFinite(planned.error_at_once) ? html`<p class="muted small">All ${planned.cells} at once: ${plusMinus(planned.error_at_once)}, 95 times in 100.</p>` : null}
       <p class="muted small">It takes ${epsilon(planned.epsilon)} by itself (${planned.mechanism}).</p>
       ${planned.note ? html`<p class="statistic-note">${planned.note}</p>` : null}

@@ -8,7 +8,7 @@ import { ErrorBox } from "../components/error.js";
 import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
-import { epsilon } from "../format.js";
+import { count, epsilon } from "../format.js";
 import { knownRows, rememberRows } from "../known.js";
 import { useLoaded } from "../loaded.js";
 import { link } from "../router.js";
@@ -98,6 +98,10 @@ function Planner({ about, saved: loaded, me, title }) {
     <${Page} title=${title} lead=${LEAD}>
       <div class="planner">
         <div class="planner-main stack">
+          ${view?.assumed_rows ? html`
+            <${Notice} tone="warn" id="plan-opening" title=${`Every error here is for an assumed size: ${count(view.assumed_rows)} rows`}>
+              <p>Nobody said how many rows there are. Say about how many, below, and the errors follow.</p>
+            <//>` : null}
           <${Card} title="Budget">
             <${Budget} dataset=${about.name} budget=${budget} bar=${view?.bar} reserve=${answer?.draft.reserve} stale=${stale} />
             ${draft.rows.length ? html`<${Share} epsilon=${draft.epsilon} reserve=${draft.reserve} left=${left} actions=${actions} />` : null}
