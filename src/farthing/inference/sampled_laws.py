@@ -45,7 +45,7 @@ def cases_far_out(dimensions: int, cases: int = CASES) -> tuple[Floats, Floats]:
     An end is reached as often in every power of ten down to 1e-8, so that what happens once in a million cases is among
     a few thousand. Weights are those of importance sampling: one over the density, adding up to 1.
 
-    >>> points, weights = cases_far_out(2)
+    >>> points, weights = cases_far_out(1)
     >>> round(float(weights.sum()), 6), round(1000 * float(weights[points[:, 0] < 0.001].sum()), 1)
     (1.0, 1.0)
     """

@@ -121,7 +121,8 @@ def allocate(
     A statistic with a required error gets that error, no less: what it does not need is shared by the others, and left
     unspent where there are none. `admits` asks a ledger that has been spent from: what it would refuse is made cheaper
     until it does not. `start` is an allocation of the same design (under another weight or budget): what was
-    read off the design is kept, which saves time. The answer does not depend on it, unless `quick` is said: then kinds
+    read off the design is kept, which saves time. The answer does not depend on it, but for two cases. Where the search
+    finds nothing and `start` meets the problem, it is the answer. With `quick` kinds
     of noise stay those of `start` and one search has to do, which is close to the best near `start`; its cost is an
     estimate, and it is to be looked at, not released.
     """
@@ -134,10 +135,30 @@ def allocate(
     try:
         return _proven(problem, model, search, admits)
     except Unmet as refused:
+        if start is not None and _does(start, problem, admits):
+            return replace(start, problem=problem, quick=False)
         requirements = Requirements(problem, model, search)
         raise Offers(problem, requirements, refused, _accepting(model, admits)).refusal() from None
     except Unreachable as refused:
         raise unreachable(Requirements(problem, model, search), refused, _accepting(model, admits)) from None
+
+
+def _does(start: Allocation, problem: Problem, admits: Admits | None) -> bool:
+    """Whether an allocation that is at hand meets a problem for which the search has found none.
+
+    The search bounds mean squared errors, which say little about the noise in the number of rows; widths depend on it.
+    """
+    if start.problem.design is not problem.design:
+        return False
+    outputs = {output.name: output for output in problem.design.outputs}
+    met = all(
+        outputs[name].promised(start.noises).worst(asked.confidence) <= asked.within
+        for name, asked in problem.requirements.items()
+    )
+    if not met or any(start.noises[slot] != noise for slot, noise in problem.held.items()):
+        return False
+    made = replace(start, problem=problem)
+    return made.fits and (admits is None or admits(made.event))
 
 
 def _accepting(model: Model, admits: Admits | None) -> Accepts:

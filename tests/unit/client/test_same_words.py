@@ -138,5 +138,8 @@ def test_a_plan_keeps_its_notes_from_afar(local: ft.Study, connect: Connect) -> 
     here, there = plans
     assert here.notes and here.notes == there.notes and here.assumptions == there.assumptions
     assert here.warnings == there.warnings and here.about == there.about
+    assert here.opening == there.opening and here.assumed_rows == there.assumed_rows
+    locked = [plan.require("count", within=20_000)["count"] for plan in plans]
+    assert locked[0].required == locked[1].required and locked[0].rests_on == locked[1].rests_on == ()
     for text in (*here.notes, *here.assumptions, *here.warnings):
         assert text in str(there) and text in there.explain()
