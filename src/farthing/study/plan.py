@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from farthing.study.study import Study
 
 
+_PRICES = ("basic", "advanced", "kov", "optimal", "own", "sentence")
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """A frozen value: every control returns a new plan, and none of them spends anything.
@@ -61,10 +64,6 @@ class Plan:
     >>> closer = plan.weight("mean of age", 10.0)
     >>> closer["mean of age"].standard_error < plan["mean of age"].standard_error
     True
-    >>> plan.reserve(epsilon=0.25).cost.upper <= 0.75
-    True
-    >>> study.budget.remaining.epsilon
-    1.0
     >>> study.ledger.close(); folder.cleanup()
     """
 
@@ -258,8 +257,6 @@ class Plan:
             self.request.name if self.earlier is None or not self.earlier.exact else self.earlier.request_id
         )
 
-    # Controls
-
     def weight(self, name: str, weight: float) -> Plan:
         """The statistic counts `weight` times as much as one that was not given a weight."""
         self.refuse_unknown(name)
@@ -269,9 +266,8 @@ class Plan:
         """The statistic is within `within` of the truth in `confidence` of all cases; the others share the rest.
 
         Neither more nor less: what it does not need goes to the others. Of a statistic of several cells it holds for
-        every cell by itself; of ranges it is that of a cell, and `explain()` tells that of a range. Where intervals
-        are as wide as the noise makes them (means, say), it is met by what is released, in 999 of 1,000 releases. The
-        plan says in one line how often it is met and on which expectations that rests.
+        every cell by itself; of ranges it is that of a cell, and `explain()` tells that of a range.
+        The plan says in one line how often a release meets it, and on which expectations that rests.
         """
         self.refuse_unknown(name)
         required = Requirement(within, confidence)
@@ -424,8 +420,6 @@ class Plan:
                 hardest=refusal.hardest, offers=refusal.offers,
             ) from None  # fmt: skip
 
-    # Release
-
     @property
     def measurements(self) -> Measurements:
         """What would be run: slots with their noises."""
@@ -447,8 +441,6 @@ class Plan:
         from farthing.study.released import released
 
         return released(self, request_id, progress, fresh=fresh)
-
-    # For people and programs
 
     def __str__(self) -> str:
         return plan_table(self)
@@ -479,14 +471,7 @@ class Plan:
             "statistics": [statistic.to_dict(confidence) for statistic in self.statistics],
             "at_once": self.at_once(confidence).to_dict(),
             "cost": {"lower": self.cost.lower, "upper": self.cost.upper},
-            "price": {
-                "basic": price.basic,
-                "advanced": price.advanced,
-                "kov": price.kov,
-                "optimal": price.optimal,
-                "own": price.own,
-                "sentence": price.sentence,
-            },
+            "price": {name: getattr(price, name) for name in _PRICES},
             "assumed_rows": self.assumed_rows,
             "opening": self.opening,
             "assumptions": list(self.assumptions),

@@ -17,9 +17,10 @@ from farthing.release.counting.shares import assumptions_of, sizes_told
 from farthing.release.derived_columns import DerivedColumns
 from farthing.release.disjoint_conditions import disjoint_sets
 from farthing.release.facts import Facts
-from farthing.release.moments.outputs import MeanOutput, MomentOutput, SumOutput
+from farthing.release.moments.outputs import MeanOutput, MomentOutput
 from farthing.release.moments.sharing import Shared, shared_slots
 from farthing.release.moments.spread import DeviationOutput, VarianceOutput
+from farthing.release.moments.sums import SumOutput
 from farthing.release.outputs import Output
 from farthing.release.slots import Slot
 from farthing.release.statistic import Kind, Statistic, text_of
