@@ -18,7 +18,7 @@ from farthing.server.store import jobs as rows
 from farthing.server.store.tables import jobs, users
 from farthing.server.work.jobs import submitted
 from farthing.server.work.runner import MOST_ATTEMPTS, Kind, Progress, TakenOver, perform
-from farthing.server.work.worker import Worker
+from farthing.server.work.worker import SLOTS, Worker
 
 BOB = Caller("bob", "analyst", frozenset({"spend"}), "token")
 COST = 0.25
@@ -43,8 +43,8 @@ def state(tmp_path: Path) -> Iterator[State]:
 
 
 @contextmanager
-def working(state: State, kind: Kind, *, patience: float = 15.0) -> Iterator[Worker]:
-    worker = Worker(state, kinds={"release": kind}, patience=patience, look=0.02)
+def working(state: State, kind: Kind, *, patience: float = 15.0, slots: int = SLOTS) -> Iterator[Worker]:
+    worker = Worker(state, kinds={"release": kind}, patience=patience, look=0.02, slots=slots)
     thread = threading.Thread(target=worker.run)
     thread.start()
     try:
@@ -256,7 +256,8 @@ def test_a_drained_worker_finishes_what_it_has_and_takes_no_more(state: State) -
         assert go_on.wait(20)
         charge_and_answer(job, state, progress)
 
-    with working(state, slow) as worker:
+    # With one slot it cannot be in the middle of taking another job when it is drained.
+    with working(state, slow, slots=1) as worker:
         ask(state, "r-1")
         assert begun.wait(20)
         worker.drain()
