@@ -106,7 +106,13 @@ class Site:
         return make_token(self.state.store, known, "a test", frozenset(scopes), 1, by="a test")[1]
 
     def declare(self, body: dict[str, Any], grants: dict[str, tuple[float, float]] | None = None) -> None:
-        """Declare a dataset as ada, and grant parts of its budget."""
+        """Declare a dataset as ada, and grant parts of its budget.
+
+        Every one but the first has a table of its own: all budgets that stand for one table pay for it.
+        """
+        if body["name"] != DATASET:
+            body = {**body, "source": f"{body['name']}.csv"}
+            (self.settings.data / body["source"]).write_text(people_csv(), encoding="utf-8")
         ledger = self.state.ledger(self.caller("ada"))
         ledger.register(body["name"], body["epsilon"], body["delta"])
         for user, (epsilon, delta) in (grants or {}).items():

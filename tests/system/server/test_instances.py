@@ -53,16 +53,18 @@ class Town:
         self.ada = with_token(self.store, "ada", "curator")
         self._living: list[Instance] = []
         self._made: list[Instance] = []
-        self._fill()
+        self._tables: list[str] = []
 
-    def _fill(self) -> None:
+    def _fill(self, table: str) -> None:
+        """Another table of people: all budgets that stand for one table pay for it."""
         with self.owner() as connection:
             connection.execute(
-                "CREATE TABLE townspeople AS SELECT CASE n % 2 WHEN 0 THEN 'F' ELSE 'M' END AS sex, n % 90 AS age "
+                f"CREATE TABLE {table} AS SELECT CASE n % 2 WHEN 0 THEN 'F' ELSE 'M' END AS sex, n % 90 AS age "
                 "FROM generate_series(1, 500) n"
             )
-        lines = ["[townspeople]", f'url = "{self.database}"', 'table = "townspeople"']
-        (self.data / "sources.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        self._tables.append(table)
+        lines = [f'[{table}]\nurl = "{self.database}"\ntable = "{table}"\n' for table in self._tables]
+        (self.data / "sources.toml").write_text("".join(lines), encoding="utf-8")
 
     @contextmanager
     def owner(self) -> Iterator[Any]:
@@ -74,16 +76,17 @@ class Town:
 
     @contextmanager
     def table_is_locked(self) -> Iterator[None]:
-        """Nobody reads a row of the table while this lasts: a release stands still after it was charged."""
+        """Nobody reads a row of any table while this lasts: a release stands still after it was charged."""
         with self.owner() as connection:
-            connection.execute("LOCK TABLE townspeople IN ACCESS EXCLUSIVE MODE")
+            connection.execute(f"LOCK TABLE {', '.join(self._tables)} IN ACCESS EXCLUSIVE MODE")
             yield
             connection.rollback()
 
     def declare(self, name: str, epsilon: float) -> None:
-        """A dataset with a budget of its own, on the one table."""
+        """A dataset with a budget of its own, on a table of its own."""
+        self._fill(f"people_{name}")
         body = {
-            "name": name, "source": "townspeople", "unit": None, "max_rows": None, "neighbours": "add-remove",
+            "name": name, "source": f"people_{name}", "unit": None, "max_rows": None, "neighbours": "add-remove",
             "rows": None, "columns": COLUMNS, "epsilon": epsilon, "delta": 0.0,
         }  # fmt: skip
         made = self.instances(1)[0].client.post(f"{API}/datasets", json=body, headers=self.ada)
@@ -231,14 +234,14 @@ def test_a_lost_connection_to_the_table_is_opened_again_before_anything_is_charg
                 "AND datname = current_database() AND pid <> pg_backend_pid()"
             )
     with small_town.owner() as connection:
-        connection.execute("ALTER TABLE townspeople RENAME TO nobody")
+        connection.execute("ALTER TABLE people_lost RENAME TO nobody")
     try:
         gone = answered(client, request("lost", "gone"), small_town.ada)
     finally:
         with small_town.owner() as connection:
-            connection.execute("ALTER TABLE nobody RENAME TO townspeople")
+            connection.execute("ALTER TABLE nobody RENAME TO people_lost")
     assert (gone.status_code, gone.json()["error"]["code"]) == (424, "engine_error")
-    assert "townspeople" not in gone.text and "127.0.0.1" not in gone.text
+    assert "people_lost" not in gone.text and "127.0.0.1" not in gone.text
     assert small_town.ledger.budget("lost").count == 2
 
 

@@ -53,15 +53,16 @@ DECLARED: dict[str, dict[str, Any]] = {
         "columns": {"nights": VISITS["nights"], "kind": VISITS["kind"]},
         **BUDGET,
     },
-    "small": {"source": "people.csv", "columns": PEOPLE, "epsilon": 0.75, "delta": 1e-8},
-    "spare": {"source": "people.csv", "columns": PEOPLE, **BUDGET},
+    "small": {"source": "small.csv", "columns": PEOPLE, "epsilon": 0.75, "delta": 1e-8},
+    "spare": {"source": "spare.csv", "columns": PEOPLE, **BUDGET},
 }
 
 
 def write_tables(folder: Path, canaries: Canaries, draw: random.Random) -> None:
     """Fill the data folder."""
     folder.mkdir()
-    _write_people(folder / "people.csv", canaries, draw)
+    for name in ("people.csv", "small.csv", "spare.csv"):  # all budgets that stand for one table pay for it
+        _write_people(folder / name, canaries, draw)
     _write_visits(folder / "visits.parquet", canaries, draw)
     _write_broken(folder / "broken.csv", canaries)
     _write_torn(folder / "torn.parquet", canaries)
