@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -98,11 +99,7 @@ def dataset_of(state: State, declaration: Declaration) -> Any:
     except FarthingError:
         pass
     # Said again in other words: those of the refusal may name the file or the server.
-    raise EngineError(
-        "data folder",
-        f"the table of {declaration.name!r} cannot be opened as it was declared",
-        "its curator should look whether it is still there and has the same columns",
-    )
+    raise _cannot_be_opened(declaration)
 
 
 def study_of(state: State, who: Caller, name: str) -> Study:
@@ -118,16 +115,37 @@ def study_of(state: State, who: Caller, name: str) -> Study:
         ledger.budget(name, analyst)
     except InvalidValue:
         raise not_there(name) from None
-    dataset = dataset_of(state, declaration)
-    for last in (False, True):  # the budget may be set anew between reading it and opening the study
+    # Twice: the budget may be set anew between reading it and opening the study, or a connection may have been lost.
+    for last in (False, True):
+        dataset = dataset_of(state, declaration)
         try:
             total = ledger.budget(name).total
             study = Study(dataset, total.epsilon, total.delta, ledger=ledger, name=name, analyst=analyst)
             _ = study.budget
             return study
+        except EngineError:
+            if last:
+                break
+            _reconnect(state, declaration)
         except InvalidValue as problem:
             if problem.name in ("dataset", "analyst"):  # not registered yet, or no grant
                 raise not_there(name) from None
             if last:
                 raise
-    raise AssertionError("the loop returns or raises")
+    raise _cannot_be_opened(declaration)
+
+
+def _reconnect(state: State, declaration: Declaration) -> None:
+    """Open a table of a database again whose connection was lost; whether it can be is said by whoever reads it."""
+    from farthing.server.planning import planning_of
+
+    with suppress(FarthingError):  # whose words may name the server
+        planning_of(state).folder.answering(declaration.words["source"])
+
+
+def _cannot_be_opened(declaration: Declaration) -> EngineError:
+    return EngineError(
+        "data folder",
+        f"the table of {declaration.name!r} cannot be opened as it was declared",
+        "its curator should look whether it is still there and has the same columns",
+    )

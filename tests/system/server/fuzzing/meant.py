@@ -253,6 +253,7 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("POST", f"{V}/releases"): _release,
     ("GET", f"{V}/releases/{{request_id}}"): lambda mind: Wish({"request_id": mind.release()}),
     ("GET", f"{V}/releases/{{request_id}}/events"): lambda mind: Wish({"request_id": mind.release()}),
+    ("GET", f"{V}/releases/{{request_id}}/table"): lambda mind: Wish({"request_id": mind.release()}),
     ("GET", f"{V}/releases/{{request_id}}/download"): _download,
     ("POST", f"{V}/sessions/price"): lambda mind: Wish(body=drafts.session(mind.draw)),
     ("GET", f"{V}/sessions"): _nothing,
