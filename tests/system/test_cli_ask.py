@@ -119,8 +119,8 @@ def test_a_plan_spends_nothing(study: Path) -> None:
     plan = json.loads(run(study, *KNOWN, "--plan", "--json").stdout)
     assert plan["cells"] == 80 and plan["rows"] == ROWS
     guessed = run(study, *WORDS, "--plan")
-    assert guessed.exit_code == 0 and "about 100,000 rows" in guessed.stdout
-    assert "100,000 rows are a guess" in guessed.stdout and "--rows N" in guessed.stdout
+    assert guessed.exit_code == 0 and "about 10,000 rows" in guessed.stdout
+    assert "10,000 rows are a guess" in guessed.stdout and "--rows N" in guessed.stdout
     unknown = run(study, *KNOWN, "--plan", "--known", "nope")
     assert unknown.exit_code == 2 and "known='nope': must be that of a release" in unknown.stderr
     study.write_text(STUDY + "[expected]\nrows = 2500\n", encoding="utf-8")

@@ -13,7 +13,7 @@ from farthing.curator.running import run_apart
 from farthing.curator.sessions import LedgerJournal, Session, stored_session
 from farthing.curator.units import unit_of
 from farthing.data import Dataset
-from farthing.errors import FarthingError, InvalidValue
+from farthing.errors import EngineError, FarthingError, InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 from farthing.study.allowance import spender
 
@@ -170,6 +170,10 @@ def _read(
         found.append(seen.values(rows.exact(seen.counts, tell)))
         return ""
 
+    try:
+        rows.prepare()
+    except InvalidValue as problem:  # a file that is being replaced may be whole at the next look
+        raise EngineError("duckdb", f"{problem.value} {problem.rule}", problem.way_out) from None
     outcome = run_apart(work, timeout, progress)
     if outcome.text is None:
         raise outcome.error or FarthingError(f"the look failed and used nothing up: {outcome.reason}.")

@@ -291,7 +291,7 @@ def test_make_it_solves_for_the_error_and_the_others_share_the_rest(new_page: Ne
     made(row, wish)
     expect(row.get_by_role("button", name="Unlock")).to_have_text(re.compile("Locked at ±"))
     proven(page)
-    assert error_of(row) == pytest.approx(wish, rel=0.02)
+    assert 0.9 * wish <= error_of(row) <= wish  # its widest interval is what was wished for
     assert error_of(other) >= before
 
 
@@ -324,7 +324,7 @@ def test_a_lock_that_stands_in_the_way_is_named_and_can_be_opened(new_page: NewP
     mean.get_by_role("button", name="Unlock count").click()
     proven(page)
     expect(count.get_by_label("Importance")).to_be_enabled()
-    assert error_of(mean) == pytest.approx(wish, rel=0.02)
+    assert 0.9 * wish <= error_of(mean) <= wish  # its widest interval is what was wished for
 
 
 def test_a_double_click_and_reloads_spend_once(new_page: NewPage, site: Site) -> None:

@@ -255,6 +255,6 @@ def test_a_sliver_beside_what_is_held_is_found() -> None:
 
 
 def test_too_little_epsilon_for_the_weakest_noise_blames_nobody() -> None:
-    with pytest.raises(Infeasible, match="as much noise as there is, cost epsilon=2e-06") as refused:
+    with pytest.raises(Infeasible, match=r"as much noise as there is, cost epsilon=2.001e-06") as refused:
         allocate(Problem(mixed(), 1e-9))
     assert refused.value.blocking == ()
