@@ -30,9 +30,9 @@ Family = Callable[
 class Design:
     """Slots to be measured and the outputs that read them. Made from public facts alone.
 
-    `derived` are the columns that are computed before anything is added up; `assumptions` says in words what was
-    taken for granted about the table when errors were foretold, and `assumed_rows` is the number of rows where that was
-    neither public nor expected.
+    `derived` are the columns that are computed before anything is added up. `assumptions` says in words what the
+    predicted errors assume about the table, and `assumed_rows` is the number of rows assumed where it is neither public
+    nor expected.
 
     >>> import pyarrow
     >>> from farthing.data import dataset

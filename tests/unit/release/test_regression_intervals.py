@@ -74,7 +74,7 @@ def releases(
         pytest.param(2, 0.2, 0.97, 0.5, 0.1, 1.0, id="nearly one column"),
     ],
 )
-def test_intervals_hold_and_plans_foretell_their_reach_and_whether_they_end(
+def test_intervals_hold_and_plans_predict_their_reach_and_whether_they_end(
     features: int, spread: float, alike: float, slope: float, epsilon: float, endless: float
 ) -> None:
     output, sums = made(columns(features, spread, alike, slope), [f"x{at}" for at in range(features)])

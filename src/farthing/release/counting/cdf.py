@@ -21,8 +21,33 @@ from farthing.release.slots import Integers, Slot
 Floats = NDArray[np.float64]
 
 
+class CdfAssumptions(Output):
+    """What the predicted errors of a cdf rest on, however its cells are measured."""
+
+    told: bool
+
+    @property
+    def depends_on(self) -> str:
+        """How the rows lie, where nothing is expected."""
+        return "" if self.told else "how the rows lie and on how many have a value"
+
+    @property
+    def sized(self) -> bool:
+        """A share is one of so many rows."""
+        return True
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """How the rows lie, where that is expected; otherwise that most of them have a value."""
+        asked = self.statistic
+        groups = ("groups have as many rows as expected",) if asked.by else ()
+        if self.told:
+            return (*groups, f"{asked.column} is spread as expected")
+        return (*groups, f"at most a quarter of the rows lack {asked.column}")
+
+
 @dataclass(frozen=True, eq=False)
-class CdfOutput(Output):
+class CdfOutput(CdfAssumptions):
     """Running totals of cells over their sum, for `groups` groups of cells."""
 
     members: NDArray[np.int64] = field(kw_only=True)
@@ -46,25 +71,6 @@ class CdfOutput(Output):
             question.statistic, cdf_labels(question), (slot,), reference, members=members,
             expected=expected.reshape(-1, question.shape[-1]), rows_per_unit=rows_per_unit, told=told,
         )  # fmt: skip
-
-    @property
-    def depends_on(self) -> str:
-        """How the rows lie, where nobody told."""
-        return "" if self.told else "how the rows lie and on how many have a value"
-
-    @property
-    def sized(self) -> bool:
-        """A share is one of so many rows."""
-        return True
-
-    @property
-    def rests_on(self) -> tuple[str, ...]:
-        """How the rows lie, where that is told; else that most of them have a value."""
-        asked = self.statistic
-        groups = ("groups have as many rows as expected",) if asked.by else ()
-        if self.told:
-            return (*groups, f"{asked.column} is spread as expected")
-        return (*groups, f"at most a quarter of the rows lack {asked.column}")
 
     @cached_property
     def _below_and_above(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

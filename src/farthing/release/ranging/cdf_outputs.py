@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, nearest_increasing
-from farthing.release.counting.cdf import shares_between
+from farthing.release.counting.cdf import CdfAssumptions, shares_between
 from farthing.release.counting.shares import PRESENT
 from farthing.release.noise import Kind, Noise
 from farthing.release.ranging.range_outputs import shape_of, told_strategy, transform_of
@@ -37,31 +37,12 @@ class Spreads:
 
 
 @dataclass(frozen=True, eq=False)
-class StrategyCdfOutput(StrategyOutput):
+class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
     """Estimated running totals over their sum, for each group of cells."""
 
     expected: Floats = field(kw_only=True)  # rows in each cell: groups x cells
     rows_per_unit: int = field(kw_only=True, default=1)
     told: bool = field(kw_only=True, default=True)  # what is expected; else errors are for the worst shares
-
-    @property
-    def depends_on(self) -> str:
-        """How the rows lie, where nobody told."""
-        return "" if self.told else "how the rows lie and on how many have a value"
-
-    @property
-    def sized(self) -> bool:
-        """A share is one of so many rows."""
-        return True
-
-    @property
-    def rests_on(self) -> tuple[str, ...]:
-        """How the rows lie, where that is told; else that most of them have a value."""
-        asked = self.statistic
-        groups = ("groups have as many rows as expected",) if asked.by else ()
-        if self.told:
-            return (*groups, f"{asked.column} is spread as expected")
-        return (*groups, f"at most a quarter of the rows lack {asked.column}")
 
     @cached_property
     def _expected_shares(self) -> tuple[Floats, Floats]:
