@@ -59,7 +59,7 @@ def entries(count: int) -> list[dict[str, Any]]:
 def prices(sizes: tuple[int, ...] = SIZES, moves: int = MOVES) -> list[dict[str, Any]]:
     """Seconds for each number of statistics: first, moved (median and worst of many), proof."""
     with tempfile.TemporaryDirectory() as folder:
-        post, close = _served(Path(folder))
+        post, close = served(Path(folder))
         try:
             post({"dataset": "people", "statistics": [{"kind": "sum", "column": "age"}]}, True)  # imports
             return [_priced(post, size, moves) for size in sizes]
@@ -92,7 +92,7 @@ def _seconds(act: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
-def _served(folder: Path) -> tuple[Callable[[dict[str, Any], bool], None], Callable[[], None]]:
+def served(folder: Path) -> tuple[Callable[[dict[str, Any], bool], None], Callable[[], None]]:
     """A way to post a draft to a server over a fresh ledger, as a curator with a token."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the test client about its own future
