@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONHASHSEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-fast test-repeat lint style types every-test format docs bench clean
+.PHONY: help install demo test test-fast test-repeat lint style types every-test format map docs bench clean
 
 help:  ## say what each target does
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ types: $(STAMPS)/all
 format: $(STAMPS)/all  ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+map: $(STAMPS)/all  ## make docs/architecture.md, its picture and CONTRIBUTING's map from docs/architecture.toml
+	$(BIN)/python docs/architecture.py
 
 docs: $(STAMPS)/all  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict  # not --quiet: it hides warnings from --strict as well

@@ -3,48 +3,41 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 ROOT = ""  # the name under which `farthing/__init__.py` itself stands in the table
 
-# One row per package: what it may import. `errors`, `numerics` and `privacy` are open to every row below them, and
-# are written out all the same: the row is the whole permission.
-_BASE = {"errors", "numerics", "privacy"}
-ARROWS: dict[str, set[str]] = {
-    "errors": set(),
-    "numerics": {"errors"},
-    "privacy": {"errors", "numerics"},
-    "accounting": _BASE,
-    "mechanisms": _BASE,
-    "data": _BASE,
-    "inference": _BASE,
-    "release": _BASE | {"data", "mechanisms", "accounting", "inference"},
-    "adaptive": _BASE | {"release", "inference", "accounting", "mechanisms", "data"},
-    "ledger": _BASE | {"accounting"},
-    "curator": _BASE | {"data", "release", "inference", "adaptive", "ledger"},
-    "planner": _BASE | {"release", "accounting"},
-    "study": _BASE
-    | {"planner", "curator", "ledger", "data", "release", "inference", "adaptive", "mechanisms", "plots"},
-    "auditing": _BASE | {"mechanisms", "accounting", "adaptive", "release"},
-    "plots": _BASE | {"accounting", "inference"},
-    "web": _BASE | {"plots"},
-    "server": _BASE | {"study", "ledger", "accounting", "web"},
-    "client": _BASE | {"release", "study", "ledger", "adaptive", "plots"},
-}
-ARROWS["cli"] = {ROOT, *ARROWS}
-# What `import farthing` offers; the rest is imported by its own name.
-ARROWS[ROOT] = _BASE | {
-    "accounting",
-    "mechanisms",
-    "data",
-    "auditing",
-    "ledger",
-    "release",
-    "adaptive",
-    "study",
-    "client",
-}
+# The tables are data, from which the pages about the architecture are made as well.
+TABLES: dict[str, Any] = tomllib.loads(
+    (Path(__file__).parents[2] / "docs" / "architecture.toml").read_text(encoding="utf-8")
+)
+
+
+def _arrows() -> dict[str, set[str]]:
+    """One row per package: what it may import, and nothing else."""
+    rows: dict[str, set[str]] = {}
+    for name, facts in TABLES["packages"].items():
+        named = (
+            {ROOT, *TABLES["packages"]} - {"__init__", name}
+            if facts["imports"] == ["*"]
+            else facts["imports"]
+        )
+        above = {one for one in TABLES["open"] if one in rows}
+        rows[ROOT if name == "__init__" else name] = set(named) | above
+    return rows
+
+
+ARROWS = _arrows()
+# For each folder: what each of its parts may import of the others; "." are the modules that stand in the folder itself.
+INSIDE: dict[str, dict[str, list[str]]] = TABLES["inside"]
+# Imports (importer, imported) that close a cycle and are known; every other cycle is refused.
+KNOWN = {(row["importer"], target) for row in TABLES["closes_cycle"] for target in row["imports"]}
 
 # Third-party modules that may be imported while farthing is being imported. Everything else waits inside a function,
 # so that `import farthing` stays quick and the optional parts stay optional.
@@ -63,10 +56,21 @@ LAZY_IN_DATA = LAZY | {"ibis", "duckdb", "sqlglot", "pandas", "polars", "pyarrow
 NAMED_AT_RUN_TIME = {("cli", "audit_target")}
 
 
-def faults(package_folder: Path) -> list[str]:
+@dataclass(frozen=True)
+class Import:
+    """One import statement, as far as one name of it goes; `name` is None if only known at run time."""
+
+    line: int
+    name: str | None
+    lazy: bool  # not run while the module itself is being imported
+
+
+def faults(package_folder: Path, inside: Mapping[str, Mapping[str, list[str]]] = INSIDE) -> list[str]:
     """Every import below `package_folder` that no arrow allows, as `file:line: what is wrong`."""
     return [
-        fault for path in sorted(package_folder.rglob("*.py")) for fault in _faults_of(path, package_folder)
+        fault
+        for path in sorted(package_folder.rglob("*.py"))
+        for fault in (*_faults_of(path, package_folder), *_faults_inside(path, package_folder, inside))
     ]
 
 
@@ -76,6 +80,111 @@ def _faults_of(path: Path, folder: Path) -> Iterator[str]:
     if here not in ARROWS:
         yield f"{path}:1: package {here!r} is not in the table of arrows"
         return
+    for one in imports_of(path, folder):
+        if one.name is None and parts in NAMED_AT_RUN_TIME:
+            continue
+        fault = _fault(here, one.name, folder, lazy=one.lazy)
+        if fault:
+            yield f"{path}:{one.line}: {fault}"
+
+
+def _faults_inside(path: Path, folder: Path, inside: Mapping[str, Mapping[str, list[str]]]) -> Iterator[str]:
+    """Imports of a part of the same folder that its table does not allow."""
+    here = path.relative_to(folder).parts
+    for one in imports_of(path, folder):
+        target = _file_of(one.name, folder)
+        if target is None:
+            continue
+        there = target.relative_to(folder).parts
+        common = _common(here[:-1], there[:-1])
+        if not common:
+            continue  # two packages: the table of arrows
+        importer, imported = (
+            part[len(common)] if len(part) > len(common) + 1 else "." for part in (here, there)
+        )
+        if importer == imported:
+            continue
+        table = inside.get("/".join(common))
+        if table is None or importer not in table:
+            yield f"{path}:{one.line}: {'/'.join(common)} has no row for {importer!r} among its parts"
+        elif imported not in table[importer]:
+            yield f"{path}:{one.line}: in {'/'.join(common)}, {importer!r} must not import {imported!r}"
+
+
+def module_graph(folder: Path) -> dict[str, set[str]]:
+    """Each file below `folder` with the files of the same package that it imports, anywhere and for any reason."""
+    graph = {}
+    for path in sorted(folder.rglob("*.py")):
+        name = path.relative_to(folder).as_posix()
+        targets = {_file_of(one.name, folder) for one in imports_of(path, folder)} - {None, path}
+        names = {target.relative_to(folder).as_posix() for target in targets if target is not None}
+        graph[name] = {one for one in names if one.partition("/")[0] == name.partition("/")[0]}
+    return graph
+
+
+def cycles(graph: Mapping[str, set[str]], known: Set[tuple[str, str]] = frozenset()) -> list[list[str]]:
+    """Cycles of imports that do without the `known` ones: one for each import that would have to go."""
+    kept: dict[str, set[str]] = {name: set() for name in graph}
+    found = []
+    for name, targets in graph.items():
+        for target in sorted(targets):
+            if (name, target) in known:
+                continue
+            way = _way(kept, target, name)
+            if way:
+                found.append([name, *way])
+            else:
+                kept[name].add(target)
+    return found
+
+
+def outdated(graph: Mapping[str, set[str]], known: Set[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Known imports that are gone, or that close no cycle any more."""
+    return sorted(
+        (name, target)
+        for name, target in known
+        if target not in graph.get(name, ()) or not _way(graph, target, name)
+    )
+
+
+def _way(graph: Mapping[str, set[str]], start: str, end: str) -> list[str]:
+    """The shortest way from one file to another, or nothing."""
+    ways = {start: [start]}
+    queue = [start]
+    for here in queue:
+        if here == end:
+            return ways[here]
+        for there in sorted(graph.get(here, ())):
+            if there not in ways:
+                ways[there] = [*ways[here], there]
+                queue.append(there)
+    return []
+
+
+def _file_of(name: str | None, folder: Path) -> Path | None:
+    """The file of this package that is imported under a dotted name: a module, or a package's `__init__`."""
+    top, *below = (name or "").split(".")
+    if top != folder.name:
+        return None
+    for length in (len(below), len(below) - 1):
+        path = folder.joinpath(*below[: max(length, 0)])
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if length > 0 and file.is_file():
+                return file
+    return None
+
+
+def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """The folders that two files share."""
+    return tuple(
+        pair[0] for pair in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    )
+
+
+@cache
+def imports_of(path: Path, folder: Path) -> tuple[Import, ...]:
+    """Every import of a file, also those inside functions and those for types only."""
+    parts = path.relative_to(folder).with_suffix("").parts
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     not_run_on_import = {
         inner
@@ -83,13 +192,11 @@ def _faults_of(path: Path, folder: Path) -> Iterator[str]:
         if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _for_types_only(outer)
         for inner in ast.walk(outer)
     }
-    for node in ast.walk(tree):
-        for name in _imported(node, folder.name, parts):
-            if name is None and parts in NAMED_AT_RUN_TIME:
-                continue
-            fault = _fault(here, name, folder, lazy=node in not_run_on_import)
-            if fault:
-                yield f"{path}:{getattr(node, 'lineno', 0)}: {fault}"
+    return tuple(
+        Import(getattr(node, "lineno", 0), name, node in not_run_on_import)
+        for node in ast.walk(tree)
+        for name in _imported(node, folder.name, parts)
+    )
 
 
 def _for_types_only(node: ast.AST) -> bool:

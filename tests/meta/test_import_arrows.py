@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from import_arrows import ARROWS, ROOT, faults
+from import_arrows import ARROWS, INSIDE, KNOWN, ROOT, cycles, faults, module_graph, outdated
 
 SOURCE = Path(__file__).parents[2] / "src" / "farthing"
 
@@ -17,6 +17,25 @@ def test_every_import_follows_an_arrow() -> None:
 def test_every_package_stands_in_the_table() -> None:
     present = {path.stem for path in SOURCE.iterdir() if path.is_dir() or path.suffix == ".py"}
     assert present - {"__init__", "__main__", "__pycache__", "py"} <= set(ARROWS)
+
+
+def test_every_sub_package_stands_in_the_table_of_its_folder() -> None:
+    folders = {path.parent for path in SOURCE.rglob("*/__init__.py")}
+    parts: dict[str, set[str]] = {}
+    for folder in folders - {SOURCE}:
+        if folder.parent != SOURCE:
+            parts.setdefault(folder.parent.relative_to(SOURCE).as_posix(), {"."}).add(folder.name)
+    assert {name: set(table) for name, table in INSIDE.items()} == parts
+
+
+def test_no_package_has_a_cycle_of_modules_but_the_known_ones() -> None:
+    """A way in a circle, also one that only types or functions take: nobody can read such modules one at a time."""
+    assert [" -> ".join(cycle) for cycle in cycles(module_graph(SOURCE), KNOWN)] == []
+
+
+def test_the_list_of_known_cycles_only_shrinks() -> None:
+    """Whoever removes one takes it off the list in docs/architecture.toml."""
+    assert outdated(module_graph(SOURCE), KNOWN) == []
 
 
 def test_arrows_have_no_cycle() -> None:
@@ -33,7 +52,7 @@ def test_post_processing_has_no_way_to_rows() -> None:
 
 
 def test_only_the_face_and_the_command_line_import_the_auditor() -> None:
-    assert [name for name, below in ARROWS.items() if "auditing" in below] == ["cli", ROOT]
+    assert [name for name, below in ARROWS.items() if "auditing" in below] == [ROOT, "cli"]
 
 
 def test_nothing_imports_the_command_line() -> None:
@@ -113,4 +132,85 @@ def _planted(tmp_path: Path, module: str, source: str) -> Path:
     path = folder / module
     path.parent.mkdir(parents=True)
     path.write_text(source, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("files", "fault"),
+    [
+        ({"data/steps/one.py": "from farthing.data.engines import run"}, "'steps' must not import 'engines'"),
+        ({"data/steps/one.py": "from ..engines.duck import run"}, "'steps' must not import 'engines'"),
+        (
+            {"data/steps/one.py": "def f():\n    from farthing.data import rows"},
+            "'steps' must not import '.'",
+        ),
+        (
+            {"data/rows.py": "if TYPE_CHECKING:\n    from farthing.data.steps.one import S"},
+            "'.' must not import",
+        ),
+        ({"data/views/one.py": "from farthing.data.engines import duck"}, "no row for 'views'"),
+        (
+            {"data/steps/deep/one.py": "from farthing.data.steps import two"},
+            "data/steps has no row for 'deep'",
+        ),
+    ],
+)
+def test_a_planted_bad_import_between_sub_packages_is_caught(
+    tmp_path: Path, files: dict[str, str], fault: str
+) -> None:
+    table = {"data": {".": ["engines"], "steps": [], "engines": []}}
+    found = faults(_planted_files(tmp_path, files), table)
+    assert len(found) == 1
+    assert fault in found[0]
+
+
+def test_sub_packages_import_themselves_and_what_their_table_allows(tmp_path: Path) -> None:
+    files = {
+        "data/steps/one.py": "from farthing.data.steps import two\nfrom farthing.errors import InvalidValue",
+        "data/rows.py": "from farthing.data.engines import duck",
+        "data/__init__.py": "from farthing.data.rows import x",
+    }
+    assert (
+        faults(_planted_files(tmp_path, files), {"data": {".": ["engines"], "steps": [], "engines": []}})
+        == []
+    )
+
+
+def test_a_cycle_is_found_however_its_imports_are_written(tmp_path: Path) -> None:
+    folder = _planted_files(
+        tmp_path,
+        {
+            "data/rows.py": "from farthing.data import steps",
+            "data/steps/__init__.py": "from farthing.data.steps.one import S",
+            "data/steps/one.py": "if TYPE_CHECKING:\n    from farthing.data.engines.duck import run",
+            "data/engines/duck.py": "def f():\n    from ..rows import x",
+        },
+    )
+    graph = module_graph(folder)
+    back = ("data/steps/one.py", "data/engines/duck.py")
+    (cycle,) = cycles(graph)
+    assert sorted(cycle[1:]) == [
+        "data/engines/duck.py", "data/rows.py", "data/steps/__init__.py", "data/steps/one.py"
+    ]  # fmt: skip
+    assert cycles(graph, {back}) == []
+    assert outdated(graph, {back}) == []
+    gone = ("data/rows.py", "data/engines/duck.py")
+    assert outdated(graph, {gone}) == [gone]
+    graph["data/engines/duck.py"].clear()
+    assert outdated(graph, {back}) == [back]
+
+
+def _planted_files(tmp_path: Path, files: dict[str, str]) -> Path:
+    folder = tmp_path / "farthing"
+    there = {
+        "data/__init__.py",
+        "data/rows.py",
+        "data/steps/one.py",
+        "data/steps/two.py",
+        "data/steps/__init__.py",
+    }
+    there |= {"data/engines/duck.py", "data/engines/__init__.py"}
+    for name, text in {**dict.fromkeys(there, ""), **files}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
     return folder
