@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from backends.engine_under_test import EngineUnderTest, address, url
+from backends.engine_under_test import EngineUnderTest, SparkUnderTest, address, url
 from backends.tables import TABLES
 from farthing.data import postgres_table
 from farthing.data.identity import pieces_of
@@ -34,12 +34,33 @@ def test_a_postgres_table_is_known_by_number_and_name(postgres_server: dict[str,
         whole, young = _known(postgres_table(reader, one))
         assert _known(postgres_table(reader, f"public.{one}")) == [whole, young]
         assert _known(postgres_table(reader, f"{one}_young")) == [young]
+        owner.execute(f"CREATE VIEW {one}_view AS SELECT * FROM {one} WHERE age > 0")
+        owner.execute(f"CREATE MATERIALIZED VIEW {one}_kept AS SELECT * FROM {one}_view")
+        owner.execute(f"GRANT SELECT ON {one}_view, {one}_kept TO reader")
+        for view in ("view", "kept"):  # a view is known by what it reads as well
+            own, *read = _known(postgres_table(reader, f"{one}_{view}"))
+            assert whole in read and young in read and own not in (whole, young)
         elsewhere, quoted = postgres_table(reader, f"{one}.{one}"), postgres_table(reader, other)
         (there,), (named,) = _known(elsewhere), _known(quoted)
         assert not (whole & there or whole & named or there & named)
         owner.execute(f"ALTER TABLE {one}.{one} RENAME TO renamed")
         (renamed,) = _known(postgres_table(reader, f"{one}.renamed"))
         assert renamed & there
+
+
+@pytest.mark.slow
+def test_a_spark_view_is_known_by_what_it_reads(spark_engine: SparkUnderTest) -> None:
+    one, backend = f"identity_{os.getpid()}", spark_engine._backend
+    for made in (
+        f"CREATE TABLE {one} USING parquet AS SELECT 1 AS age",
+        f"CREATE VIEW {one}_view AS SELECT * FROM {one}",
+        f"CREATE TABLE {one}_same (age INT) USING parquet LOCATION '{spark_engine.facts['directory']}/warehouse/{one}'",
+    ):
+        backend._session.sql(made).collect()
+    named, place = _known(backend.table(one))
+    assert _known(backend.table(one.upper())) == [named, place]
+    assert _known(backend.table(f"{one}_view"))[1:] == [named, place]
+    assert _known(backend.table(f"{one}_same"))[1:] == [place]
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "postgres", pytest.param("spark", marks=pytest.mark.slow)])

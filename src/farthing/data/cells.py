@@ -151,6 +151,8 @@ def _refuse_undecimal(name: str, kind: Any, domain: Domain) -> None:
     room = max(MOST_DIGITS, kind.precision or 0) - kind.scale
     ends = (domain.lower, domain.upper) if isinstance(domain, Integers | Reals) else ()
     numbers = ends or [value for value in getattr(domain, "values", ()) if isinstance(value, int)]
+    if isinstance(domain, Flags):
+        numbers = [1]
     if any(math.ceil(abs(number)) >= 10**room for number in numbers):
         raise InvalidValue(
             f"schema[{name!r}]", domain, f"must be numbers that fit {kind}, below 10^{room}",

@@ -62,6 +62,7 @@ def coded_rows(
 
     sql = engine.sql(layout.query(table))
     run(engine, lambda: engine.each(sql, take), progress)
+    dataset.confirm()
     if not parts:
         return np.empty((0, len(axes)), dtype=np.int32), np.empty(0, dtype=np.int64)
     return np.concatenate([codes for codes, _ in parts]), np.concatenate([counts for _, counts in parts])

@@ -349,16 +349,18 @@ class Dataset:
             sql = self._sql(gathering, fresh_key())
             share = None if progress is None else _part_of(progress, number, len(parts))
             found.update(gathering.answers(rows_of(self._base.source.engine, sql, share)))
+        self.confirm()
         return {name: found[name] for name in aggregates}
 
     def prepare(self) -> None:
-        """Read changed CSV files to their end, and refuse those whose quotes do not close.
-
-        A curator does this before it charges. Whether a file is refused depends on who wrote it, not on a row: see
-        `farthing.data.csv_files`.
-        """
+        """Read changed CSV files to their end and refuse broken ones (`csv_files`), before a curator charges."""
         for source in self.sources():
             source.prepare()
+
+    def confirm(self) -> None:
+        """Refuse what a query has read if its text files are not those that `prepare` looked at."""
+        for source in self.sources():
+            source.confirm()
 
     # Inside
 

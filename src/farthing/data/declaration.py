@@ -24,8 +24,9 @@ from typing import Any
 
 from farthing.data.csv_files import header
 from farthing.data.dataset import Dataset, dataset
+from farthing.data.parquet_files import PARQUET, parquet_schema
 from farthing.data.schema import Categories, Flags, Reals, Schema, folded
-from farthing.data.sources import PARQUET, parquet_schema, paths_of
+from farthing.data.sources import paths_of
 from farthing.errors import InvalidValue
 
 DATASET_KEYS = ("source", "unit", "max_rows", "neighbours", "rows")

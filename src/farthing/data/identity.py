@@ -1,14 +1,20 @@
 """What makes a table the same table, however it is spelled: by these texts a ledger knows it again.
 
 A file is known by its real path, which no symbolic link and no `..` changes; by its device and file number while it
-has several names (hard links); and by that number with its size and time when it was moved. A copy of a file, and a
-frame in memory, are known by the name that they are given and by nothing else.
+has several names (hard links); and by that number with its size and time when it was moved. A view is known by its
+own name and by the tables and files that it reads. A copy of a file, and a frame in memory, are known by the name that
+they are given and by nothing else.
 """
 
 from __future__ import annotations
 
+import glob
+import json
 import os
+import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
     from farthing.data.sources import Source
@@ -40,7 +46,7 @@ def pieces_of(source: Source) -> list[Piece]:
     """
     if source.files:
         return [_file(path) for path in source.files]
-    if not hasattr(source.table, "op"):
+    if source.frame is not None or not hasattr(source.table, "op"):
         return []
     if source.engine.name == "postgres":
         return _postgres(source)
@@ -73,7 +79,7 @@ def _quoted(text: str) -> str:
 
 
 def _duckdb(source: Source) -> list[Piece]:
-    """A table of a database file; one in memory goes with its process."""
+    """A table of a database file; one in memory goes with its process. Of a view, also what it reads."""
     catalog, schema = _namespace(source)
     named: Any = source.table.op().name
     files = dict(
@@ -81,18 +87,66 @@ def _duckdb(source: Source) -> list[Piece]:
     )
     if catalog is None:
         ((catalog,),) = source.engine.rows("SELECT current_database()")
-    if catalog not in files:
-        return []
-    # DuckDB finds a table whatever the case of its name.
-    return [
-        _file(str(files[catalog]), f" {(schema or 'main').lower()} {named.lower()}")._replace(shown=named)
-    ]
+    pieces = []
+    if catalog in files:
+        # DuckDB finds a table whatever the case of its name.
+        inside = f" {(schema or 'main').lower()} {named.lower()}"
+        pieces.append(_file(str(files[catalog]), inside)._replace(shown=named))
+    views = dict(
+        source.engine.rows("SELECT lower(view_name), string_agg(sql, ' ') FROM duckdb_views() GROUP BY ALL")
+    )
+    if named.lower() in views:
+        pieces += _duckdb_tables(source, files)
+        pieces += [_file(path) for path in _files_in(named.lower(), views)]
+    return _each_once(pieces)
+
+
+def _duckdb_tables(source: Source, files: dict[str, str]) -> Iterator[Piece]:
+    """The tables that the plan of a view scans."""
+    ((_, plan),) = source.engine.rows(f"EXPLAIN (FORMAT json) {source.engine.sql(source.table)}")
+    waiting = list(json.loads(plan))
+    while waiting:
+        step = waiting.pop()
+        waiting += step.get("children", ())
+        scanned = step.get("extra_info", {}).get("Table")
+        for catalog, path in files.items():
+            if isinstance(scanned, str) and scanned.startswith(f"{catalog}."):
+                schema, _, table = scanned.removeprefix(f"{catalog}.").partition(".")
+                yield _file(str(path), f" {schema.lower()} {table.lower()}")._replace(shown=table)
+
+
+def _files_in(view: str, views: dict[str, str]) -> list[str]:
+    """The files that the text of a view names, or that of a view in it: every constant that is a path or a pattern."""
+    found: list[str] = []
+    waiting, seen = [view], {view}
+    while waiting:
+        for token in _TOKEN.findall(views[waiting.pop()]):
+            text = token[1:-1].replace(token[0] * 2, token[0]) if token[0] in "'\"" else token
+            if text.lower() in views.keys() - seen:
+                waiting.append(text.lower())
+                seen.add(text.lower())
+            elif token[0] in "'\"" and ("/" in text or "." in text):
+                found += [path for path in glob.glob(text, recursive=True) if os.path.isfile(path)]
+    return sorted(set(found))
+
+
+_TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\W\d]\w*""")
+
+
+def _each_once(pieces: list[Piece]) -> list[Piece]:
+    return list({piece.known_by: piece for piece in reversed(pieces)}.values())[::-1]
 
 
 _POSTGRES_TABLE = """
 WITH RECURSIVE part(oid) AS (
     SELECT c.oid FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass({name})
-    UNION SELECT i.inhrelid FROM part JOIN pg_catalog.pg_inherits i ON i.inhparent = part.oid
+    UNION SELECT other.oid FROM part CROSS JOIN LATERAL (
+        SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = part.oid
+        UNION ALL SELECT d.refobjid FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend d
+            ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = r.oid
+            AND d.refclassid = 'pg_catalog.pg_class'::regclass
+        WHERE r.ev_class = part.oid
+    ) other(oid)
 )
 SELECT d.oid::text, c.oid::text, n.nspname::text, c.relname::text
 FROM part JOIN pg_catalog.pg_class c USING (oid) JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -102,7 +156,7 @@ ORDER BY c.oid = pg_catalog.to_regclass({name}) DESC, c.oid
 
 
 def _postgres(source: Source) -> list[Piece]:
-    """A table by its number and by its whole name, and the parts of a partitioned one."""
+    """A table by its number and by its whole name, with the parts of a partitioned one and what a view reads."""
     _, schema = _namespace(source)
     named: Any = source.table.op().name
     spelled = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, named) if part)
@@ -119,11 +173,26 @@ def _postgres(source: Source) -> list[Piece]:
 
 
 def _spark(source: Source) -> list[Piece]:
-    """A table by its whole name, whatever its case."""
+    """A table by its whole name, whatever its case, and by where it lies; of a view, also the tables that it reads."""
     catalog, schema = _namespace(source)
     named: Any = source.table.op().name
     if catalog is None or schema is None:
         ((own_catalog, own_schema),) = source.engine.rows("SELECT current_catalog(), current_database()")
         catalog, schema = catalog or own_catalog, schema or own_schema
-    names = (f"spark {catalog} {schema} {named}".lower(),)
-    return [Piece(named, names, names)]
+    ((plan,),) = source.engine.rows(f"EXPLAIN FORMATTED {source.engine.sql(source.table)}")
+    names = [f"{catalog}.{schema}.{named}", *(name.replace("`", "") for name in _SPARK_TABLE.findall(plan))]
+    pieces = [_spark_piece(name.replace(".", " ").lower(), name.rpartition(".")[2]) for name in names]
+    for location in _SPARK_LOCATION.findall(plan):  # the first one of a scan: Spark only counts the others
+        path = unquote(urlsplit(location).path)
+        local = location.startswith("file:") and os.path.isfile(path)
+        pieces.append(_file(path) if local else _spark_piece(f"location {location}", named))
+    return _each_once(pieces)
+
+
+def _spark_piece(text: str, shown: str) -> Piece:
+    names = (f"spark {text}",)
+    return Piece(shown, names, names)
+
+
+_SPARK_TABLE = re.compile(r"(?m)^\(\d+\) (?:Scan [^\s.]+|BatchScan) ([^\s.]+\.[^\s.]+\.\S+)")
+_SPARK_LOCATION = re.compile(r"(?m)^Location: \w+ \[([^\]]+?)(?:, \.\.\. \d+ entries)?\]$")

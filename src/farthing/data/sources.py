@@ -31,12 +31,9 @@ from farthing.data.csv_files import (
 )
 from farthing.data.engines import Engine, engine_of
 from farthing.data.engines.duckdb import default_engine, private_folder
+from farthing.data.parquet_files import PARQUET, parquet_schema, refuse_large_blocks, refuse_other_footer
 from farthing.data.running import rows_of
 from farthing.errors import EngineError, InvalidData, InvalidValue
-
-PARQUET = (".parquet", ".pq")
-LARGEST_BLOCK = 2**27
-"""Bytes of a column in one row group of a Parquet file; DuckDB unpacks them in a buffer of up to twice the size."""
 
 _names = itertools.count(1)
 _layouts: dict[tuple[str, Stamp], Layout] = {}
@@ -77,7 +74,12 @@ class Source:
         if self.csv is not None:
             self.csv.prepare()
         for path in self.files if self.csv is None else ():
-            _refuse_other_footer(path, self.footer)
+            refuse_other_footer(path, self.footer)
+
+    def confirm(self) -> None:
+        """Refuse what was read from a text file that is not the one that was prepared."""
+        if self.csv is not None:
+            self.csv.confirm()
 
 
 class CsvFiles:
@@ -127,6 +129,15 @@ class CsvFiles:
                 self._opened()
                 for old in set(before.values()) - set(self._read.values()) - set(self.paths):
                     _unlink(old)
+
+    def confirm(self) -> None:
+        """See `Source.confirm`: in a file that was not looked at, one row could be those of others."""
+        with self._turn:
+            changed = any(stamp(path) != self._seen.get(path) for path in self.paths)
+        if changed:
+            raise EngineError(
+                self._engine.name, "a file changed while it was read", "ask again when it is complete"
+            )
 
     def _can_unpack(self, path: str) -> bool:
         """Whether DuckDB can, which knows fewer kinds of gzip than Python: none with a comment, or zeros at the end."""
@@ -248,7 +259,7 @@ def _files(source: Any, names: Sequence[str]) -> Source:
     engine, real = default_engine(), [os.path.realpath(path) for path in paths]
     csv = CsvFiles(paths) if endings == {False} else None
     for path in paths if csv is None else ():
-        _refuse_large_blocks(path, names)
+        refuse_large_blocks(path, names)
     table = engine.open(lambda backend: _parquet(backend, paths)) if csv is None else csv.table
     name = declared_name(source)
     return Source(
@@ -262,59 +273,6 @@ def _files(source: Any, names: Sequence[str]) -> Source:
         footer=tuple(parquet_schema(paths[0])) if csv is None else (),
         declared=name,
     )
-
-
-def parquet_schema(path: str) -> list[tuple[str, Any]]:
-    """Names and Arrow types of the columns of a Parquet file, from its footer."""
-    import pyarrow.parquet
-
-    refusal: InvalidValue | None = None
-    try:
-        schema = pyarrow.parquet.read_schema(path)
-    except Exception as problem:  # Arrow's errors are of many classes
-        refusal = _unreadable(path, problem)
-    if refusal is not None:
-        raise refusal
-    return list(zip(schema.names, schema.types, strict=True))
-
-
-def _refuse_other_footer(path: str, footer: tuple[Any, ...]) -> None:
-    """Refuse a file that was taken away or replaced by one of other columns; its folder is not named."""
-    rule, way_out = "cannot be read any more", "check the file"
-    with contextlib.suppress(InvalidValue):
-        if tuple(parquet_schema(path)) == footer:
-            return
-        rule, way_out = "has other columns now", "make the dataset again"
-    raise InvalidValue("source", Path(path).name, rule, way_out)
-
-
-def _refuse_large_blocks(path: str, names: Sequence[str]) -> None:
-    """Refuse a block of text or bytes that DuckDB may not have the memory to unpack: one cell can be all of it.
-
-    The sizes stand in the footer. Numbers, dates and flags have no cells of any size, and so blocks of any size.
-    """
-    import pyarrow.parquet
-
-    refusal: InvalidValue | None = None
-    try:
-        footer = pyarrow.parquet.read_metadata(path)
-        blocks = [
-            footer.row_group(group).column(place)
-            for group in range(footer.num_row_groups)
-            for place in range(footer.num_columns)
-        ]
-        for block in blocks:
-            column = block.path_in_schema.partition(".")[0]  # a list has its elements under it
-            large = block.physical_type == "BYTE_ARRAY" and block.total_uncompressed_size > LARGEST_BLOCK
-            if large and (not names or column in names):
-                refusal = InvalidValue(
-                    "source", path, f"has a row group with more than {LARGEST_BLOCK >> 20} MiB in column {column!r}",
-                    "write it with fewer rows in a group, and cut cells of that size in the source",
-                )  # fmt: skip
-    except Exception as problem:  # Arrow's errors are of many classes
-        refusal = _unreadable(path, problem)
-    if refusal is not None:
-        raise refusal
 
 
 def _parquet(backend: Any, paths: list[str]) -> Any:
@@ -481,11 +439,6 @@ def _refuse_different(facts: dict[str, tuple[Any, ...]]) -> None:
                 f"has other columns than {Path(first).name}",
                 "make two datasets and union them",
             )
-
-
-def _unreadable(path: str, problem: Exception) -> InvalidValue:
-    reason = getattr(problem, "strerror", None) or type(problem).__name__
-    return InvalidValue("source", path, f"cannot be read ({reason})", "check the file")
 
 
 def _is_list_of_paths(source: Any) -> bool:

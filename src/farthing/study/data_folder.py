@@ -20,8 +20,9 @@ from typing import Any
 from farthing.data import postgres_table, spark_table
 from farthing.data.csv_files import CSV
 from farthing.data.declaration import columns_of
+from farthing.data.parquet_files import PARQUET
 from farthing.data.running import rows_of
-from farthing.data.sources import PARQUET, Source, opened
+from farthing.data.sources import Source, opened
 from farthing.errors import EngineError, FarthingError, InvalidValue
 
 ENGINES = "sources.toml"

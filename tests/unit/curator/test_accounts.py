@@ -301,3 +301,23 @@ def test_a_table_of_a_database_file_is_known_by_the_file(ledger: Ledger, folder:
         names.append(spend(ledger, made).name)
         backend.disconnect()
     assert names == ["People", "People"]
+
+
+def test_a_view_is_paid_for_by_the_tables_and_files_that_it_reads(ledger: Ledger, folder: Path) -> None:
+    """Each of these was a second budget for the same people."""
+    pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "people.parquet")
+    with duckdb.connect("clinic.db") as made:
+        made.execute("CREATE TABLE people AS SELECT 1 AS person, 30 AS age")
+        made.execute("CREATE VIEW adults AS SELECT * FROM people WHERE age >= 18")
+        made.execute('CREATE VIEW "AS old" (person, age) AS SELECT * FROM ADULTS')
+        made.execute(f"CREATE VIEW stored AS SELECT * FROM read_parquet('{folder}/*.parquet')")
+        made.execute("CREATE VIEW again AS FROM stored")
+    with quiet():
+        clinic = ibis.duckdb.connect("clinic.db", read_only=True)
+        spend(ledger, rows(clinic.table("people")), 0.125)
+        spend(ledger, rows("people.parquet"), 0.125)
+        for view in ("adults", "AS old", "stored", "again"):
+            spend(ledger, rows(clinic.table(view)), 0.125)
+        spend(ledger, rows(ibis.duckdb.connect().read_parquet("people.parquet", table_name="other")), 0.125)
+    assert left(ledger, "people", "people.parquet") == [0.625, 0.5]
+    assert ledger.datasets() == ["people", "people.parquet"]

@@ -24,10 +24,12 @@ import pytest
 import farthing as ft
 from farthing.curator import Curator
 from farthing.data import Count, Sum, connection, csv_files, sources
+from farthing.data.coded_axes import coded_axes
+from farthing.data.coded_rows import coded_rows
 from farthing.data.csv_files import header, layout
 from farthing.data.engines.duckdb import quiet
 from farthing.data.sources import opened
-from farthing.errors import InvalidData, InvalidValue
+from farthing.errors import EngineError, InvalidData, InvalidValue
 from farthing.ledger import open_ledger
 from farthing.mechanisms import DiscreteLaplace
 
@@ -330,3 +332,27 @@ def test_gzip_that_duckdb_cannot_unpack_is_read_before_anybody_pays(tmp_path: Pa
         (tmp_path / "o'clock [1].csv.gz").write_bytes(content)
         rows = ft.dataset(tmp_path / "o'clock [1].csv.gz", schema={"age": (0, 110)})
         assert int(rows.exact({"rows": Count()})["rows"]) == 3
+
+
+def test_what_was_read_from_a_file_that_nobody_looked_at_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is replaced between the look and the query could hold a quote that swallows the rows of others."""
+    file = tmp_path / "people.csv"
+    file.write_text("n,t\n" + "1,a\n" * 10)
+    people = ft.dataset(file, schema={"n": (0, 3), "t": ["a"]})
+    for read in (
+        lambda: people.exact({"n": Count()}),
+        lambda: coded_rows(people, coded_axes(people.schema)),
+    ):
+        assert read() is not None
+        with monkeypatch.context() as patch:
+            opened_before = type(people).table
+
+            def replaced(self: Any, run: Any, before: Any = opened_before) -> Any:
+                file.write_text('n,t\n1,a\n1,"' + "a\n1," * 8 + 'a"\n')
+                return before(self, run)
+
+            patch.setattr(type(people), "table", replaced)
+            with pytest.raises(EngineError, match="a file changed while it was read"):
+                read()

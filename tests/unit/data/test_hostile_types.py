@@ -19,7 +19,7 @@ from farthing.errors import InvalidValue
 
 @pytest.mark.parametrize(
     ("scale", "domain"),
-    [(37, (0, 110)), (37, (-10.0, 0.5)), (38, [0, 1]), (30, (0, 10**8)), (30, (0.0, 2.0**52))],
+    [(37, (0, 110)), (37, (-10.0, 0.5)), (38, [0, 1]), (38, bool), (30, (0, 10**8)), (30, (0.0, 2.0**52))],
 )
 def test_bounds_that_a_decimal_cannot_hold_are_refused(scale: int, domain: Any) -> None:
     cells = pyarrow.array([Decimal("0.5")], pyarrow.decimal128(38, scale))
@@ -75,7 +75,7 @@ def test_a_parquet_block_that_one_cell_could_fill_is_refused_when_it_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DuckDB unpacks it whole; a query that fails then has been paid for."""
-    monkeypatch.setattr("farthing.data.sources.LARGEST_BLOCK", 10_000)
+    monkeypatch.setattr("farthing.data.parquet_files.LARGEST_BLOCK", 10_000)
     file = tmp_path / "people.parquet"
     table = pyarrow.table(
         {"x": ["F", "F" * 20_000], "l": [["F"], ["F" * 20_000]], "n": [1, 2], "s": ["F", "M"]}

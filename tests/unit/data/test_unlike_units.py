@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 from typing import Any
 
 import ibis
@@ -10,9 +11,12 @@ import pyarrow
 import pytest
 
 import farthing as ft
+from farthing.curator import Curator, unit_of
 from farthing.data import Count, Dataset, Sum
 from farthing.data.engines.duckdb import quiet
 from farthing.errors import EngineError, InvalidValue
+from farthing.ledger import open_ledger
+from farthing.mechanisms import DiscreteLaplace
 
 
 def people(ids: Any, column: str) -> Dataset:
@@ -60,7 +64,7 @@ def test_width_and_not_null_do_not_keep_tables_apart() -> None:
         assert found["flags"].tolist() == [0, 2]
 
 
-def test_spellings_that_compare_as_equal_are_refused() -> None:
+def test_spellings_that_compare_as_equal_are_refused(tmp_path: Path) -> None:
     """NOCASE bounds "a" and "A" as one unit and samples them as two, which makes a sample larger than is priced."""
     backend = ibis.duckdb.connect()
     backend.raw_sql("create table named (id varchar, a integer)")
@@ -69,5 +73,10 @@ def test_spellings_that_compare_as_equal_are_refused() -> None:
     backend.raw_sql("set default_collation = 'NOCASE'")
     with pytest.raises(EngineError, match="RESET default_collation"):
         people.exact({"rows": Count()})
+    with open_ledger(tmp_path / "study.db") as ledger:  # refused before anybody pays
+        ledger.register("named", 1.0, unit=unit_of(people))
+        with pytest.raises(EngineError, match="RESET default_collation"):
+            Curator(ledger).answer(people, "n", Count(), DiscreteLaplace(0.5), ledger_name="named")
+        assert ledger.budget("named").remaining.epsilon == 1.0
     backend.raw_sql("reset default_collation")
     assert people.exact({"rows": Count()})["rows"] == 0
