@@ -209,3 +209,42 @@ def test_a_table_that_was_replaced_is_told_with_both_ways_on(study: Path) -> Non
     assert "changed" not in again.stdout and spent(study)[0] == 1
     fresh = run(study, "--fresh", "--yes")
     assert fresh.exit_code == 0 and "Note" not in fresh.stderr and spent(study)[0] == 2
+
+
+UNKNOWN = STUDY.replace("[expected]\nrows = 400\n", "").replace("plan_epsilon = 0.5\n", "")
+
+
+def test_rows_that_nobody_knows_are_counted_first_and_planned_again(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The count is one charge, the release another; what the second plan says is for what was counted."""
+    study.write_text(UNKNOWN, encoding="utf-8")
+    monkeypatch.setattr(spending, "somebody_is_there", lambda: True)
+    stopped = run(study, said="c\nn\n")
+    assert stopped.exit_code == 1 and spent(study) == (1, pytest.approx(0.02))
+    first, second = stopped.stdout.split("The plan for what is left:")
+    assert first.startswith("the error of mean of age is for an assumed size") and "epsilon 0.02" in first
+    assert "the low end of what was counted" in second and "assumed size" not in second
+    assert "of the 0.98 left for 'people'" in second
+    done = run(study, said="y\n")  # what was counted is not counted again
+    assert done.exit_code == 0 and spent(study)[0] == 2, done.output
+    counted = CliRunner().invoke(main, ["count", str(study), "--json"])
+    told = json.loads(counted.stdout)
+    assert told["spent_now"] == 0 and told["epsilon"] == pytest.approx(0.02) and spent(study)[0] == 2
+    assert told["lower"] < told["rows"] < told["upper"] and abs(told["rows"] - 400) < 2_000
+
+
+def test_without_a_question_rows_are_counted_only_where_that_was_asked_for(study: Path) -> None:
+    study.write_text(UNKNOWN, encoding="utf-8")
+    refused = CliRunner().invoke(main, ["count", str(study)])
+    assert refused.exit_code == 2 and "--yes" in refused.stderr and spent(study) == (0, 0.0)
+    both = run(study, "--yes", "--json", "--count-first", "--share", "0.1")
+    assert both.exit_code == 0 and spent(study)[0] == 2, both.output
+    plan = json.loads(both.stdout)["plan"]
+    assert plan["assumed_rows"] is None and plan["counted"]["lower"] <= plan["counted"]["rows"]
+    assert "rows: " in both.stderr and "low end of what was counted" in both.stderr
+    study.write_text(UNKNOWN.replace("study.db", "other.db"), encoding="utf-8")
+    alone = run(study, "--yes", "--json")
+    assert alone.exit_code == 0, alone.output
+    assert "note: the error of mean of age is for an assumed size" in alone.stderr
+    assert json.loads(alone.stdout)["plan"]["assumed_rows"] == 10_000

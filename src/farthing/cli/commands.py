@@ -16,6 +16,7 @@ from farthing.cli.attack_command import attack_command
 from farthing.cli.audit_command import audit_command
 from farthing.cli.check_command import check_command
 from farthing.cli.compose_command import compose_command
+from farthing.cli.count_command import count_command
 from farthing.cli.demo_command import demo_command
 from farthing.cli.init_command import init_command
 from farthing.cli.ledger_command import ledger_command
@@ -65,6 +66,7 @@ main.add_command(attack_command)
 main.add_command(audit_command)
 main.add_command(check_command)
 main.add_command(compose_command)
+main.add_command(count_command)
 main.add_command(demo_command)
 main.add_command(init_command)
 main.add_command(ledger_command)

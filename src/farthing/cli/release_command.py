@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from farthing.cli.spending import confirm_spending, say_if_changed
+from farthing.cli.count_command import CountFirst, count_first, share_option
+from farthing.cli.spending import COUNT, confirm_spending, say_if_changed
+from farthing.cli.words import decimal_number
 from farthing.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from farthing.study import Release, Study
+    from farthing.study import Plan, Release, Study
     from farthing.study.study_file import StudyFile
 
 HELP = """\
 Release the statistics of a study (study.toml): charge the ledger, run on the engine, add noise, record, print.
 
 What will be spent is shown and confirmed first; --yes skips the question, and is needed where there is no terminal.
+Where errors depend on a number of rows that nobody knows, you can have the rows counted first, for a small share of the
+budget: answer c, or say --count-first. The plan is then shown again, for what was counted and for what is left, before
+the rest is spent. With --yes nothing is counted unless --count-first is there, and then both are spent without asking.
 The same study is released once: run it again and the answers come from the ledger, without spending anything. If the
 table has changed since, a note says so. --fresh draws new noise and is charged again. --request-id names a release of
 your own, which is answered once too.
@@ -41,6 +46,12 @@ whether anything was charged: what was charged before Ctrl-C stays spent.
 @click.option("--receipt", metavar="FILE", help="Write the ledger's receipt, for `farthing ledger verify`.")
 @click.option("--request-id", metavar="ID", help="Name this release; the same id is answered once.")
 @click.option("--fresh", is_flag=True, help="Draw new noise and pay again, even if this was released before.")
+@click.option(
+    "--count-first",
+    is_flag=True,
+    help="Where the number of rows is not known, count them first and plan again with what is left.",
+)
+@share_option
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def release_command(
     file: str,
@@ -50,16 +61,19 @@ def release_command(
     receipt: str | None,
     request_id: str | None,
     fresh: bool,
+    count_first: bool,
+    share: str,
     yes: bool,
 ) -> None:
-    """Look for a stored answer, else plan, confirm and run."""
+    """Look for a stored answer, else plan, count if that is wanted, confirm and run."""
     from farthing.study.study_file import read_study
 
     asked = read_study(file)
     for name, path in (("report", report), ("csv", table), ("receipt", receipt)):
         if path is not None:
             refuse_unwritable(name, path)
-    release = _released(asked, request_id, fresh, yes, as_json)
+    first = CountFirst(decimal_number(share, "share"), count_first)
+    release = _released(asked, request_id, fresh, first, yes, as_json)
     if as_json:
         click.echo(release.to_json())
     else:
@@ -74,29 +88,54 @@ def release_command(
             click.echo(f"Written: {path}", err=as_json)
 
 
-def _released(asked: StudyFile, request_id: str | None, fresh: bool, agreed: bool, as_json: bool) -> Release:
+def _released(
+    asked: StudyFile, request_id: str | None, fresh: bool, first: CountFirst, agreed: bool, as_json: bool
+) -> Release:
     from rich.console import Console
 
     from farthing.cli.waiting import stages
+    from farthing.study.row_count import can_be_counted
 
     study = asked.study()
     known = request_id or asked.request_id  # the second is what earlier versions called it
     if not fresh and study.ledger.stored(known) is not None:
         return _said(study, study.released(known), asked)
-    with stages(Console(stderr=True)) as work:
-        work.begin("planning")
-        plan = asked.plan(study)
-        _ = plan.cost
+    plan = _planned(asked, study)
     spends = plan.earlier is None or request_id is not None or fresh
     if spends and plan.earlier is not None:
         study.allowance(plan.cost.upper)  # refused before anybody is asked
+    countable = spends and plan.earlier is None and plan.assumed_rows is not None and can_be_counted(study)
+    if countable and first.wanted:
+        count_first(study, first.share, agreed=agreed, err=as_json)
+        plan, countable = _planned(asked, study), False
+        if agreed:
+            click.echo(str(plan), err=as_json)
     if spends and not agreed:
         click.echo(str(plan), err=as_json)
-        confirm_spending(study, plan.cost.upper, "Release?", err=as_json)
+        price = first.price(study) if countable else None
+        if confirm_spending(study, plan.cost.upper, "Release?", err=as_json, counting=price) == COUNT:
+            count_first(study, first.share, agreed=True, err=as_json)
+            plan = _planned(asked, study)
+            click.echo(str(plan), err=as_json)
+            confirm_spending(study, plan.cost.upper, "Release?", err=as_json)
+    elif countable and plan.opening is not None:
+        click.echo(f"note: {plan.opening}", err=True)
     with stages(Console(stderr=True)) as work:
         work.begin("running on the engine", measured=True)
         found = plan.release(request_id, progress=work.share, fresh=fresh)
     return _said(study, found, asked)
+
+
+def _planned(asked: StudyFile, study: Study) -> Plan:
+    from rich.console import Console
+
+    from farthing.cli.waiting import stages
+
+    with stages(Console(stderr=True)) as work:
+        work.begin("planning")
+        plan = asked.plan(study)
+        _ = plan.cost
+    return plan
 
 
 def _said(study: Study, release: Release, asked: StudyFile) -> Release:

@@ -14,8 +14,17 @@ if TYPE_CHECKING:
     from farthing.study import Study
 
 
-def confirm_spending(study: Study, cost: float, question: str, *, err: bool = False) -> None:
-    """Say what will be spent, and go on only if somebody says yes; `err` keeps standard output for programs."""
+COUNT = "c"
+"""What somebody answers who wants the rows counted first."""
+
+
+def confirm_spending(
+    study: Study, cost: float, question: str, *, err: bool = False, counting: float | None = None
+) -> str:
+    """Say what will be spent, and go on only if somebody says yes; `err` keeps standard output for programs.
+
+    With `counting`, the price of a count, they may also ask for that first: the answer is then `COUNT`.
+    """
     from farthing.study.words import shown
 
     left, whose = shown(study.left, 6), " and ".join(map(repr, study.accounts))
@@ -25,9 +34,20 @@ def confirm_spending(study: Study, cost: float, question: str, *, err: bool = Fa
     )
     if not somebody_is_there():
         raise FarthingError("there is no terminal to ask on; add --yes.")
-    if not click.confirm(question, err=err):
+    if counting is None:
+        answer = "y" if click.confirm(question, err=err) else "n"
+    else:
+        click.echo(
+            f"Or answer c: the rows are counted first, for epsilon {shown(counting, 6)}, and the plan is shown again.",
+            err=err,
+        )
+        choices = click.Choice(["y", "n", COUNT], case_sensitive=False)
+        answer = click.prompt(f"{question} [y/N/{COUNT}]", "n", type=choices, show_choices=False,
+                              show_default=False, err=err)  # fmt: skip
+    if answer == "n":
         click.echo("Nothing was spent.", err=err)
         click.get_current_context().exit(1)
+    return answer
 
 
 def warn_of_budget(epsilon: float, delta: float, rows: int | None = None) -> None:

@@ -152,13 +152,13 @@ class RemotePlan:
 
     @property
     def assumed_rows(self) -> int | None:
-        """The number of rows that every error is for, where it is neither public nor expected; else None."""
+        """The number of rows that errors are for, where it is neither public, expected nor counted; else None."""
         assumed = self.view.get("assumed_rows")
         return None if assumed is None else int(assumed)
 
     @property
     def opening(self) -> str | None:
-        """What the plan says first: that its errors are for an assumed size, where they are."""
+        """What the plan says first: which of its errors are for an assumed size, where some are."""
         opening = self.view.get("opening")
         return None if opening is None else str(opening)
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from farthing.client.connection import Connection, part
+from farthing.client.jobs import WAIT
 from farthing.client.plans import RemotePlan, release_from
 from farthing.client.sessions import RemoteAnswerer, RemoteAnswererPlan, opened, plan_from
 from farthing.errors import InvalidValue, RequestRefused
+from farthing.inference import Answer
 from farthing.ledger import Budget
 from farthing.privacy import ApproxDP
 from farthing.release import Statistic
 from farthing.study import Release
 from farthing.study.described import entry_of
 from farthing.study.requests import listed
+from farthing.study.row_count import SHARE, row_answer
 
 
 class RemoteStudy:
@@ -32,6 +36,29 @@ class RemoteStudy:
     ) -> RemotePlan:
         """How accurate each statistic would be; nothing is spent and no row is read."""
         return self._plan(statistics, {}, epsilon, expected)
+
+    def count_rows(
+        self,
+        share: float = SHARE,
+        *,
+        fresh: bool = False,
+        progress: Callable[[float], None] | None = None,
+    ) -> Answer:
+        """How many rows there are, with noise: charged now, for a share of the whole budget, or of your grant.
+
+        Plans that are made afterwards use the low end of its interval. The rows are counted once; asking again spends
+        nothing, unless `fresh=True`.
+        """
+        path = f"/datasets/{part(self.name)}/rows"
+        name = f"rows-{secrets.token_hex(12)}"
+        body = {"request_id": name, "share": share, "fresh": fresh, "wait": WAIT}
+        while True:  # the same request id is the same job, so that asking again only looks
+            view = self.connection.post(path, body)
+            if view["state"] not in ("queued", "running"):
+                break
+            if progress is not None:
+                progress(float(view["progress"]))
+        return row_answer(float(view["rows"]), float(view["scale"]))
 
     def fit(
         self,

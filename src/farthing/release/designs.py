@@ -10,7 +10,7 @@ from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.release import moments, quantile_outputs, regression_outputs
 from farthing.release.counting import outputs as counting
-from farthing.release.facts import Facts
+from farthing.release.facts import Counted, Facts
 from farthing.release.measurements import Measurements
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
@@ -31,8 +31,8 @@ class Design:
     """Slots to be measured and the outputs that read them. Made from public facts alone.
 
     `derived` are the columns that are computed before anything is added up. `assumptions` says in words what the
-    predicted errors assume about the table, and `assumed_rows` is the number of rows assumed where it is neither public
-    nor expected.
+    predicted errors assume about the table. `assumed_rows` is the number of rows that errors are for where it is not
+    public, expected or counted, and None where no error depends on it; `counted` is a private count that is used.
 
     >>> import pyarrow
     >>> from farthing.data import dataset
@@ -49,6 +49,12 @@ class Design:
     assumptions: tuple[str, ...]
     assumed_rows: int | None = None
     rows_public: bool = False
+    counted: Counted | None = None
+
+    @property
+    def sized(self) -> tuple[Output, ...]:
+        """The outputs whose errors depend on how many rows the table has."""
+        return tuple(output for output in self.outputs if output.sized)
 
     def output(self, name: str) -> Output:
         """The output of a statistic by its name."""
@@ -72,10 +78,12 @@ def design_of(
     dataset: Dataset,
     expected: Mapping[str, Any] | None = None,
     pure: bool = False,
+    counted: Counted | None = None,
 ) -> Design:
     """The design for statistics of one dataset; `pure` for delta = 0. No row is read.
 
-    `expected` holds what is known in public: "rows", columns and statistics by name (see `Facts`).
+    `expected` holds what is known in public: "rows", columns and statistics by name (see `Facts`); `counted` is a
+    private count of the rows.
 
     >>> import pyarrow
     >>> from farthing.data import dataset
@@ -85,7 +93,7 @@ def design_of(
     array([2500., 2500.])
     """
     asked = checked_all(statistics, dataset.schema)
-    facts = Facts(dataset, _checked_expected(expected, asked, dataset), pure)
+    facts = Facts(dataset, _checked_expected(expected, asked, dataset), pure, counted)
     slots: list[Slot] = []
     outputs: dict[str, Output] = {}
     derived: dict[str, Any] = {}
@@ -104,13 +112,15 @@ def design_of(
         outputs.update((output.name, output) for output in found[1])
         derived.update(found[2])
         assumptions.extend(found[3])
+    ordered = tuple(outputs[statistic.name] for statistic in asked)
     return Design(
         tuple(slots),
-        tuple(outputs[statistic.name] for statistic in asked),
+        ordered,
         tuple(derived.items()),
         tuple(dict.fromkeys(assumptions)),
-        facts.assumed_rows if slots else None,
+        facts.assumed_rows if slots and any(output.sized for output in ordered) else None,
         rows_public="rows" not in facts.expected and facts.rows_known,
+        counted=None if facts.rows_known else counted,
     )
 
 

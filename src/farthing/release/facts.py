@@ -25,6 +25,23 @@ def assumed_size(rows: int) -> str:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """A private count of the rows that was paid for: `rows`, from `lower` to `upper` 95 times in 100.
+
+    >>> print(Counted(10_003, 9_850, 10_156))
+    9,850 rows, the low end of what was counted: 10,003 (9,850 to 10,156, 95%)
+    """
+
+    rows: int
+    lower: int
+    upper: int
+
+    def __str__(self) -> str:
+        ends = f"{self.lower:,} to {self.upper:,}"
+        return f"{self.lower:,} rows, the low end of what was counted: {self.rows:,} ({ends}, 95%)"
+
+
+@dataclass(frozen=True)
 class Facts:
     """What may be known before anything is spent. `dataset` is asked for its public face only, never for rows.
 
@@ -36,6 +53,9 @@ class Facts:
     dataset: Dataset
     expected: Mapping[str, Any] = field(default_factory=dict)
     pure: bool = False  # delta = 0: only noise that is epsilon-DP by itself
+    counted: Counted | None = (
+        None  # a private count, for where the number of rows is neither public nor expected
+    )
 
     @property
     def schema(self) -> Schema:
@@ -44,23 +64,34 @@ class Facts:
 
     @property
     def rows_known(self) -> bool:
-        """Whether the number of rows is public or expected, rather than assumed."""
+        """Whether the number of rows is public or expected, rather than counted or assumed."""
         return "rows" in self.expected or self.dataset.rows is not None
 
     @property
     def assumed_rows(self) -> int | None:
-        """The number of rows that is assumed; None where it is public or expected."""
-        return None if self.rows_known else ASSUMED_ROWS
+        """The number of rows that is assumed; None where it is public, expected or counted."""
+        return None if self.rows_known or self.counted is not None else ASSUMED_ROWS
 
     @property
     def rows(self) -> float:
-        """The number of rows to foretell errors with: expected, else public, else assumed."""
+        """The number of rows to predict errors with: expected, else public, else counted, else assumed.
+
+        Of what was counted it is the low end: fewer rows mean larger errors.
+        """
         if "rows" in self.expected:
             number = checked_real(self.expected["rows"], "expected['rows']")
             if not 1 <= number < 1e15:
                 raise InvalidValue("expected['rows']", number, "must be a number of rows, at least 1")
             return number
+        if self.counted is not None and self.dataset.rows is None:
+            return float(self.counted.lower)
         return float(self.dataset.rows if self.dataset.rows else ASSUMED_ROWS)
+
+    @property
+    def most_rows(self) -> float:
+        """The same for what grows with the rows, such as the error of a count as one of a population."""
+        uncertain = self.counted is not None and not self.rows_known
+        return float(self.counted.upper) if uncertain and self.counted is not None else self.rows
 
     def column(self, name: str) -> ColumnModel:
         """The expected distribution of a numeric column; uniform between its bounds when nothing was said."""

@@ -71,6 +71,7 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("POST", f"{_V}/datasets/check"): Rule(CURATOR, "manage"),
     ("GET", f"{_V}/datasets/{{name}}"): Rule(ALL, "read"),
     ("GET", f"{_V}/datasets/{{name}}/budget"): Rule(ALL, "read"),
+    ("POST", f"{_V}/datasets/{{name}}/rows"): Rule(SPENDERS, "spend"),
     ("PUT", f"{_V}/datasets/{{name}}/budget"): Rule(CURATOR, "manage"),
     ("PUT", f"{_V}/datasets/{{name}}/grants/{{user}}"): Rule(CURATOR, "manage"),
     ("PUT", f"{_V}/datasets/{{name}}/reserves/{{label}}"): Rule(CURATOR, "manage"),

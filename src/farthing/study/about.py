@@ -8,6 +8,7 @@ from typing import Any
 from farthing.data import Dataset
 from farthing.release import Statistic
 from farthing.release.designs import design_of
+from farthing.release.facts import Counted
 
 _ERRORS_OF_NOISE_ALONE = ("count", "histogram", "contingency", "sum")
 
@@ -46,7 +47,11 @@ def rows_known(dataset: Dataset, expected: Mapping[str, Any]) -> int | None:
 
 
 def errors_rest_on(
-    asked: Sequence[Statistic], names: Sequence[str], dataset: Dataset, expected: Mapping[str, Any]
+    asked: Sequence[Statistic],
+    names: Sequence[str],
+    dataset: Dataset,
+    expected: Mapping[str, Any],
+    counted: Counted | None = None,
 ) -> tuple[str, ...]:
     """What the errors of the named statistics take for granted; those of counts and sums rest on the noise alone.
 
@@ -68,4 +73,4 @@ def errors_rest_on(
     others = {each.name for each in asked} - {each.name for each in own} - {*dataset.schema}
     # A count that is expected says how large groups are, also to the others.
     told = {name: value for name, value in expected.items() if name not in others or name.startswith("count")}
-    return design_of(own, dataset, told).assumptions
+    return design_of(own, dataset, told, counted=counted).assumptions

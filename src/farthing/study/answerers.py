@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,21 +14,21 @@ from farthing.adaptive.known import known_tables
 from farthing.adaptive.online import AnswererPlan, OnlineAnswerer, plan_answerer
 from farthing.adaptive.online.plan import MOST_CELLS
 from farthing.curator.private_cells import PrivateCells
-from farthing.curator.sessions import PATIENCE, LedgerJournal, Session, stored_session
-from farthing.data import Count, Dataset, Dates, Integers, Reals
+from farthing.curator.sessions import LedgerJournal, Session, stored_session
+from farthing.data import Dataset, Dates, Integers, Reals
 from farthing.data.aggregates.shape import MOST_CELLS as MOST_VALUES
 from farthing.data.aggregates.shape import domain_of, names_of
 from farthing.data.coded_axes import CodedAxis, coded_axes
 from farthing.data.coded_rows import sensitivity_of_coded_rows
-from farthing.errors import Infeasible, InvalidValue, NotAllowed
+from farthing.errors import Infeasible, InvalidValue
 from farthing.ledger.values import checked_name
-from farthing.mechanisms import DiscreteLaplace
 from farthing.privacy.events import checked_epsilon
 from farthing.release.counting.cells import size_of
 from farthing.release.facts import ASSUMED_ROWS
 from farthing.release.workloads.axes import Axis
 from farthing.study.allowance import Allowance, spender
 from farthing.study.released import Release, reopened
+from farthing.study.row_count import count_rows, found_count
 
 if TYPE_CHECKING:
     from farthing.study.study import Study
@@ -122,12 +121,12 @@ def planned_answerer(study: Study, asked: Asked, request_id: str | None = None) 
         return _taken_up(stored, asked, axes, name)
     for one in asked.known:
         _release(study, one)  # refuses what is none
-    found = _rows(study, asked, request_id)
+    found = _rows(study, asked)
     if found.number is None:
         raise InvalidValue(
             "rows", None, "must be given for a plan: how many rows there are is not public",
-            "say rows=100_000 if that is a good guess; without it the answerer counts them first, for a hundredth of "
-            "epsilon",
+            "say rows=... if you have a good guess, or pay for a count: study.count_rows(); without either, opening "
+            "the session counts them first, for a hundredth of epsilon",
         )  # fmt: skip
     return _plan(study, asked, axes, found)
 
@@ -161,7 +160,7 @@ def opened_answerer(
     releases = [_release(study, one) for one in earlier]  # before anything is charged
     if stored is None:
         study.register()
-        plan = _fresh(study, asked, axes, request_id)
+        plan = _fresh(study, asked, axes)
     else:
         plan = _taken_up(stored, asked, axes, name)
     asking = [_asking_axis(axis) for axis in axes]
@@ -191,8 +190,8 @@ def opened_answerer(
     return answerer
 
 
-def _fresh(study: Study, asked: Asked, axes: Sequence[CodedAxis], request_id: str | None) -> AnswererPlan:
-    found = _rows(study, asked, request_id)
+def _fresh(study: Study, asked: Asked, axes: Sequence[CodedAxis]) -> AnswererPlan:
+    found = _rows(study, asked)
     if found.number is None:
         whole = study.allowance(asked.epsilon).epsilon
         # Words that no number of rows makes sense of are refused before rows are counted.
@@ -200,8 +199,8 @@ def _fresh(study: Study, asked: Asked, axes: Sequence[CodedAxis], request_id: st
         plan_answerer(
             axes, whole, 0.0, asked.alpha, asked.queries, _MANY, 1, few, asked.start, asked.confidence
         )
-        _count(study, _COUNTING * whole, found.request_id)
-        found = _rows(study, asked, request_id)
+        count_rows(study, _COUNTING * whole)
+        found = _rows(study, asked)
     return _plan(study, asked, axes, found)
 
 
@@ -287,32 +286,20 @@ def _taken_up(facts: Mapping[str, Any], asked: Asked, axes: Sequence[CodedAxis],
 
 @dataclass(frozen=True)
 class _Rows:
-    """How many rows there are; None where they must be counted, under `request_id`. `cost` is what the count took."""
+    """How many rows there are; None where they must be counted. `cost` is what the count took."""
 
     number: int | None
     cost: float = 0.0
-    request_id: str = ""
 
 
-def _rows(study: Study, asked: Asked, request_id: str | None) -> _Rows:
-    """The number of rows where it is given, public, or was counted before; a count that was lost is made again."""
+def _rows(study: Study, asked: Asked) -> _Rows:
+    """The number of rows where it is given, public, or was counted before, by whatever asked for it."""
     if asked.rows is not None:
         return _Rows(asked.rows)
     if study.dataset.rows is not None:
         return _Rows(study.dataset.rows)
-    for attempt in itertools.count(1):
-        name = _counting_id(study, request_id) + (f" {attempt}" if attempt > 1 else "")
-        try:
-            stored = study.ledger.stored(name)
-        except NotAllowed:  # somebody else was quicker with the name
-            continue
-        if stored is None:
-            return _Rows(None, request_id=name)
-        own = (stored.charge.dataset, stored.charge.analyst) == (study.name, spender(study))
-        if own and stored.state != "forfeited":
-            found = study.curator.recorded(name, PATIENCE)
-            return _Rows(max(1, int(found.answers["rows"])), found.receipt.epsilon, name)
-    raise AssertionError("there is always another name")
+    found = found_count(study)
+    return _Rows(None if found.counted is None else found.counted.rows, found.epsilon)
 
 
 def request_ids(known: Known) -> tuple[str, ...]:
@@ -333,21 +320,6 @@ def _release(study: Study, request_id: str) -> Release:
     if release.receipt.dataset != study.name:
         raise InvalidValue("known", request_id, f"must be a release of {study.name!r}")
     return release
-
-
-def _count(study: Study, epsilon: float, request_id: str) -> None:
-    mechanism = DiscreteLaplace(epsilon, max(1, study.dataset.sensitivity(Count()).l1))
-    study.curator.answer(
-        study.dataset, "rows", Count(), mechanism, ledger_name=study.name, request_id=request_id
-    )
-
-
-def _counting_id(study: Study, request_id: str | None) -> str:
-    """Named by the session; sessions without a name share one count."""
-    if request_id is not None:
-        return f"{request_id} rows"
-    who = spender(study)
-    return f"rows of {study.name}" + (f" for {who}" if who else "")
 
 
 def _digest(plan: AnswererPlan, axes: Sequence[CodedAxis], known: Sequence[str]) -> str:

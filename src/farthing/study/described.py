@@ -215,6 +215,7 @@ def _alike(study: Study, asked: Asked, known: Plan) -> bool:
         and known.asked == asked.statistics
         and dict(known.expected) == dict(asked.expected)
         and (problem.delta > 0) == (study.allowance(asked.epsilon).delta > 0)
+        and known.design.counted == study.counted(asked.expected)
     )
 
 

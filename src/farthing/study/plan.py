@@ -6,7 +6,7 @@ import difflib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from farthing.planner import Allocation, Price, Problem, Requirement, fit
 from farthing.privacy.events import checked_epsilon
 from farthing.release import Statistic
 from farthing.release.designs import Design
+from farthing.release.facts import Counted
 from farthing.release.measurements import Measurements
 from farthing.release.noise import Noise
 from farthing.study.about import about_rows, errors_rest_on, rows_known
@@ -33,6 +34,7 @@ from farthing.study.controls import (
 from farthing.study.odds import budget_cautions
 from farthing.study.planned import PlannedStatistic, planned
 from farthing.study.requests import Control, Earlier, Request, asked_before, released_before
+from farthing.study.row_count import can_be_counted, price_of_counting
 from farthing.study.simultaneous import AtOnce
 from farthing.study.stored import plain
 from farthing.study.tables import plan_table
@@ -132,7 +134,14 @@ class Plan:
         """The plan of an earlier release as it was then; it is divided again only if somebody looks at it."""
         made = earlier.plan["made"]
         allowance = Allowance(*map(float, made["allowance"]))
-        problem = study.problem(asked, epsilon, expected, allowance=allowance)
+        counted = made.get("counted")
+        problem = study.problem(
+            asked,
+            epsilon,
+            expected,
+            allowance=allowance,
+            counted=None if counted is None else Counted(*counted),
+        )
         problem = replace(problem, **changes_of(request, problem))
         if earlier.exact:
             held = {slot: Noise(*noise) for slot, noise in made["held"].items()}
@@ -200,13 +209,33 @@ class Plan:
 
     @property
     def assumed_rows(self) -> int | None:
-        """The number of rows that every error is for, where it is neither public nor expected; else None."""
+        """The number of rows that errors are for, where it is neither public, expected nor counted; else None.
+
+        None as well where no error depends on it: those of counts and sums do not.
+        """
         return self.design.assumed_rows
 
     @property
+    def counting(self) -> float | None:
+        """The epsilon for which the rows can be counted first; None where no error is for an assumed number of rows."""
+        if self.assumed_rows is None or not can_be_counted(self.study):
+            return None
+        return price_of_counting(self.study)
+
+    @property
     def opening(self) -> str | None:
-        """What the plan says first: that its errors are for an assumed size, where they are."""
-        return opening_line(self.assumed_rows, from_file=self.from_file)
+        """What the plan says first: which of its errors are for an assumed size, where some are."""
+        names = [output.name for output in self.design.sized]
+        counting = ""
+        if self.counting is not None:
+            how = "farthing release --count-first" if self.from_file else "study.count_rows()"
+            counting = f", or have them counted first, for epsilon {shown(self.counting)}: {how}"
+        return opening_line(
+            self.assumed_rows,
+            None if len(names) == len(self.design.outputs) else names,
+            from_file=self.from_file,
+            counting=counting,
+        )
 
     @property
     def about(self) -> str | None:
@@ -247,8 +276,9 @@ class Plan:
 
     @property
     def rows(self) -> int | None:
-        """The number of rows where it is public or expected."""
-        return rows_known(self.study.dataset, self.expected)
+        """The number of rows where it is public, expected or counted."""
+        known, counted = rows_known(self.study.dataset, self.expected), self.design.counted
+        return counted.lower if known is None and counted is not None else known
 
     @property
     def request_id(self) -> str:
@@ -410,7 +440,9 @@ class Plan:
         try:
             yield
         except Infeasible as refusal:
-            own = errors_rest_on(self.asked, refusal.blocking, self.study.dataset, self.expected)
+            own = errors_rest_on(
+                self.asked, refusal.blocking, self.study.dataset, self.expected, self.design.counted
+            )
             assumed = tuple(map(in_toml, own)) if self.from_file else own
             if not assumed:
                 raise
@@ -473,6 +505,8 @@ class Plan:
             "cost": {"lower": self.cost.lower, "upper": self.cost.upper},
             "price": {name: getattr(price, name) for name in _PRICES},
             "assumed_rows": self.assumed_rows,
+            "counting": self.counting,
+            "counted": None if self.design.counted is None else asdict(self.design.counted),
             "opening": self.opening,
             "assumptions": list(self.assumptions),
             "notes": list(self.notes),

@@ -270,4 +270,6 @@ def _size(problem: Problem) -> str:
     assert isinstance(design, Design)
     if design.assumed_rows is not None:
         return f"the table has {design.assumed_rows:,} rows (assumed)"
+    if design.counted is not None:
+        return f"the table has at least {design.counted.lower:,} rows (counted, 97.5 times in 100)"
     return "" if design.rows_public else "the table has as many rows as expected"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -296,6 +296,7 @@ def _foretold(plan: Plan) -> dict[str, Any]:
             "asked": plan.request.to_dict(),
             "made": {
                 "allowance": [plan.allowance.epsilon, plan.allowance.delta],
+                "counted": None if plan.design.counted is None else list(astuple(plan.design.counted)),
                 "epsilon": problem.epsilon,
                 "delta": problem.delta,
                 "reserved": problem.reserved,
@@ -348,6 +349,8 @@ def told_of(ledger: Ledger, request_id: str) -> str:
         return _SESSIONS.get(request_id.rpartition(":")[2].partition("-")[0], "a session")
     if "question" in finished:
         return "a synthetic table"
+    if "row_count" in finished:
+        return "the number of rows"
     return ""
 
 

@@ -15,6 +15,7 @@ from farthing.curator.accounts import account_name
 from farthing.curator.units import rate_of, refuse_other_unit
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
+from farthing.inference import Answer
 from farthing.ledger import Budget, Ledger, open_ledger
 from farthing.ledger.budgets import as_kept, untouched_budget
 from farthing.planner import Problem, Requirement
@@ -22,7 +23,8 @@ from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 from farthing.privacy.units import Unit
 from farthing.release import Statistic
 from farthing.release.designs import Design, design_of
-from farthing.study import answerers, monitors
+from farthing.release.facts import Counted
+from farthing.study import answerers, monitors, row_count
 from farthing.study.allowance import Allowance, allowance_of, left_of
 from farthing.study.holdouts import opened_holdout
 from farthing.study.plan import Plan
@@ -126,19 +128,64 @@ class Study:
         expected: Mapping[str, Any] | None = None,
         design: Design | None = None,
         allowance: Allowance | None = None,
+        counted: Counted | None = None,
     ) -> Problem:
         """What `plan` divides: the design of the statistics (`design` where it is at hand) and what they may cost.
 
-        `allowance` is what an earlier plan of the same words was allowed; by default it is what the budget has now.
+        `allowance` is what an earlier plan of the same words was allowed, and `counted` the count of rows that it knew;
+        by default they are what the budget and the ledger have now.
         """
         if allowance is None:
             self._refuse_second_plan()
             allowance = self.allowance(epsilon)
+            counted = self.counted(expected)
         if design is None:
-            design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0)
+            design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0, counted=counted)
         if not design.slots:
             raise nothing_to_measure(asked)
         return Problem(design, allowance.epsilon, allowance.delta, sampling_rate=self.sampling_rate)
+
+    def count_rows(
+        self,
+        share: float = row_count.SHARE,
+        *,
+        fresh: bool = False,
+        progress: Callable[[float], None] | None = None,
+    ) -> Answer:
+        """How many rows there are, with noise: charged now, for a share of the whole budget, or of the analyst's grant.
+
+        Of use where their number is neither public nor expected: errors of means, quantiles and the like depend on it.
+        Plans that are made afterwards use the low end of its interval and what is left of the budget. The rows are
+        counted once; asking again, with any share, returns the same answer and spends nothing. `fresh=True` counts
+        again and is charged again, for when the table has changed.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41] * 5_000}), schema={"age": (0, 110)})
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> study = Study(people, epsilon=1.0, ledger=folder.name + "/study.db", name="people")
+        >>> before = study.plan(ft.mean("age"))
+        >>> rows = study.count_rows(share=0.02)
+        >>> 8_000 < rows.lower < rows.values < rows.upper < 12_000, round(study.budget.spent.upper, 6)
+        (True, 0.02)
+        >>> after = study.plan(ft.mean("age"))
+        >>> before.assumed_rows, after.assumed_rows, after.rows == rows.lower
+        (10000, None, True)
+        >>> study.close(); folder.cleanup()
+        """
+        epsilon = row_count.price_of_counting(self, share)
+        made = row_count.count_rows(self, epsilon, fresh=fresh, progress=progress)
+        assert made.answer is not None
+        if not fresh:
+            receipt = self.ledger.receipt(made.request_id)
+            if receipt is not None:
+                warn_if_changed(self, receipt, "count_rows(fresh=True)", stacklevel=3)
+        return made.answer
+
+    def counted(self, expected: Mapping[str, Any] | None = None) -> Counted | None:
+        """The count that was paid for, where plans need it: the number of rows is neither public nor expected."""
+        if "rows" in (expected or {}) or not row_count.can_be_counted(self):
+            return None
+        return row_count.found_count(self).counted
 
     def fit(
         self,

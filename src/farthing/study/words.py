@@ -6,6 +6,7 @@ import ast
 import json
 import math
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from farthing.numerics.digits import shown_up
@@ -68,19 +69,38 @@ def required_sentence(statistic: PlannedStatistic) -> str:
     return f"{found}, if {listed}"
 
 
-def opening_line(assumed_rows: int | None, *, from_file: bool = False) -> str | None:
-    """What a plan says first where nobody said how many rows there are.
+def opening_line(
+    assumed_rows: int | None,
+    names: Sequence[str] | None = None,
+    *,
+    from_file: bool = False,
+    counting: str = "",
+) -> str | None:
+    """What a plan says first where nobody said how many rows there are: which errors are for an assumed size.
+
+    `names` are the statistics whose errors depend on it, None for all; `counting` says how to have the rows counted.
 
     >>> print(opening_line(10_000, from_file=True))
     every error here is for an assumed size: the table is taken to have 10,000 rows; write rows = ... below [expected]
+    >>> print(opening_line(10_000, ["mean of age"]))
+    the error of mean of age is for an assumed size: the table is taken to have 10,000 rows; say expected={'rows': ...}
     >>> opening_line(None)
     """
     if assumed_rows is None:
         return None
     size = assumed_size(assumed_rows)
-    return f"every error here is for an assumed size: {in_toml(size) if from_file else size}"
+    if names is None:
+        which = "every error here is"
+    elif len(names) == 1:
+        which = f"the error of {names[0]} is"
+    else:
+        rest = f"{len(names) - _FEW_NAMES:,} more" if len(names) > _FEW_NAMES + 1 else names[-1]
+        first = names[:_FEW_NAMES] if len(names) > _FEW_NAMES + 1 else names[:-1]
+        which = f"the errors of {', '.join(first)} and {rest} are"
+    return f"{which} for an assumed size: {in_toml(size) if from_file else size}{counting}"
 
 
+_FEW_NAMES = 3  # statistics that the first line names
 _HINT = re.compile(r"say expected=\{(.+): (\.\.\.|\[.*\])\}$")
 
 

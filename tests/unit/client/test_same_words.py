@@ -143,3 +143,14 @@ def test_a_plan_keeps_its_notes_from_afar(local: ft.Study, connect: Connect) -> 
     assert locked[0].required == locked[1].required and locked[0].rests_on == locked[1].rests_on == ()
     for text in (*here.notes, *here.assumptions, *here.warnings):
         assert text in str(there) and text in there.explain()
+
+
+def test_rows_are_counted_from_afar_as_they_are_here(connect: Connect) -> None:
+    study = connect("ada").study(DATASET)
+    before = study.budget.spent_upper
+    rows = study.count_rows(share=0.01)
+    assert study.budget.spent_upper == pytest.approx(before + 0.03, abs=1e-6)
+    again = study.count_rows(share=0.2)  # one count for each account that pays
+    assert (again.values, again.lower, again.upper) == (rows.values, rows.lower, rows.upper)
+    assert rows.lower < rows.values < rows.upper
+    assert study.plan(ft.mean("income"), epsilon=0.01).assumed_rows is None

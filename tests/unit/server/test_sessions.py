@@ -304,3 +304,28 @@ def test_sessions_without_a_round_are_put_away_first() -> None:
             pass
     assert len(kept) == 2
     assert [kept.is_running((name, "bob", "analyst")) for name in "abc"] == [True, False, True]
+
+
+def test_rows_are_counted_once_for_whoever_pays_and_plans_follow(served: Served) -> None:
+    """Each person's grant pays for a count of its own; a retry, and another request, spend nothing more."""
+    carl, bob = served.signed_in("carl"), served.signed_in("bob")
+    draft = {"dataset": DATASET, "statistics": [{"kind": "mean", "column": "income"}]}
+    before = carl.post("/api/v1/plans/price", json=draft).json()
+    assert (before["assumed_rows"], before["counting"], before["sized"]) == (10_000, 0.02, ["mean of income"])
+    path, body = f"/api/v1/datasets/{DATASET}/rows", {"request_id": "rows-1", "wait": 30}
+    start = spent(served, "carl")
+    dear = carl.post(path, json={**body, "confirmed_epsilon": 0.01})
+    assert code(dear) == (409, "conflict") and spent(served, "carl") == start
+    told = carl.post(path, json={**body, "confirmed_epsilon": 0.02})
+    assert told.status_code == 200, told.text
+    counted = told.json()
+    assert counted["lower"] < counted["rows"] < counted["upper"] and counted["epsilon"] == pytest.approx(0.02)
+    again = carl.post(path, json={**body, "request_id": "rows-2", "share": 0.5})
+    assert again.json()["rows"] == counted["rows"] and spent(served, "carl")[1] == start[1] + 1
+    after = carl.post("/api/v1/plans/price", json=draft).json()
+    assert after["assumed_rows"] is after["opening"] is after["counting"] is None
+    assert after["counted"]["lower"] == int(counted["lower"])
+    quote = carl.post(f"{API}/price", json={**SMALL, "rows": None, "alpha": 0.5}).json()
+    assert quote["rows"] == round(counted["rows"]) and not quote["rows_are_a_guess"]
+    assert bob.post("/api/v1/plans/price", json=draft).json()["assumed_rows"] == 10_000
+    assert code(served.signed_in("eve").post(path, json=body)) == (403, "not_allowed")

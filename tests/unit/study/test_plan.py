@@ -158,11 +158,15 @@ def test_a_plan_is_a_table_that_lines_up(plan: Plan) -> None:
 
 
 def test_an_assumed_number_of_rows_is_said_first(make_study: Make) -> None:
-    plan = make_study().plan(ft.count(), ft.mean("income"))
+    plan = make_study().plan(ft.mean("income"))
     for text in (str(plan), plan.explain()):
         assert text.startswith(
             "every error here is for an assumed size: the table is taken to have 10,000 rows"
         )
+    mixed = make_study().plan(ft.count(), ft.mean("income"), ft.median("age"))
+    assert str(mixed).startswith("the errors of mean of income and median of age are for an assumed size")
+    counts = make_study().plan(ft.count(), ft.sum("income"))  # whose errors are those of the noise
+    assert (counts.assumed_rows, counts.opening, counts.counting) == (None, None, None)
     said = make_study().plan(ft.count(), ft.mean("income"), expected={"rows": 400})
     assert "assumed size" not in str(said) + said.explain()
 

@@ -44,7 +44,8 @@ def expected_counts(facts: Facts, question: Question, cells: Refinement | None =
         return checked_expectation(question.statistic.name, given, question.cells)
     found = cells or own_refinement(question)
     share = 0.5 if found.by_itself else 1.0  # of a condition about which nothing better is known
-    amounts = facts.rows * share * refined_shares(facts, found)
+    grows = question.statistic.for_population and question.statistic.kind != "cdf"
+    amounts = (facts.most_rows if grows else facts.rows) * share * refined_shares(facts, found)
     return _added_up(found.members[0], amounts, question.cells)
 
 
@@ -149,6 +150,8 @@ def assumptions_of(facts: Facts, columns: Sequence[str]) -> tuple[str, ...]:
     found = []
     if facts.assumed_rows is not None:
         found.append(assumed_size(facts.assumed_rows))
+    elif facts.counted is not None and not facts.rows_known:
+        found.append(f"the table is taken to have {facts.counted}; say expected={{'rows': ...}}")
     for name in columns:
         if name in facts.expected:
             continue

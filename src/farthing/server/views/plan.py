@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +145,14 @@ class RiskView(View):
     table: list[BeliefView]
 
 
+class CountedView(View):
+    """A private count of the rows; errors are predicted for `lower`, the low end of its 95% interval."""
+
+    rows: int
+    lower: int
+    upper: int
+
+
 class PlanView(View):
     """A plan; `error` says why there are no numbers, where a saved draft cannot be planned any more."""
 
@@ -164,8 +172,16 @@ class PlanView(View):
     risk: RiskView | None
     assumed_rows: int | None = Field(
         default=None,
-        description="the number of rows that every error is for, where nobody said how many there are",
+        description="the number of rows that errors are for, where nobody said how many there are",
     )
+    sized: list[str] = Field(
+        default_factory=list, description="the statistics whose errors depend on the number of rows"
+    )
+    counting: float | None = Field(
+        default=None,
+        description="the epsilon for which the rows can be counted first, where their number is assumed",
+    )
+    counted: CountedView | None = Field(default=None, description="the private count that the errors are for")
     opening: str | None = Field(default=None, description="the same in words: what a plan says first")
     assumptions: list[str]
     notes: list[str]
@@ -357,6 +373,9 @@ def _view(
         "bar": outlook.bar(budget),
         "risk": outlook.risk,
         "assumed_rows": plan.assumed_rows,
+        "sized": [output.name for output in plan.design.sized],
+        "counting": plan.counting,
+        "counted": None if plan.design.counted is None else asdict(plan.design.counted),
         "opening": plan.opening,
         "assumptions": list(plan.assumptions),
         "notes": list(plan.notes),

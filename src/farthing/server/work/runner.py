@@ -27,13 +27,14 @@ from farthing.server.store.jobs import FAILED, FORFEITED, REFUSED, RELEASED, Job
 from farthing.server.store.users import find
 from farthing.server.work.opening import run_session
 from farthing.server.work.releasing import run_release
+from farthing.server.work.row_count import run_row_count
 
 Progress = Callable[[float], None]
 Kind = Callable[[Job, State, Progress], None]
 
-KINDS: dict[str, Kind] = {"release": run_release, "session": run_session}
-"""What each kind of job does. It charges under `job.id`, and calls `progress` right before that: a job that another
-worker has taken over is stopped there."""
+KINDS: dict[str, Kind] = {"release": run_release, "session": run_session, "rows": run_row_count}
+"""What each kind of job does. It charges under `job.id` (a count of rows under a name of its own), and calls `progress`
+right before that: a job that another worker has taken over is stopped there."""
 
 MOST_ATTEMPTS = 3  # workers that may die over a job before it is given up; nothing was charged by then
 _BETWEEN = 0.2  # seconds between two notes of progress

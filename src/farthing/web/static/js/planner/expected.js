@@ -2,7 +2,8 @@
 
 import { html } from "../../vendor/preact.js";
 import { NumberField } from "../components/field.js";
-import { percent } from "../format.js";
+import { count, percent } from "../format.js";
+import { CountedRows } from "./row_count.js";
 
 const SHOWN_CATEGORIES = 12;
 const COUNTS = ["count"];
@@ -84,12 +85,14 @@ function Together({ column, given }) {
 }
 
 /** The number of rows, where it is not public: the errors of averages and all percentages follow from it. */
-export function ExpectedRows({ rows, expected, onExpect }) {
+export function ExpectedRows({ rows, expected, view, onExpect }) {
   if (Number.isFinite(rows)) return null;
+  const size = view?.counted?.lower ?? view?.assumed_rows ?? null;
+  const hint = expected.rows || size === null || view.counted ? null : `${count(size)} are assumed until you say. A guess will do; the errors below follow from it.`;
   return html`
     <div class="expected-rows">
-      <${NumberField} label="About how many rows are there?" value=${expected.rows ?? null} placeholder="10000"
-        hint=${expected.rows ? null : "10,000 are assumed until you say. A guess will do; the errors below follow from it."}
+      <${NumberField} label="About how many rows are there?" optional value=${expected.rows ?? null} placeholder=${size === null ? "" : String(size)} hint=${hint}
         onValue=${(number, text) => settled(number, text, (value) => value >= 1, (value) => onExpect("rows", value === null ? null : Math.round(value)))} />
+      ${view?.counted && !expected.rows ? html`<${CountedRows} counted=${view.counted} />` : null}
     </div>`;
 }

@@ -8,7 +8,7 @@ import { ErrorBox } from "../components/error.js";
 import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
-import { count, epsilon } from "../format.js";
+import { epsilon } from "../format.js";
 import { knownRows, rememberRows } from "../known.js";
 import { useLoaded } from "../loaded.js";
 import { link } from "../router.js";
@@ -27,6 +27,7 @@ import { usePlanning } from "../planner/planning.js";
 import { Price } from "../planner/price.js";
 import { Refusal } from "../planner/refusal.js";
 import { Risk } from "../planner/risk.js";
+import { AssumedRows } from "../planner/row_count.js";
 import { Share } from "../planner/share.js";
 import { StatisticForm } from "../planner/statistic_form.js";
 import { StatisticRow } from "../planner/statistic_row.js";
@@ -98,10 +99,7 @@ function Planner({ about, saved: loaded, me, title }) {
     <${Page} title=${title} lead=${LEAD}>
       <div class="planner">
         <div class="planner-main stack">
-          ${view?.assumed_rows ? html`
-            <${Notice} tone="warn" id="plan-opening" title=${`Every error here is for an assumed size: ${count(view.assumed_rows)} rows`}>
-              <p>Nobody said how many rows there are. Say about how many, below, and the errors follow.</p>
-            <//>` : null}
+          ${view?.assumed_rows ? html`<${AssumedRows} view=${view} budget=${budget} me=${me} onCounted=${planning.again} />` : null}
           <${Card} title="Budget">
             <${Budget} dataset=${about.name} budget=${budget} bar=${view?.bar} reserve=${answer?.draft.reserve} stale=${stale} />
             ${draft.rows.length ? html`<${Share} epsilon=${draft.epsilon} reserve=${draft.reserve} left=${left} actions=${actions} />` : null}
@@ -210,7 +208,7 @@ function Statistics({ about, draft, answer, refusal, stale, actions }) {
       ${draft.rows.length ? null : html`<${Empty} level=${3} title="What would you like to know?" action=${html`<${Suggestions} schema=${about.schema} onAdd=${add} />`}>
         Start with one of these, or put your own question together below. You will see its error at once.<//>`}
       ${open ? html`<${StatisticForm} schema=${about.schema} form=${form} onForm=${setForm} error=${refused && form === refused.cause.form ? refused.error : null} onAdd=${add} onCancel=${draft.rows.length ? () => setAdding(false) : null} />` : null}
-      ${draft.rows.length ? html`<${ExpectedRows} rows=${about.rows} expected=${draft.expected} onExpect=${actions.expect} />` : null}
+      ${draft.rows.length ? html`<${ExpectedRows} rows=${about.rows} expected=${draft.expected} view=${answer?.view} onExpect=${actions.expect} />` : null}
       <ul class="statistics">
         ${draft.rows.map((row) => html`
           <${StatisticRow} key=${row.key} row=${row} planned=${answer?.view.statistics[answer.keys.indexOf(row.key)] ?? null}
