@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,6 +12,8 @@ from click.testing import CliRunner, Result
 
 from farthing.cli import main
 from farthing.ledger import open_ledger
+from farthing.study import released
+from farthing.study.study_file import read_study
 from study_people import table
 
 STUDY = """\
@@ -59,6 +62,47 @@ def test_a_plan_is_printed_and_nothing_is_spent(study: Path) -> None:
     for part in ("count by sex", "mean of age", "discrete Laplace", "nothing is spent yet", "To release it"):
         assert part in result.stdout
     assert charges(study) == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan"],
+        ["ask", "--alpha", "0.3", "--rows", "400", "--columns", "sex", "--plan"],
+        ["monitor", "--threshold", "5", "--by", "sex", "--alerts", "1", "--plan"],
+        ["synth", "--plan"],
+    ],
+)
+def test_a_plan_leaves_nothing_behind(study: Path, words: list[str]) -> None:
+    """Not even an empty ledger: its key would be made, and whoever looks would find a budget that is none."""
+    before = sorted(path.name for path in study.parent.iterdir())
+    result = run(words[0], str(study), *words[1:])
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in study.parent.iterdir()) == before
+
+
+def test_a_plan_of_a_spent_ledger_says_that_an_older_version_released_it(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It kept no words with its answers; `farthing release` returns them by the text of the file."""
+    asked = read_study(study)
+    foretold = released._foretold
+
+    def of_old(plan: Any) -> dict[str, Any]:
+        return {key: value for key, value in foretold(plan).items() if key not in ("asked", "made")}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(released, "_foretold", of_old)
+        opened = asked.study()
+        asked.plan(opened).release(asked.request_id)
+        opened.close()
+    told = run("plan", str(study))
+    assert told.exit_code == 0, told.output
+    assert "was released before" in told.stdout and "farthing release returns those answers" in told.stdout
+    assert json.loads(run("plan", str(study), "--json").stdout)["released"] is True
+    assert "Answered from the ledger" in run("release", str(study)).stdout
+    study.write_text(STUDY.replace('by = "sex"', ""), encoding="utf-8")  # which nobody released
+    assert run("plan", str(study)).exit_code == 2
 
 
 def test_the_file_is_study_toml_unless_named(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:

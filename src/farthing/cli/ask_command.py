@@ -129,11 +129,13 @@ def ask_command(
         known=known,
         confidence=decimal_number(confidence, "confidence"),
     )
+    if plan_only:
+        with found.looked_at() as study:
+            warn_of_budget(study.epsilon, study.delta, study.dataset.rows or guess)
+            _show_plan(study, asked, session, as_json)
+        return
     study = found.study()
     warn_of_budget(study.epsilon, study.delta, study.dataset.rows or guess)
-    if plan_only:
-        _show_plan(study, asked, session, as_json)
-        return
     if answers:
         _show_answers(study, asked, session, as_json)
         return

@@ -112,12 +112,15 @@ def monitor_command(
         decimal_number(confidence, "confidence"),
     )
     pause, most = _pace(watch, looks)
-    study = read_study(file, statistics=False).study()
-    warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
+    found = read_study(file, statistics=False)
     if plan_only:
-        plan = _plan(study, asked)
+        with found.looked_at() as study:
+            warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
+            plan = _plan(study, asked)
         click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
         return
+    study = found.study()
+    warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
     watching = _opened(study, asked, session, agreed=yes, as_json=as_json)
     given = _watch(watching, pause, most, as_json)
     if not as_json:

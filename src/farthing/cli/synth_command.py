@@ -14,6 +14,7 @@ from farthing.cli.words import decimal_number, whole_number
 from farthing.errors import InvalidValue
 
 if TYPE_CHECKING:
+    from farthing.study import Study
     from farthing.study.quality import Quality
     from farthing.study.study_file import StudyFile
     from farthing.study.synthetic import Earlier, SynthesisOffer, Synthetic
@@ -102,8 +103,9 @@ def synth_command(
         if path is not None:
             refuse_unwritable(name, path)
     if plan_only:
-        plan = _plan(asked, options, known, count, request_id)
-        click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
+        with asked.looked_at() as study:
+            plan = _plan(asked, study, options, known, count, request_id)
+            click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
         return
     found = _synthetic(asked, options, known, count, request_id, agreed=yes, as_json=as_json)
     assert output is not None
@@ -157,6 +159,7 @@ def _request_id(asked: StudyFile, options: dict[str, Any], known: tuple[str, ...
 
 def _plan(
     asked: StudyFile,
+    study: Study,
     options: dict[str, Any],
     known: tuple[str, ...],
     count: int | None,
@@ -164,7 +167,6 @@ def _plan(
 ) -> SynthesisOffer | Earlier:
     from farthing.study.synthetic import earlier
 
-    study = asked.study()
     releases = [study.released(one) for one in known]
     made = earlier(study, request_id or _request_id(asked, options, known), known=releases, **options)
     return study.synthesis_plan(rows=count, known=releases, **options) if made is None else made

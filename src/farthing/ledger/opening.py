@@ -78,6 +78,22 @@ def open_ledger(
         raise
 
 
+def has_ledger(url: str | os.PathLike[str], timeout: float = 10.0) -> bool:
+    """Whether there is a ledger at a path or an address; nothing is made and nothing is verified.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     before, _ = has_ledger(f"{folder}/study.db"), open_ledger(f"{folder}/study.db").close()
+    ...     before, has_ledger(f"{folder}/study.db")
+    (False, True)
+    """
+    store = store_of(url, timeout)
+    try:
+        return _found(store) is not None
+    finally:
+        store.close()
+
+
 def store_of(url: object, timeout: float) -> Store:
     """The store that an address names."""
     if isinstance(url, os.PathLike):

@@ -27,8 +27,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +40,7 @@ from farthing.data import Dataset
 from farthing.data.declaration import read_declaration
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger
+from farthing.ledger.opening import has_ledger
 from farthing.release import Statistic
 from farthing.study.described import Asked, asked_of, meant, plan_of, refuse_unknown
 from farthing.study.plan import Plan
@@ -84,6 +87,23 @@ class StudyFile:
             ledger=self.ledger_url if ledger is None else ledger,
             **options,
         )
+
+    @contextmanager
+    def looked_at(self) -> Iterator[Study]:
+        """The study for those who only plan: where there is no ledger yet, none is made.
+
+        The budget is then that of the file, in a ledger that is thrown away.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            url = self.ledger_url
+            can_be_made = (
+                "://" in url or Path(url).parent.is_dir()
+            )  # else whoever opens it says what is wrong
+            study = self.study(str(Path(folder) / "study.db") if can_be_made and not has_ledger(url) else url)
+            try:
+                yield study
+            finally:
+                study.close()
 
     def plan(self, study: Study | None = None) -> Plan:
         """The plan, with the weights and requirements of the file."""
