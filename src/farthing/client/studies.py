@@ -11,14 +11,13 @@ from farthing.client.jobs import WAIT
 from farthing.client.plans import RemotePlan, release_from
 from farthing.client.sessions import RemoteAnswerer, RemoteAnswererPlan, opened, plan_from
 from farthing.errors import InvalidValue, RequestRefused
-from farthing.inference import Answer
 from farthing.ledger import Budget
 from farthing.privacy import ApproxDP
 from farthing.release import Statistic
 from farthing.study import Release
 from farthing.study.described import entry_of
 from farthing.study.requests import listed
-from farthing.study.row_count import SHARE, row_answer
+from farthing.study.row_count import SHARE, RowAnswer, row_answer
 
 
 class RemoteStudy:
@@ -43,7 +42,7 @@ class RemoteStudy:
         *,
         fresh: bool = False,
         progress: Callable[[float], None] | None = None,
-    ) -> Answer:
+    ) -> RowAnswer:
         """How many rows there are, with noise: charged now, for a share of the whole budget, or of your grant.
 
         Plans that are made afterwards use the low end of its interval. The rows are counted once; asking again spends

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 SHARE = 0.02
 """Of a budget, for counting, where nobody says."""
 
+RowAnswer = Answer
+"""A number of rows with its interval."""
+
 NAME = "rows"
 _MOST_ATTEMPTS = 1_000
 
