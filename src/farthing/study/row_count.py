@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from farthing.curator.questions import Single
 from farthing.curator.sessions import PATIENCE
@@ -19,10 +19,33 @@ from farthing.inference import Answer, ErrorLaw, Term
 from farthing.mechanisms import DiscreteLaplace
 from farthing.privacy.events import checked_real
 from farthing.release.facts import Counted
-from farthing.study.allowance import spender
 
 if TYPE_CHECKING:
-    from farthing.study.study import Study
+    from farthing.curator import Curator
+    from farthing.data import Dataset
+    from farthing.ledger import Budget, Ledger
+
+
+class Counting(Protocol):
+    """What a study must have so that its rows can be counted."""
+
+    dataset: Dataset
+    ledger: Ledger
+    name: str
+    analyst: str | None
+    sampling_rate: float | None
+
+    @property
+    def budget(self) -> Budget:
+        """The budget, or the grant, that pays."""
+
+    @property
+    def curator(self) -> Curator:
+        """The one door to the rows."""
+
+    def register(self) -> None:
+        """Write the budget to the ledger, unless it is there."""
+
 
 SHARE = 0.02
 """Of a budget, for counting, where nobody says."""
@@ -62,7 +85,7 @@ class _Counting(Single):
         return {"row_count": {"scale": self.mechanism.l1_sensitivity / self.mechanism.epsilon}}
 
 
-def price_of_counting(study: Study, share: float = SHARE) -> float:
+def price_of_counting(study: Counting, share: float = SHARE) -> float:
     """The epsilon of a count for a share of the whole budget, or of the whole grant."""
     part = checked_real(share, "share")
     if not 0 < part < 1:
@@ -70,12 +93,12 @@ def price_of_counting(study: Study, share: float = SHARE) -> float:
     return part * study.budget.total.epsilon
 
 
-def can_be_counted(study: Study) -> bool:
+def can_be_counted(study: Counting) -> bool:
     """Whether a count would tell anything, and may be charged for by itself."""
     return study.dataset.rows is None and study.sampling_rate is None
 
 
-def found_count(study: Study, *, wait: bool = False) -> RowCount:
+def found_count(study: Counting, *, wait: bool = False) -> RowCount:
     """The last count of this study that has an answer, or where the next one will stand; no row is read.
 
     A count that was lost is made again under another name; so is a fresh one. One that another process makes just now
@@ -90,7 +113,7 @@ def found_count(study: Study, *, wait: bool = False) -> RowCount:
             continue
         if stored is None:
             return found or RowCount(request_id)
-        own = (stored.charge.dataset, stored.charge.analyst) == (study.name, spender(study))
+        own = (stored.charge.dataset, stored.charge.analyst) == (study.name, study.analyst or "")
         if own and (stored.state == "released" or (wait and stored.state == "reserved")):
             try:
                 found = _read(study, request_id) or found
@@ -100,7 +123,7 @@ def found_count(study: Study, *, wait: bool = False) -> RowCount:
 
 
 def count_rows(
-    study: Study,
+    study: Counting,
     epsilon: float,
     *,
     fresh: bool = False,
@@ -136,7 +159,7 @@ def count_rows(
     return made
 
 
-def _read(study: Study, request_id: str) -> RowCount | None:
+def _read(study: Counting, request_id: str) -> RowCount | None:
     answered = study.curator.recorded(request_id, PATIENCE)
     if NAME not in answered.answers:
         return None
@@ -153,7 +176,7 @@ def row_answer(value: float, scale: float) -> Answer:
     return Answer.around(NAME, max(0.0, value), law, centre=value, least=0)
 
 
-def _next_id(study: Study) -> str:
+def _next_id(study: Counting) -> str:
     for attempt in range(1, _MOST_ATTEMPTS):
         request_id = _request_id(study, attempt)
         try:
@@ -164,6 +187,6 @@ def _next_id(study: Study) -> str:
     raise InvalidValue("rows", None, "were counted too often", "say about how many there are: rows=...")
 
 
-def _request_id(study: Study, attempt: int) -> str:
-    who = spender(study)
+def _request_id(study: Counting, attempt: int) -> str:
+    who = study.analyst
     return f"rows of {study.name}" + (f" for {who}" if who else "") + (f" {attempt}" if attempt > 1 else "")
