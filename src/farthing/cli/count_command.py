@@ -72,17 +72,15 @@ def count_command(file: str, share: str, as_json: bool, fresh: bool, yes: bool) 
     study = read_study(file, statistics=False).study()
     before = found_count(study)
     if before.answer is not None and not fresh:
-        receipt = study.ledger.receipt(before.request_id)
-        if receipt is not None:
-            say_if_changed(study, receipt, f"farthing count {shlex.quote(file)} --fresh")
+        assert before.receipt is not None
+        say_if_changed(study, before.receipt, f"farthing count {shlex.quote(file)} --fresh")
         made, spent = before, 0.0
     else:
         made = count_first(
             study, decimal_number(share, "share"), agreed=yes, err=as_json, fresh=fresh, quiet=True
         )
         spent = made.epsilon
-    answer = made.answer
-    assert answer is not None
+    answer = made.answered
     if as_json:
         ends = {"rows": answer.values, "lower": answer.lower, "upper": answer.upper}
         told = {**ends, "confidence": answer.confidence, "epsilon": made.epsilon, "spent_now": spent}

@@ -117,3 +117,22 @@ def rate_of(budget: Budget) -> float | None:
         return budget.protects.sampling_rate
     parts = parts_of(budget.unit)
     return None if parts is None else parts[1].sampling_rate
+
+
+def sampling_rate_of(dataset: Dataset, rate: float | None) -> float | None:
+    """The rate at which a study says that its table was sampled in secret; refused where that cannot be."""
+    if dataset.probability < 1:
+        raise InvalidValue(
+            "dataset",
+            repr(dataset),
+            "must not be sampled already",
+            "study the whole table, and state sampling_rate= if it is itself a secret sample",
+        )
+    if rate is None:
+        return None
+    number = checked_rate(rate)
+    if dataset.neighbours != "add-remove":
+        raise InvalidValue(
+            "sampling_rate", rate, "needs neighbours that add or remove a unit", 'say neighbours="add-remove"'
+        )
+    return number

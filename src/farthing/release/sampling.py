@@ -35,6 +35,6 @@ def checked_rate(sampling_rate: object) -> float:
     rate = checked_real(sampling_rate, "sampling_rate")
     if not 0 < rate <= 1:
         raise InvalidValue(
-            "sampling_rate", sampling_rate, "must be > 0 and at most 1", "0.01 for one in a hundred"
+            "sampling_rate", sampling_rate, "must be above 0 and at most 1", "0.01 for one in a hundred"
         )
     return rate

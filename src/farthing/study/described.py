@@ -23,6 +23,7 @@ from farthing.release.statistics import CONSTRUCTORS
 from farthing.study.controls import checked_weight, fit_control, with_controls
 from farthing.study.plan import Plan, asked_or_raise
 from farthing.study.requests import Request, released_before
+from farthing.study.row_count import counted_rows
 from farthing.study.study import Study
 
 CONTROLS = ("weight", "within", "confidence")
@@ -215,7 +216,7 @@ def _alike(study: Study, asked: Asked, known: Plan) -> bool:
         and known.asked == asked.statistics
         and dict(known.expected) == dict(asked.expected)
         and (problem.delta > 0) == (study.allowance(asked.epsilon).delta > 0)
-        and known.design.counted == study.counted(asked.expected)
+        and known.design.counted == counted_rows(study, asked.expected)
     )
 
 

@@ -6,7 +6,7 @@ import difflib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -37,15 +37,12 @@ from farthing.study.requests import Control, Earlier, Request, asked_before, rel
 from farthing.study.row_count import can_be_counted, price_of_counting
 from farthing.study.simultaneous import AtOnce
 from farthing.study.stored import plain
-from farthing.study.tables import plan_table
-from farthing.study.words import explained, in_toml, opening_line, shown
+from farthing.study.tables import plan_data, plan_table
+from farthing.study.words import explained, in_toml, opening_of, shown
 
 if TYPE_CHECKING:
     from farthing.study.released import Release
     from farthing.study.study import Study
-
-
-_PRICES = ("basic", "advanced", "kov", "optimal", "own", "sentence")
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,17 +222,7 @@ class Plan:
     @property
     def opening(self) -> str | None:
         """What the plan says first: which of its errors are for an assumed size, where some are."""
-        names = [output.name for output in self.design.sized]
-        counting = ""
-        if self.counting is not None:
-            how = "farthing release --count-first" if self.from_file else "study.count_rows()"
-            counting = f", or have them counted first, for epsilon {shown(self.counting)}: {how}"
-        return opening_line(
-            self.assumed_rows,
-            None if len(names) == len(self.design.outputs) else names,
-            from_file=self.from_file,
-            counting=counting,
-        )
+        return opening_of(self)
 
     @property
     def about(self) -> str | None:
@@ -494,28 +481,7 @@ class Plan:
 
     def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
         """The plan as plain data."""
-        price = self.price
-        return {
-            "dataset": self.study.name,
-            "epsilon": self.problem.epsilon,
-            "delta": self.problem.delta,
-            "confidence": confidence,
-            "statistics": [statistic.to_dict(confidence) for statistic in self.statistics],
-            "at_once": self.at_once(confidence).to_dict(),
-            "cost": {"lower": self.cost.lower, "upper": self.cost.upper},
-            "price": {name: getattr(price, name) for name in _PRICES},
-            "assumed_rows": self.assumed_rows,
-            "counting": self.counting,
-            "counted": None if self.design.counted is None else asdict(self.design.counted),
-            "opening": self.opening,
-            "assumptions": list(self.assumptions),
-            "notes": list(self.notes),
-            "about": self.about,
-            "warnings": list(self.warnings),
-            "rows": self.rows,
-            "request_id": self.request_id,
-            "released": self.earlier is not None and self.earlier.exact,
-        }
+        return plan_data(self, confidence)
 
     def to_json(self, confidence: float = 0.95) -> str:
         """The plan as JSON; what is infinite is null."""

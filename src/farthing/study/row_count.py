@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from farthing.curator.questions import Single
@@ -23,7 +23,7 @@ from farthing.release.facts import Counted
 if TYPE_CHECKING:
     from farthing.curator import Curator
     from farthing.data import Dataset
-    from farthing.ledger import Budget, Ledger
+    from farthing.ledger import Budget, Ledger, Receipt
 
 
 class Counting(Protocol):
@@ -65,6 +65,14 @@ class RowCount:
     answer: Answer | None = None
     epsilon: float = 0.0
     scale: float = 0.0  # of its noise
+    receipt: Receipt | None = None
+    repeated: bool = True  # it was there before
+
+    @property
+    def answered(self) -> Answer:
+        """The answer of a count that was made."""
+        assert self.answer is not None
+        return self.answer
 
     @property
     def counted(self) -> Counted | None:
@@ -156,7 +164,14 @@ def count_rows(
     )
     made = _read(study, request_id)
     assert made is not None
-    return made
+    return replace(made, repeated=False)
+
+
+def counted_rows(study: Counting, expected: Mapping[str, Any] | None = None) -> Counted | None:
+    """The count that was paid for, where plans need it: the number of rows is neither public nor expected."""
+    if "rows" in (expected or {}) or not can_be_counted(study):
+        return None
+    return found_count(study).counted
 
 
 def _read(study: Counting, request_id: str) -> RowCount | None:
@@ -167,7 +182,8 @@ def _read(study: Counting, request_id: str) -> RowCount | None:
     kept = answered.finished.get("row_count", {})
     # Earlier versions kept no scale, and counted with all of what they had charged.
     scale = float(kept.get("scale", 0.0)) or study.dataset.sensitivity(Count()).l1 / answered.receipt.epsilon
-    return RowCount(request_id, row_answer(value, scale), answered.receipt.epsilon, scale)
+    receipt = answered.receipt
+    return RowCount(request_id, row_answer(value, scale), receipt.epsilon, scale, receipt)
 
 
 def row_answer(value: float, scale: float) -> Answer:

@@ -12,14 +12,14 @@ from farthing.adaptive.monitor import Monitor, MonitorPlan
 from farthing.adaptive.online import AnswererPlan, OnlineAnswerer
 from farthing.curator import Curator, unit_of
 from farthing.curator.accounts import account_name
-from farthing.curator.units import rate_of, refuse_other_unit
+from farthing.curator.units import rate_of, refuse_other_unit, sampling_rate_of
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.inference import Answer
 from farthing.ledger import Budget, Ledger, open_ledger
 from farthing.ledger.budgets import as_kept, untouched_budget
 from farthing.planner import Problem, Requirement
-from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
+from farthing.privacy.events import checked_delta, checked_epsilon
 from farthing.privacy.units import Unit
 from farthing.release import Statistic
 from farthing.release.designs import Design, design_of
@@ -88,7 +88,7 @@ class Study:
         self.delta = checked_delta(delta)
         if not self.epsilon > 0:
             raise InvalidValue("epsilon", epsilon, "must be > 0", "with nothing to spend nothing can be told")
-        self.sampling_rate = _rate(sampling_rate, dataset)
+        self.sampling_rate = sampling_rate_of(dataset, sampling_rate)
         if ledger is None:
             raise InvalidValue(
                 "ledger",
@@ -115,9 +115,8 @@ class Study:
     ) -> Plan:
         """How accurate each statistic would be; nothing is spent and no row is read.
 
-        `epsilon` limits the plan to a part of the budget; it is all that is left unless told. `expected` holds what is
-        known from elsewhere: the number of rows (`"rows"`), the value of a statistic (by its name), the mean and
-        standard deviation of a column (by its name). It makes the foretold errors true, and costs nothing.
+        `epsilon` limits the plan to a part of the budget, by default all that is left. `expected` is what is known:
+        the number of rows (`"rows"`), the value of a statistic, the mean and standard deviation of a column (by name).
         """
         return Plan.made(self, listed(statistics), expected, epsilon)
 
@@ -138,7 +137,7 @@ class Study:
         if allowance is None:
             self._refuse_second_plan()
             allowance = self.allowance(epsilon)
-            counted = self.counted(expected)
+            counted = row_count.counted_rows(self, expected)
         if design is None:
             design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0, counted=counted)
         if not design.slots:
@@ -155,37 +154,22 @@ class Study:
         """How many rows there are, with noise: charged now, for a share of the whole budget, or of the analyst's grant.
 
         Of use where their number is neither public nor expected: errors of means, quantiles and the like depend on it.
-        Plans that are made afterwards use the low end of its interval and what is left of the budget. The rows are
-        counted once; asking again, with any share, returns the same answer and spends nothing. `fresh=True` counts
-        again and is charged again, for when the table has changed.
+        Plans made afterwards use the low end of its interval and what is left. The rows are counted once: asking again,
+        with any share, returns the same answer for nothing. `fresh=True` counts and charges again.
 
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41] * 5_000}), schema={"age": (0, 110)})
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> study = Study(people, epsilon=1.0, ledger=folder.name + "/study.db", name="people")
-        >>> before = study.plan(ft.mean("age"))
-        >>> rows = study.count_rows(share=0.02)
-        >>> 8_000 < rows.lower < rows.values < rows.upper < 12_000, round(study.budget.spent.upper, 6)
-        (True, 0.02)
-        >>> after = study.plan(ft.mean("age"))
-        >>> before.assumed_rows, after.assumed_rows, after.rows == rows.lower
-        (10000, None, True)
-        >>> study.close(); folder.cleanup()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     rows, plan = study.count_rows(share=0.02), study.plan(ft.mean("age"))
+        ...     8_000 < rows.lower < rows.upper < 12_000, study.left < 0.981, plan.rows == rows.lower
+        (True, True, True)
         """
-        epsilon = row_count.price_of_counting(self, share)
-        made = row_count.count_rows(self, epsilon, fresh=fresh, progress=progress)
-        assert made.answer is not None
-        if not fresh:
-            receipt = self.ledger.receipt(made.request_id)
-            if receipt is not None:
-                warn_if_changed(self, receipt, "count_rows(fresh=True)", stacklevel=3)
-        return made.answer
-
-    def counted(self, expected: Mapping[str, Any] | None = None) -> Counted | None:
-        """The count that was paid for, where plans need it: the number of rows is neither public nor expected."""
-        if "rows" in (expected or {}) or not row_count.can_be_counted(self):
-            return None
-        return row_count.found_count(self).counted
+        price = row_count.price_of_counting(self, share)
+        made = row_count.count_rows(self, price, fresh=fresh, progress=progress)
+        if made.repeated and made.receipt is not None:
+            warn_if_changed(self, made.receipt, "count_rows(fresh=True)", stacklevel=3)
+        return made.answered
 
     def fit(
         self,
@@ -514,25 +498,3 @@ class Study:
                 "study.released(study.releases()[0]) has its answers; a second one can only be planned for the table "
                 "by itself, in another ledger= and without sampling_rate=; the two budgets add up",
             )
-
-
-def _rate(rate: float | None, dataset: Dataset) -> float | None:
-    if dataset.probability < 1:
-        raise InvalidValue(
-            "dataset",
-            repr(dataset),
-            "must not be sampled already",
-            "study the whole table, and state sampling_rate= if it is itself a secret sample",
-        )
-    if rate is None:
-        return None
-    number = checked_real(rate, "sampling_rate")
-    if not 0 < number <= 1:
-        raise InvalidValue(
-            "sampling_rate", rate, "must be above 0 and at most 1", "0.01 for one in a hundred"
-        )
-    if dataset.neighbours != "add-remove":
-        raise InvalidValue(
-            "sampling_rate", rate, "needs neighbours that add or remove a unit", 'say neighbours="add-remove"'
-        )
-    return number

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from farthing.study.released import Release
 
 _MOST_CELLS = 40
+_PRICES = ("basic", "advanced", "kov", "optimal", "own", "sentence")
 
 
 def plan_table(plan: Plan) -> str:
@@ -46,6 +48,32 @@ def plan_table(plan: Plan) -> str:
     if plan.about is not None:
         lines += textwrap.wrap(f"about: {plan.about}", 100, subsequent_indent="  ")
     return "\n".join(lines)
+
+
+def plan_data(plan: Plan, confidence: float) -> dict[str, Any]:
+    """A plan as plain data."""
+    price = plan.price
+    return {
+        "dataset": plan.study.name,
+        "epsilon": plan.problem.epsilon,
+        "delta": plan.problem.delta,
+        "confidence": confidence,
+        "statistics": [statistic.to_dict(confidence) for statistic in plan.statistics],
+        "at_once": plan.at_once(confidence).to_dict(),
+        "cost": {"lower": plan.cost.lower, "upper": plan.cost.upper},
+        "price": {name: getattr(price, name) for name in _PRICES},
+        "assumed_rows": plan.assumed_rows,
+        "counting": plan.counting,
+        "counted": None if plan.design.counted is None else asdict(plan.design.counted),
+        "opening": plan.opening,
+        "assumptions": list(plan.assumptions),
+        "notes": list(plan.notes),
+        "about": plan.about,
+        "warnings": list(plan.warnings),
+        "rows": plan.rows,
+        "request_id": plan.request_id,
+        "released": plan.earlier is not None and plan.earlier.exact,
+    }
 
 
 def _cost(plan: Plan) -> str:

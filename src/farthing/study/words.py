@@ -100,6 +100,21 @@ def opening_line(
     return f"{which} for an assumed size: {in_toml(size) if from_file else size}{counting}"
 
 
+def opening_of(plan: Plan) -> str | None:
+    """What a plan says first, with the way to have the rows counted."""
+    names = [output.name for output in plan.design.sized]
+    counting = ""
+    if plan.counting is not None:
+        how = "farthing release --count-first" if plan.from_file else "study.count_rows()"
+        counting = f", or have them counted first, for epsilon {shown(plan.counting)}: {how}"
+    return opening_line(
+        plan.assumed_rows,
+        None if len(names) == len(plan.design.outputs) else names,
+        from_file=plan.from_file,
+        counting=counting,
+    )
+
+
 _FEW_NAMES = 3  # statistics that the first line names
 _HINT = re.compile(r"say expected=\{(.+): (\.\.\.|\[.*\])\}$")
 
