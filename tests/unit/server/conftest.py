@@ -107,6 +107,14 @@ class Served:
             )
 
 
+def waited_for(client: TestClient, path: str, body: dict[str, Any]) -> Any:
+    """What a request for work comes to: on a busy machine it is sent again until it is done."""
+    response = client.post(path, json=body)
+    while response.status_code == 202 and body.get("wait", 0) > 0:
+        response = client.post(path, json=body)
+    return response
+
+
 def people_csv(rows: int = 60) -> str:
     """People who do not exist."""
     lines = [f"{20 + 7 * n % 60},{'FM'[n % 2]},{20_000 + 911 * n % 40_000}" for n in range(rows)]

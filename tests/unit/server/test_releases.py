@@ -17,7 +17,7 @@ from farthing.server.routes import releases
 from farthing.server.store import jobs as rows
 from farthing.server.store.tables import jobs, tokens
 from farthing.server.work.worker import Worker
-from unit.server.conftest import DATASET, DECLARATION, Served
+from unit.server.conftest import DATASET, DECLARATION, Served, waited_for
 
 API = "/api/v1/releases"
 
@@ -40,7 +40,7 @@ def draft(epsilon: float | None = 0.01, **changes: Any) -> dict[str, Any]:
 
 def ask(client: TestClient, request_id: str, **changes: Any) -> Any:
     body = {"draft": draft(), "request_id": request_id, "wait": 30, **changes}
-    return client.post(API, json={key: value for key, value in body.items() if value is not None})
+    return waited_for(client, API, {key: value for key, value in body.items() if value is not None})
 
 
 def spent(served: Served) -> tuple[float, int]:
@@ -323,7 +323,7 @@ def test_a_store_that_was_lost_does_not_pass_an_old_answer_off_as_another(
     first = ask(analyst, "kept")
     assert first.status_code == 200
     session = {"dataset": DATASET, "columns": ["age"], "rows": 100_000, "epsilon": 0.05, "wait": 30}
-    assert analyst.post("/api/v1/sessions", json={**session, "request_id": "talk"}).status_code == 200
+    assert waited_for(analyst, "/api/v1/sessions", {**session, "request_id": "talk"}).status_code == 200
     ada = served.state.ledger(served.caller("ada"))
     second = {**DECLARATION, "name": "second"}
     assert curator.post("/api/v1/datasets", json=second).status_code == 201

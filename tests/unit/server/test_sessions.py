@@ -15,7 +15,7 @@ from farthing.server.conversations import Conversations
 from farthing.server.state import State
 from farthing.server.store import asked as rows
 from farthing.server.work.worker import Worker
-from unit.server.conftest import DATASET, Served, people_csv
+from unit.server.conftest import DATASET, Served, people_csv, waited_for
 
 API = "/api/v1/sessions"
 ROWS = 4_000
@@ -43,7 +43,7 @@ def worker(served: Served) -> Iterator[None]:
 
 
 def opened(client: TestClient, request_id: str, **changes: Any) -> Any:
-    return client.post(API, json={**SMALL, "request_id": request_id, "wait": 30, **changes})
+    return waited_for(client, API, {**SMALL, "request_id": request_id, "wait": 30, **changes})
 
 
 def asked(client: TestClient, session: str, question: str) -> Any:
@@ -314,13 +314,13 @@ def test_rows_are_counted_once_for_whoever_pays_and_plans_follow(served: Served)
     assert (before["assumed_rows"], before["counting"], before["sized"]) == (10_000, 0.02, ["mean of income"])
     path, body = f"/api/v1/datasets/{DATASET}/rows", {"request_id": "rows-1", "wait": 30}
     start = spent(served, "carl")
-    dear = carl.post(path, json={**body, "confirmed_epsilon": 0.01})
+    dear = waited_for(carl, path, {**body, "confirmed_epsilon": 0.01})
     assert code(dear) == (409, "conflict") and spent(served, "carl") == start
-    told = carl.post(path, json={**body, "confirmed_epsilon": 0.02})
+    told = waited_for(carl, path, {**body, "confirmed_epsilon": 0.02})
     assert told.status_code == 200, told.text
     counted = told.json()
     assert counted["lower"] < counted["rows"] < counted["upper"] and counted["epsilon"] == pytest.approx(0.02)
-    again = carl.post(path, json={**body, "request_id": "rows-2", "share": 0.5})
+    again = waited_for(carl, path, {**body, "request_id": "rows-2", "share": 0.5})
     assert again.json()["rows"] == counted["rows"] and spent(served, "carl")[1] == start[1] + 1
     after = carl.post("/api/v1/plans/price", json=draft).json()
     assert after["assumed_rows"] is after["opening"] is after["counting"] is None
