@@ -20,7 +20,7 @@ from farthing.study import Release
 from farthing.study.simultaneous import AtOnce
 from farthing.study.stored import restored
 from farthing.study.tables import aligned
-from farthing.study.words import shown
+from farthing.study.words import shown, shown_error
 
 if TYPE_CHECKING:
     from farthing.client.studies import RemoteStudy
@@ -66,10 +66,8 @@ class RemoteStatistic:
 
     @property
     def shown_error(self) -> str:
-        """The 95% error for a table: one number, or from the best to the worst case of what is not expected."""
-        if not self.view["depends_on"]:
-            return f"± {shown(self.error())}"
-        return f"± {shown(_number(self.view['error_at_best']))} to {shown(self.error())}"
+        """The 95% error for a table, never rounded down: as a local plan shows it."""
+        return str(self.view["shown_error"])
 
     def error(self, confidence: float = 0.95, *, at_once: bool = False) -> float:
         """Within this distance of the true value in 95 cases of 100; with `at_once`, all of its cells together."""
@@ -92,7 +90,7 @@ class RemoteStatistic:
         return str(self.view.get("required") or "")
 
     def __repr__(self) -> str:
-        return f"{self.name}: ± {shown(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
+        return f"{self.name}: ± {shown_error(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
 
 
 @dataclass(frozen=True)

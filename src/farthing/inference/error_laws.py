@@ -184,7 +184,7 @@ class StatedLaw(ErrorLaw):
         """The least e that holds the asked share of errors, all cells taken together."""
         level = checked_confidence(confidence)
         single = self.errors(level)
-        if not self.cells or np.ptp(single) <= _PRECISION * single.max():
+        if not self.cells or np.isinf(single).all() or np.ptp(single) <= _PRECISION * single.max():
             return float(single.max(initial=0.0))
         # Coverage of a cell at e: the highest confidence of a ladder whose error is still within e.
         ladder = 1 - np.geomspace(1 - level / 4, (1 - level) / 64, 80)

@@ -104,6 +104,13 @@ def unreachable(requirements: Requirements, refused: Unreachable, accepts: Accep
     """The refusal of an error that no noise gives, or not the one that is held; without `accepts`, at any epsilon."""
     problem, name, held = requirements.problem, refused.name, refused.held
     asked = problem.requirements[name]
+    if math.isinf(refused.error):
+        output = next(one for one in problem.design.outputs if one.name == name)
+        return Infeasible(
+            f"{name!r} within {told(asked.within)} cannot be promised: its error depends on {output.depends_on}; "
+            f"{output.limitless}.",
+            blocking=(name,), closest=None, epsilon=math.inf, hardest=None, offers={},
+        )  # fmt: skip
     closest, least = None, refused.error
     if accepts is not None:  # what the whole budget gives is a better guess than the narrowest noise
         limits = np.full(len(problem.design.outputs), math.inf)

@@ -66,8 +66,9 @@ class _Bracket:
 
     def following(self, limit: float, error: float) -> float:
         """The next limit to try: errors grow with the root of the limit, more or less."""
-        # Whole numbers may have no error at all, at a limit that could still be wider.
-        proposed = limit * (self.within * (1 - _AIM) / max(error, self.within / 4)) ** 2
+        # Whole numbers may have no error at all, at a limit that could still be wider; a line's error may have no end.
+        known = min(max(error, self.within / 4), self.within * 8)
+        proposed = limit * (self.within * (1 - _AIM) / known) ** 2
         if not self.low < proposed < self.high or self.high < self.low * 1.2:
             proposed = math.sqrt(self.low * self.high) if self.low > 0 and self.high < math.inf else proposed
         return self.low if self.high < self.low * (1 + _TOLERANCE / 2) else proposed
@@ -103,6 +104,7 @@ class Requirements:
 
     def met_near(self, start: Division, same: Iterable[str]) -> Division:
         """The same from a division at which the requirements `same` are met already: their limits are near."""
+        self._check_limits()
         squares = self.model.errors(start.shares.kinds, start.shares.strengths)
         known = {name: float(squares[self._rows[name]]) for name in same}
         limits = np.full(len(self.model.outputs), math.inf)
@@ -166,7 +168,38 @@ class Requirements:
                 if nearer is None:
                     raise Unmet(refused.least, limits) from None
                 found, drawn_near = nearer, True
-        return found
+        return self._held(found, limits, solve)
+
+    def _held(
+        self, found: Division, limits: Floats, solve: Callable[[Floats, Division], Division]
+    ) -> Division:
+        """A division that meets them all where no limits were found at which they are just met: tighter than asked.
+
+        What is returned is checked here as everywhere; what still misses is refused.
+        """
+        limits = limits.copy()
+        for turn in range(_ROUNDS):
+            errors = self.errors(found.shares)
+            missed = {
+                name: row
+                for name, row in self._rows.items()
+                if not errors[name] <= self.problem.requirements[name].within
+            }
+            if not missed:
+                return found
+            squares = self.model.errors(found.shares.kinds, found.shares.strengths)
+            for name, row in missed.items():
+                ratio = max(self.problem.requirements[name].within / errors[name], 0.1)
+                limits[row] = (
+                    min(float(squares[row]), limits[row]) * min(ratio, 1.0) ** 2 * (1 - 1e-3 * 1.3**turn)
+                )
+            if not (limits > 0).all():
+                break
+            try:
+                found = solve(limits, found)
+            except Unaffordable as refused:
+                raise Unmet(refused.least, limits) from None
+        raise Unmet(max(found.cost, self.search.target), limits)
 
     def _nearer(
         self,
@@ -197,6 +230,7 @@ class Requirements:
 
     def _check_reach(self) -> None:
         """Held noise, or the narrowest noise a mechanism makes, may be too wide already."""
+        self._check_limits()
         place, free = np.arange(len(self.model.names)), self.search.divider.free
         kinds = np.where(free, self._strongest_kinds(), self.search.divider.held.kinds)
         strongest = np.where(free, self.model.most[place, kinds], self.search.divider.held.strengths)
@@ -205,6 +239,12 @@ class Requirements:
             if error <= within:
                 continue
             raise Unreachable(name, error, self._held_under(name))
+
+    def _check_limits(self) -> None:
+        """An error without a limit, whatever the noise, cannot be required: something must be told first."""
+        for output in self.problem.design.outputs:
+            if output.name in self.problem.requirements and output.limitless:
+                raise Unreachable(output.name, math.inf, [])
 
     def _strongest_kinds(self) -> Kinds:
         """The first kind that is allowed, which is Laplace noise where there is a choice: it goes furthest."""

@@ -49,6 +49,13 @@ class Output(ABC):
         """What its predicted error rests on, as "if ...": empty where it follows from the noise alone."""
         return ""
 
+    @property
+    def short_condition(self) -> str:
+        """The same in few words, for a table."""
+        if not self.condition:
+            return ""
+        return f"if as {'assumed' if 'assumed' in self.condition else 'expected'}"
+
     def variance_curve(self, epsilon: float) -> Floats:
         """The variance of every cell when the output's one slot is measured with this epsilon."""
         raise AssertionError(f"{self.name!r} is linear in its measurements")
@@ -61,6 +68,11 @@ class Output(ABC):
     def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The law of the error before anything is spent, where all that nobody told is at its best."""
         return self.predicted(noises)
+
+    @property
+    def limitless(self) -> str:
+        """What to tell where its error has no limit, whatever the noise, because nothing is expected; mostly empty."""
+        return ""
 
     @property
     def sized(self) -> bool:

@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data.schema import Categories
-from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorLaw, StatedLaw, Term
 from farthing.inference.noise_sums import checked_confidence
+from farthing.inference.sampled_laws import WorstLaw, even_cases, noise_at
 from farthing.release.counting.questions import group_axes, labels_of
-from farthing.release.counting.shares import assumptions_of, category_shares, expected_rows
+from farthing.release.counting.shares import SMALLER, assumptions_of, expected_rows, sizes_told
 from farthing.release.derived_columns import DerivedColumns
 from farthing.release.facts import Facts
 from farthing.release.moments.sharing import expected_mean, expected_variance
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
+from farthing.release.regression_expectations import (
+    Expectation,
+    expectation_of,
+    expected_moments,
+    way_out,
+)
 from farthing.release.regression_intervals import NoisyLine
 from farthing.release.regression_sums import NormalEquations, Scaled, normal_equations
 from farthing.release.slots import Integers, Slot
 from farthing.release.statistic import Statistic
 
 Floats = NDArray[np.float64]
-EXPLAINED = 0.5
-"""The share of the target's variance that the features are taken to explain, when nothing else is said."""
-
-UNSAID = 0.25
-"""The deviation of a column of which nothing is expected, over half the distance of its bounds.
-
-Bounds are wider than most rows need; columns spread evenly between them would promise too small an error.
-"""
-
-_DRAWS = 32  # and as many mirror images, over which a predicted error is a mean
-_NORMAL = 1.96
+_CASES, _LINES = 1024, 32  # and as many mirror images, over which errors are a mean, and lines are looked at
+_NORMAL, _ONE_SIDED = 1.96, 1.645
 _RARE = 0.05  # a share of releases with an endless interval that a plan does not mention
 
 
 @dataclass(frozen=True)
 class RegressionOutput(Output):
-    """Intercept and coefficients in every group. `gram` and `theta` are what is expected of one row, scaled.
+    """Intercept and coefficients in every group.
+
+    Where nobody told how far a feature varies, no error can be predicted: of a feature that hardly varies the
+    coefficient could be anything. Then the law before the release has no limit, `predicted_at_best` is the other end,
+    and `caution` says below which spread an interval has no end.
 
     With A theta = b the true normal equations and A' = A + dA, b' = b + db the noisy ones, the noisy solution theta' is
     off by exactly  theta' - theta = A'^-1 (db - dA theta): a combination of the noises whose weights are known once
@@ -54,10 +53,20 @@ class RegressionOutput(Output):
 
     equations: NormalEquations
     rows: Floats
-    gram: Floats
-    theta: Floats
+    expected: Expectation
     rows_per_unit: int = 1
-    assumed: bool = False  # the expected line is a guess
+    sizes_told: bool = True
+    ways_out: tuple[str, ...] = ()  # what to say of each feature of which nothing is expected
+
+    @property
+    def gram(self) -> Floats:
+        """What is expected of one row: the products of (1, features), scaled."""
+        return self.expected.gram
+
+    @property
+    def theta(self) -> Floats:
+        """The expected line, scaled."""
+        return self.expected.theta
 
     @property
     def sized(self) -> bool:
@@ -65,9 +74,54 @@ class RegressionOutput(Output):
         return True
 
     @property
+    def depends_on(self) -> str:
+        """How far features vary, where nobody told; else how steep the line is."""
+        expected = self.expected
+        if expected.unsaid:
+            names = dict.fromkeys(one.column for one in expected.unsaid)
+            return f"how far {_listed(list(names))} {'varies' if len(names) == 1 else 'vary'}"
+        return (
+            ""
+            if expected.line_told or expected.table
+            else f"how steep the line of {self.statistic.target} is"
+        )
+
+    @property
+    def limitless(self) -> str:
+        """What to tell of the features of which nothing is expected."""
+        names = (one.column for one in self.expected.unsaid)
+        ways = [f"{column!r}: {way}" for column, way in dict(zip(names, self.ways_out, strict=True)).items()]
+        return f"tell expected={{{', '.join(ways)}}}" if ways else ""
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """What was told of its columns, and what was not."""
+        expected, asked, found = self.expected, self.statistic, []
+        if not self.sizes_told:
+            part = "every group has" if asked.by else "the condition leaves"
+            found.append(
+                f"{part} at least {math.ceil(float(self.rows.min())):,} rows with all columns (assumed)"
+            )
+        if expected.table:
+            found.append("its columns are spread and related as expected")
+            return tuple(found)
+        names = list(dict.fromkeys(one.column for one in self.equations.features))
+        if not expected.unsaid:
+            found.append(f"{_listed(names)} {'is' if len(names) == 1 else 'are'} spread as expected")
+            if not expected.joint:
+                found.append("its features are not related to each other (assumed)")
+        if expected.line_told:
+            found.append("its line is as expected")
+        elif expected.target_told:
+            found.append(f"{asked.target} is as expected")
+        if not expected.target_told:
+            found.append(f"at most a quarter of the rows lack {asked.target} (assumed)")
+        return tuple(found)
+
+    @property
     def condition(self) -> str:
         """How far columns vary and go together decides the error, known only as far as somebody said so."""
-        return f"if its columns are spread and related as {'assumed' if self.assumed else 'expected'}"
+        return "" if self.expected.unsaid else f"if {_listed(self.rests_on)}"
 
     @cached_property
     def _directions(self) -> tuple[Floats, Floats]:
@@ -107,8 +161,29 @@ class RegressionOutput(Output):
         }
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """Of the line its standard errors, of its intervals how far they reach, where everything is as expected."""
-        return _LineLaw(self, noises)
+        """Of the line its standard errors, of its intervals how far they reach; for the steepest line, if none is told.
+
+        Without a limit where nobody told how far its features vary.
+        """
+        if self.expected.unsaid:
+            limitless = np.full(len(self.rows) * self.equations.size, math.inf)
+            return StatedLaw(limitless, lambda _: limitless)
+        lines = self.expected.lines
+        sizes = np.array([self._at(self.gram, line)._variances(noises) for line in lines])
+        worst = [lines[place] for place in dict.fromkeys(sizes.argmax(axis=0).tolist())]
+        laws = [_LineLaw(self._at(self.gram, line), noises) for line in worst]
+        return laws[0] if len(laws) == 1 else _WorstLine(laws)
+
+    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """With features that vary as far as their bounds allow, if nobody told, and a level line."""
+        return _LineLaw(self._at(*self.expected.best), noises)
+
+    def _at(self, gram: Floats, theta: Floats) -> RegressionOutput:
+        return replace(self, expected=replace(self.expected, gram=gram, theta=theta, unsaid=()))
+
+    def _variances(self, noises: Mapping[str, Noise]) -> Floats:
+        """To first order, where everything is as expected."""
+        return np.asarray(np.square(self._expected_weights) @ np.square(self._deviations(noises)))
 
     def first_order(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The exact law of the weighted noises, with the expected equations in the weights."""
@@ -119,18 +194,25 @@ class RegressionOutput(Output):
             )
         return ErrorLaw(terms, len(self._expected_weights))
 
-    def _drawn(self, noises: Mapping[str, Noise], rows: float) -> tuple[Floats, Floats, Floats]:
-        """Fixed draws of noise in steps, and what they make of the expected equations: the same at every epsilon."""
+    def _drawn(self, noises: Mapping[str, Noise], rows: float, cases: int) -> tuple[Floats, Floats, Floats]:
+        """Even cases of noise, in steps, and what they make of the expected equations: the same at every epsilon."""
         matrices, vectors = self._directions
-        size = self.equations.size
-        half = np.random.default_rng(size).normal(size=(_DRAWS if size <= 8 else _DRAWS // 4, len(vectors)))
-        noise = np.concatenate([half, -half]) * self._deviations(noises)
+        half = even_cases(len(vectors), cases)
+        shares = np.concatenate([half, 1 - half])
+        slots = [entry.slot for entry in self.equations.entries]
+        noise = np.column_stack(
+            [
+                noise_at(noises[slot.name].kind, slot.scale(noises[slot.name]), shares[:, place])
+                for place, slot in enumerate(slots)
+            ]
+        )
         grams = self.gram * rows + np.einsum("ke,eij->kij", noise, matrices)
         return noise, grams, self.gram @ self.theta * rows + noise @ vectors
 
     def inflation(self, noises: Mapping[str, Noise], rows: float) -> Floats:
         """Root mean squared errors over those to first order, where equations are as expected but for the noise."""
-        noise, grams, rights = self._drawn(noises, rows)
+        size = self.equations.size
+        noise, grams, rights = self._drawn(noises, rows, _CASES if size <= 4 else _CASES // 8)
         matrices, vectors = self._directions
         to_data, _ = self.equations.to_data()
         sizes, directions = np.linalg.eigh(grams)
@@ -141,16 +223,18 @@ class RegressionOutput(Output):
         first = np.square(noise @ weights.T).mean(axis=0)
         off = np.square((found - self.theta) @ to_data.T).mean(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.clip(np.nan_to_num(np.sqrt(off / first), nan=1.0), 0.2, 20.0))
+            return np.asarray(np.nan_to_num(np.sqrt(off / first), nan=1.0))
 
     def endless_share(self, noises: Mapping[str, Noise], rows: float) -> float:
         """In which share of releases some coefficient is expected to have an interval without an end."""
-        _, grams, rights = self._drawn(noises, rows)
+        _, grams, rights = self._drawn(noises, rows, _LINES if self.equations.size <= 8 else _LINES // 4)
         pairs = zip(grams, rights, strict=True)
         return float(np.mean([self.line(*pair, noises).endless(_NORMAL).any() for pair in pairs]))
 
     def caution(self, noises: Mapping[str, Noise]) -> str:
-        """Said where rows are too few: how often a release would have an interval without an end."""
+        """Said where rows are too few, or may vary too little: how often a release has an interval without an end."""
+        if self.expected.unsaid:
+            return self._limits(noises)
         worst = self.endless_share(noises, float(self.rows.min()))
         if worst < _RARE:
             return ""
@@ -159,6 +243,49 @@ class RegressionOutput(Output):
             f"{self.name!r} has too few rows{fewest} for its epsilon: about {100 * worst:.0f} of 100 releases would "
             "have a coefficient whose interval has no end; raise its weight, give it tighter bounds or fewer features"
         )
+
+    def _limits(self, noises: Mapping[str, Noise]) -> str:
+        """Below which spread of a feature intervals have no end; said where nobody told the spread."""
+        said = []
+        for one in self.expected.unsaid:
+            least = self.least_deviation(noises, one)
+            if least is None:
+                said.append(f"however {one.label} varies")
+            elif one.flag:
+                share = (1 - math.sqrt(max(0.0, 1 - least**2))) / 2
+                said.append(f"if fewer than about {100 * share:.2g}% of the rows have {one.label}")
+            else:
+                size = f"{least * one.half_width:.2g}"
+                said.append(f"if the standard deviation of {one.label} is below about {size}")
+        some = [*said[:4], f"the like of {len(said) - 4} more"] if len(said) > 5 else said
+        return (
+            f"no error can be predicted for {self.name!r}: its intervals have no end {', or '.join(some)}; "
+            f"{self.limitless}, and give tighter bounds where values fill little of them"
+        )
+
+    def least_deviation(self, noises: Mapping[str, Noise], feature: Scaled) -> float | None:
+        """The deviation of a feature, scaled, below which more than one interval in twenty has no end.
+
+        All else is at its best: other features fill their bounds, and the line is level. An interval has no end where
+        the noisy equations are within 1.96 standard errors of having no solution; to be further off in 95 of 100
+        releases, the true ones must be 1.96 + 1.64 off. None where even a feature that fills its bounds is not.
+        """
+        rows, place = float(self.rows.min()), self.equations.features.index(feature) + 1
+        flat = np.zeros(self.equations.size)
+
+        def endless(deviation: float) -> bool:
+            gram = np.eye(self.equations.size)
+            gram[place, place] = deviation**2
+            line = self.line(gram * rows, flat, noises)
+            return bool(line.endless(_NORMAL + _ONE_SIDED)[place])
+
+        if endless(1.0):
+            return None
+        low, high = 1e-6, 1.0
+        while high > 1.02 * low:
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if endless(middle) else (low, middle)
+        return high
 
     def _sampling(self, gram: Floats) -> Floats:
         """How far the line varies over samples: residuals of the scaled target have a variance of at most 1."""
@@ -256,6 +383,14 @@ class _LineLaw(StatedLaw):
         return float(self.errors(checked_confidence(confidence)).max())
 
 
+class _WorstLine(WorstLaw):
+    """Of several lines the largest error of every coefficient."""
+
+    def error(self, confidence: float = 0.95) -> float:
+        """How far the widest interval is expected to reach."""
+        return float(self.errors(checked_confidence(confidence)).max())
+
+
 def _note(endless: NDArray[np.bool_], labels: Sequence[Any]) -> str:
     """Which coefficients have an interval without an end, and what would help."""
     if not endless.any():
@@ -288,9 +423,10 @@ def outputs_of(
             found[key] = normal_equations(statistic, facts, max(1, len(groups)), derived)
         equations = found[key]
         slots.update({entry.slot.name: entry.slot for entry in equations.entries})
-        gram, theta, said = _expected(statistic, facts, equations)
+        expected = expectation_of(statistic, facts, equations)
+        sizes = sizes_told(facts, statistic.where, statistic.by)
         asked = np.atleast_1d(expected_rows(facts, statistic.where, statistic.by))
-        rows = np.maximum(asked * _complete((*equations.features, equations.target), facts), 1.0)
+        rows = np.maximum(asked * expected.complete * (1.0 if sizes else SMALLER), 1.0)
         outputs.append(
             RegressionOutput(
                 statistic,
@@ -299,14 +435,46 @@ def outputs_of(
                 np.tile(_reference(equations, facts), len(rows)),
                 equations=equations,
                 rows=rows,
-                gram=gram,
-                theta=theta,
+                expected=expected,
                 rows_per_unit=facts.dataset.rows_per_unit,
-                assumed=bool(said),
+                sizes_told=sizes,
+                ways_out=tuple(way_out(one, facts) for one in expected.unsaid),
             )
         )
-        assumptions.update(dict.fromkeys((*assumptions_of(facts, statistic.columns), *said)))
+        assumptions.update(dict.fromkeys((*assumptions_of(facts, []), *_assumed(statistic, expected, sizes))))
     return list(slots.values()), outputs, derived.found, list(assumptions)
+
+
+def _assumed(statistic: Statistic, expected: Expectation, sizes: bool) -> list[str]:
+    """What its predicted error rests on that nobody told, in words."""
+    found, name, target = [], statistic.default_name, statistic.target
+    for column in dict.fromkeys(one.column for one in expected.unsaid):
+        found.append(
+            f"nothing is known of {column} in {name!r}, so no error is predicted; say expected={{{column!r}: ...}}"
+        )
+    if not expected.joint and not expected.unsaid:
+        found.append(
+            f"the features of {name!r} are assumed not to be related to each other; say expected={{...}} with a "
+            "public list for every column"
+        )
+    if not expected.line_told and not expected.table and not expected.unsaid:
+        found.append(
+            f"errors of {name!r} are predicted for the steepest line; "
+            f"say expected={{{statistic.name!r}: [intercept, ...]}}"
+        )
+    if not expected.target_told and not expected.unsaid and not expected.table:
+        found.append(f"a quarter of the rows are assumed to lack {target}; say expected={{{target!r}: ...}}")
+    if not sizes:
+        count = Statistic("count", where=statistic.where, by=statistic.by).name
+        found.append(
+            f"errors of groups and conditions are predicted for half of an equal share of the rows; "
+            f"say expected={{{count!r}: ...}}"
+        )
+    return found
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(words) if len(words) < 3 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _labels(groups: tuple[Any, ...], equations: NormalEquations) -> tuple[Any, ...]:
@@ -323,113 +491,9 @@ def _reference(equations: NormalEquations, facts: Facts) -> Floats:
     target = equations.target.column
     spread = math.sqrt(expected_variance(facts, target))
     intercept = max(abs(expected_mean(facts, target)), spread)
-    _, covariance = _expected_moments(equations.features, facts)
+    _, covariance = expected_moments(equations.features, facts)
     deviations = np.sqrt(np.diag(covariance)) * [feature.half_width for feature in equations.features]
     return np.array([intercept, *(spread / deviations)])
-
-
-def _expected_moments(columns: Sequence[Scaled], facts: Facts) -> tuple[Floats, Floats]:
-    """Means and covariances, scaled: columns are taken to be independent, and categories exclude each other."""
-    means, variances = np.empty(len(columns)), np.empty(len(columns))
-    shares = np.zeros(len(columns))
-    for place, one in enumerate(columns):
-        if one.category is None:
-            means[place] = (expected_mean(facts, one.column) - one.middle) / one.half_width
-            variances[place] = expected_variance(facts, one.column) / one.half_width**2
-            if not one.flag and facts.column(one.column).assumed:
-                variances[place] = UNSAID**2
-        else:
-            domain = facts.schema[one.column]
-            assert isinstance(domain, Categories)
-            found = category_shares(facts, one.column, domain.values)
-            shares[place] = share = min(max(float(found[domain.values.index(one.category)]), 1e-6), 1 - 1e-6)
-            means[place], variances[place] = 2 * share - 1, 4 * share * (1 - share)
-    covariance = np.diag(variances)
-    for i, left in enumerate(columns):
-        for j, right in enumerate(columns):
-            if i != j and left.category is not None and left.column == right.column:
-                covariance[i, j] = -4 * shares[i] * shares[j]
-    return means, covariance
-
-
-def _expected(
-    statistic: Statistic, facts: Facts, equations: NormalEquations
-) -> tuple[Floats, Floats, tuple[str, ...]]:
-    """The Gram matrix of one row and the coefficients, scaled; from a public table, else as if independent."""
-    columns = (*equations.features, equations.target)
-    table = _public_rows(columns, facts)
-    said: tuple[str, ...] = ()
-    if table is not None:
-        design = np.column_stack((np.ones(len(table)), table[:, :-1]))
-        gram = design.T @ design / len(table) + 1e-9 * np.eye(equations.size)
-        theta = np.asarray(np.linalg.solve(gram, design.T @ table[:, -1] / len(table)), dtype=np.float64)
-    else:
-        means, covariance = _expected_moments(columns, facts)
-        variances = np.diag(covariance).copy()
-        target = equations.target  # of it the wider spread is the more careful guess
-        variances[-1] = expected_variance(facts, target.column) / target.half_width**2
-        corner = np.concatenate(([1.0], means[:-1]))
-        gram = np.outer(corner, corner)
-        gram[1:, 1:] += covariance[:-1, :-1] + 1e-9 * np.eye(len(means) - 1)
-        slopes = np.sqrt(EXPLAINED * variances[-1] / (len(means) - 1) / variances[:-1])
-        theta = np.concatenate(([means[-1] - slopes @ means[:-1]], slopes))
-        said = (
-            f"the columns of {statistic.default_name!r} are assumed to be independent, to have a standard deviation "
-            "of an eighth of the distance between their bounds if nothing is expected of them, and to explain half of "
-            f"the variance of {statistic.target}; say expected={{{statistic.name!r}: [intercept, ...]}}",
-        )
-    given = facts.expected.get(statistic.name)
-    if given is None or statistic.name in facts.schema:  # a column of that name is what is meant
-        return gram, theta, said
-    wanted = (
-        np.asarray(given, dtype=float).reshape(-1)
-        if isinstance(given, list | tuple | np.ndarray)
-        else np.empty(0)
-    )
-    if len(wanted) != equations.size or not np.isfinite(wanted).all():
-        raise InvalidValue(
-            f"expected[{statistic.name!r}]", given, f"must be {equations.size} numbers, the intercept first"
-        )
-    to_data, constant = equations.to_data()
-    return gram, np.asarray(np.linalg.solve(to_data, wanted - constant), dtype=np.float64), ()
-
-
-def _public_rows(columns: Sequence[Scaled], facts: Facts) -> Floats | None:
-    """Expected lists of equal length are read as the columns of one public table, of its complete rows."""
-    found = _public_lists(columns, facts)
-    if found is None:
-        return None
-    lists, complete = found
-    if complete.sum() <= len(columns):
-        return None
-    return np.column_stack(
-        [
-            column.scaled(list(itertools.compress(values, complete)))
-            for column, values in zip(columns, lists, strict=True)
-        ]
-    )
-
-
-def _public_lists(
-    columns: Sequence[Scaled], facts: Facts
-) -> tuple[list[list[Any]], NDArray[np.bool_]] | None:
-    lists = [facts.expected.get(column.column) for column in columns]
-    if not all(isinstance(values, list | np.ndarray) for values in lists):
-        return None
-    if len({len(values) for values in lists}) != 1:  # type: ignore[arg-type]
-        return None
-    every = [list(values) for values in lists]  # type: ignore[arg-type]
-    return every, np.array(
-        [all(value is not None for value in row) for row in zip(*every, strict=True)], dtype=bool
-    )
-
-
-def _complete(columns: Sequence[Scaled], facts: Facts) -> float:
-    """The share of rows that lack none of the columns; other rows are in no sum."""
-    found = _public_lists(columns, facts)
-    if found is not None and found[1].any():
-        return float(found[1].mean())
-    return math.prod(facts.present(name) for name in dict.fromkeys(one.column for one in columns))
 
 
 def _repaired(gram: Floats, noise: float) -> Floats:

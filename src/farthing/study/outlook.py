@@ -102,6 +102,7 @@ class Outlook:
             "unit_of_error": _unit(statistic),
             "standard_error": _finite(statistic.standard_error),
             "error": _finite(error),
+            "shown_error": statistic.shown_error,
             "error_at_best": _finite(statistic.at_best.error()) if statistic.depends_on else _finite(error),
             "depends_on": statistic.depends_on,
             "worst_error": _finite(statistic.worst_error()),
@@ -126,7 +127,7 @@ class Outlook:
         if statistic.cells == 1:
             return [statistic.error()]
         deviations = statistic.law.standard_errors
-        if np.ptp(deviations) == 0:  # cells that are alike have one error
+        if np.all(deviations == deviations[0]):  # cells that are alike have one error
             return [statistic.error()] * min(statistic.cells, MOST_CELLS)
         if statistic.cells <= MOST_CELLS:
             return list(statistic.errors())

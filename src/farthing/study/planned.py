@@ -17,7 +17,7 @@ from farthing.release.designs import Design
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.statistic import Statistic, text_of
-from farthing.study.words import required_sentence, sentence_of, shown
+from farthing.study.words import required_sentence, sentence_of, shown, shown_error
 
 _WORDS = {
     "laplace": "discrete Laplace",
@@ -117,14 +117,14 @@ class PlannedStatistic:
         In words, such as "the true share"; `at_best.error(0.95)` is the other end.
         """
         told = self.output.depends_on
-        return told if told and self.standard_error > _ALIKE * self.at_best.standard_error else ""
+        if not told or math.isinf(self.at_best.error(0.95)):
+            return ""
+        return told if self.standard_error > _ALIKE * self.at_best.standard_error else ""
 
     @property
     def condition(self) -> str:
-        """Where its error rests on how values are spread: whether that was expected or assumed, in few words."""
-        if not self.output.condition:
-            return ""
-        return "if as " + ("assumed" if "assumed" in self.output.condition else "expected")
+        """What its error rests on, in few words: how many rows there are, or whether values are as expected."""
+        return self.output.short_condition
 
     def level_at_once(self, confidence: float = 0.95) -> float:
         """The confidence of one cell by itself at which all of them hold together with `confidence`."""
@@ -159,7 +159,7 @@ class PlannedStatistic:
     def _extremes(self) -> tuple[float, float]:
         """The 95% errors of the best and the worst cell."""
         deviations = self.law.standard_errors
-        if self.cells == 1 or np.ptp(deviations) == 0:
+        if self.cells == 1 or np.all(deviations == deviations[0]):
             return self.error(), self.error()
         best, worst = (
             float(self.law.cell(int(at)).error(0.95)) for at in (deviations.argmin(), deviations.argmax())
@@ -174,15 +174,22 @@ class PlannedStatistic:
             noisy = self.at_best.errors(0.95)[
                 self.at_best.standard_errors > 0
             ]  # the last share of a cdf is 1
-            return f"± {shown(float(np.min(noisy, initial=math.inf)))} to {shown(max(worst, self.error()))}"
+            lowest, highest = float(np.min(noisy, initial=math.inf)), max(worst, self.error())
+            if math.isinf(highest):
+                return f"± {shown_error(lowest)} to no limit"
+            return f"± {shown_error(lowest)} to {shown_error(highest)}{self._of_what}"
+        if math.isinf(self.error()):
+            return f"no limit{self._of_what}"
+        if worst > _UNLIKE * best:
+            return f"± {shown_error(best)} to {shown_error(worst)}{self._of_what}"
+        return f"± {shown_error(self.error())}{self._of_what}"
+
+    @property
+    def _of_what(self) -> str:
         # Ranges are asked for afterwards: the error that is shown, and that can be required, is that of their cells.
         asked = self.output.statistic
-        of_what = " a cell" if asked.kind == "ranges" and not asked.ranges else ""
-        if self.condition:
-            of_what += f" {self.condition}"
-        if worst > _UNLIKE * best:
-            return f"± {shown(best)} to {shown(worst)}{of_what}"
-        return f"± {shown(self.error())}{of_what}"
+        cell = " a cell" if asked.kind == "ranges" and not asked.ranges else ""
+        return f"{cell} {self.condition}" if self.condition else cell
 
     @cached_property
     def note(self) -> str:
@@ -228,6 +235,7 @@ class PlannedStatistic:
             "cells": self.cells,
             "standard_error": self.standard_error,
             "error": self.error(confidence),
+            "shown_error": self.shown_error,
             "error_at_best": self.at_best.error(confidence) if self.depends_on else self.error(confidence),
             "depends_on": self.depends_on,
             "error_at_once": self.error(confidence, at_once=True),
@@ -241,7 +249,7 @@ class PlannedStatistic:
         }
 
     def __repr__(self) -> str:
-        return f"{self.name}: ± {shown(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
+        return f"{self.name}: ± {shown_error(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
 
 
 def _asked(statistic: Statistic) -> dict[str, Any]:

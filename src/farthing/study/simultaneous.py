@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from farthing.inference.simultaneous_intervals import level_at_once
-from farthing.numerics.digits import shown_up
 from farthing.study.planned import PlannedStatistic
-from farthing.study.words import shown
+from farthing.study.words import shown_error
 
 CONFIDENCE = 0.95
 _MOST_NAMED = 12
@@ -59,7 +59,8 @@ class AtOnce:
     def _told(self, name: str, error: float) -> str:
         """One error, never rounded down; where it rests on how values are spread, the same words say so."""
         condition = self.conditions.get(name)
-        return f"{name} ± {shown(float(shown_up(error, 3)))}{f' {condition}' if condition else ''}"
+        size = f"± {shown_error(error)}" if math.isfinite(error) else "without a limit"
+        return f"{name} {size}{f' {condition}' if condition else ''}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""

@@ -37,20 +37,37 @@ def shown(number: float, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def shown_error(number: float) -> str:
+    """An error with three significant digits, never rounded down: what is shown is what holds.
+
+    >>> shown_error(0.2541), shown_error(41_201.0), shown_error(3.0)
+    ('0.255', '41,300', '3')
+    """
+    return shown(float(shown_up(number, 3)))
+
+
 def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
     """The foretold error as a sentence; it is never rounded down."""
     times = f"{100 * confidence:g} times in 100"
-    error = shown(float(shown_up(statistic.error(confidence), 3)))
+    error = shown_error(statistic.error(confidence))
     if not statistic.noises:
         return "exact: its value is public"
     if statistic.error(confidence) == 0:
         return f"{times} {'exactly the true value' if statistic.cells == 1 else 'a cell has exactly its true value'}"
+    if statistic.depends_on and math.isinf(statistic.error(confidence)):
+        best = shown_error(statistic.at_best.error(confidence))
+        return (
+            f"no error can be predicted: from ±{best} at best to no limit, depending on {statistic.depends_on}; "
+            "an expected value would tell"
+        )
     condition = f", {statistic.output.condition}" if statistic.output.condition else ""
+    if math.isinf(statistic.error(confidence)):
+        return f"its interval is likely to have no end{condition}"
     found = f"{times} within ±{error} of the true value{condition}"
     if statistic.cells > 1:
         found = f"{times} a cell is within ±{error} of its true value{condition}"
     if statistic.depends_on:
-        best = shown(statistic.at_best.error(confidence))
+        best = shown_error(statistic.at_best.error(confidence))
         found += f"; at best within ±{best}, depending on {statistic.depends_on}"
     return found
 

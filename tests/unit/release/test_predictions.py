@@ -120,6 +120,64 @@ def test_sizes_that_nobody_told_are_half_of_an_even_part() -> None:
         assert design_of(asked, people, {**expected, **told}).outputs[0].depends_on == ""
 
 
+@pytest.mark.parametrize("share", [0.02, 0.3])
+def test_a_rare_group_is_within_the_error_or_below_the_rows_that_its_line_names(share: float) -> None:
+    """Of a flag that 2% have, means were 1.66 times further off than the one number that was shown."""
+    draw, rows = np.random.default_rng(2), 6_000
+    flags, values = draw.random(rows) < share, draw.normal(30, 10, rows).clip(0, 100)
+    people = dataset(pyarrow.table({"x": values, "f": flags}), schema={"x": (0.0, 100.0), "f": bool})
+    design = design_of([st.mean("x", by="f")], people, {"rows": rows})
+    (output,) = design.outputs
+    assert output.condition == "if every group has at least 1,125 rows with x"
+    assert output.short_condition == "for groups of 1,125 rows or more"
+    noises = {slot.name: Noise("laplace", 0.25) for slot in design.slots}
+    exact = people.derive(**dict(design.derived)).exact({slot.name: slot.aggregate for slot in design.slots})
+    truth = np.array([values[~flags].mean(), values[flags].mean()])
+    found = []
+    for _ in range(400):
+        noisy = {
+            slot.name: np.asarray(exact[slot.name])
+            + np.array([_noise(draw, slot.scale(noises[slot.name])) for _ in range(2)])
+            for slot in design.slots
+        }
+        found.append(output.estimate(noisy, noises)[0] - truth)  # type: ignore[attr-defined]
+    ratios = np.sqrt(np.mean(np.square(found), axis=0)) / output.predicted(noises).standard_errors
+    sizes = np.array([rows - flags.sum(), flags.sum()])
+    assert np.all((ratios <= 1.1) | (sizes < 1_125))
+    assert (ratios[1] > 1.5) == (share == 0.02)  # it matters
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected", "words"),
+    [
+        (st.mean("x"), {}, "if at least 750 rows have x"),
+        (st.mean("x"), {"x": (3.0, 1.0)}, ""),
+        (st.std("x", where="sex = 'F'"), {}, "if at least 187 rows meet the condition and have x"),
+        (
+            st.mean("x", by="sex"),
+            {"sex": {"F": 1, "M": 3}},
+            "if every group has at least 75% of the rows exp",
+        ),
+        (st.mean("x", by="sex"), {"sex": {"F": 1, "M": 3}, "x": (3.0, 1.0)}, ""),
+        (st.cdf("x", bins=4), {}, "if at least 750 rows have x"),
+        (st.cdf("x", bins=4, by="sex"), {}, "if every group has at least 187 rows with x"),
+        (st.cdf("x", bins=4, by="sex"), {"sex": ["F", "M"], "x": (3.0, 1.0)}, ""),
+        (st.sum("x", by="sex"), {}, ""),
+        (st.count(by="sex"), {}, ""),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_for_how_many_rows_an_error_is_predicted_stands_in_its_line(
+    asked: Any, expected: Any, words: str
+) -> None:
+    people = dataset(pyarrow.table({"x": [1.0], "sex": ["F"]}), schema={"x": (0.0, 9.0), "sex": ["F", "M"]})
+    (output,) = design_of([asked], people, {"rows": 1_000, **expected}).outputs
+    assert output.condition.startswith(words) and bool(output.condition) == bool(words)
+    assert bool(output.short_condition) == bool(words)
+    if words:
+        assert output.condition.removeprefix("if ") in output.rests_on
+
+
 def test_a_cdf_of_which_nothing_is_expected_is_predicted_for_the_worst_shares() -> None:
     people = dataset(pyarrow.table({"x": [1.0]}), schema={"x": (0.0, 100.0)})
     for bins in (8, 200):

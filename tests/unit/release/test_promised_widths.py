@@ -103,7 +103,7 @@ def test_a_plan_says_in_one_line_what_a_required_error_rests_on(tmp_path: Any) -
             assert f"    required: {one.required}" in told.explain()
         assert told.to_dict()["statistics"][1]["rests_on"] == []
         assumed = study.plan(st.mean("x")).require("mean of x", within=30.0)
-        clause = "if the table has 10,000 rows (assumed) and at most a quarter of the rows lack x"
+        clause = "if the table has 10,000 rows (assumed) and at least 7,500 rows have x"
         assert assumed["mean of x"].required.endswith(clause)
         assert assumed.to_dict()["assumed_rows"] == assumed.assumed_rows == 10_000
         assert str(assumed).startswith(

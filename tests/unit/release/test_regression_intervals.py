@@ -170,4 +170,4 @@ def test_without_expectations_categories_are_taken_to_be_alike_and_exclude_each_
     assert isinstance(output, RegressionOutput)
     flags = np.array([[1, -1, -1], [1, 1, -1], [1, -1, 1]])
     assert output.gram == pytest.approx(flags.T @ flags / 3, abs=1e-6)
-    assert "as assumed" in output.condition
+    assert output.depends_on == "how far g varies"

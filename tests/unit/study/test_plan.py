@@ -12,7 +12,7 @@ import pytest
 import farthing as ft
 from farthing.errors import Infeasible, InvalidValue
 from farthing.study import Plan
-from farthing.study.words import shown
+from farthing.study.words import shown, shown_error
 from study_people import SCHEMA, table
 
 Make = Callable[..., ft.Study]
@@ -187,7 +187,7 @@ def test_cells_of_unlike_errors_are_shown_from_the_best_to_the_worst(make_study:
     )
     one = plan["mean of income by sex"]
     best, worst = min(one.errors()), max(one.errors())
-    assert worst > 1.5 * best and f"± {shown(best)} to {shown(worst)} " in str(plan)
+    assert worst > 1.5 * best and f"± {shown_error(best)} to {shown_error(worst)} " in str(plan)
     assert best < one.error() < worst
     assert f"± {shown(plan['count by sex'].error())} " in str(plan)  # cells alike have one number
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from farthing.inference import Answer, ErrorLaw, Term, nearest_increasing
 from farthing.release.counting.laws import RememberedLaw, ScaledLaw, smooth_factor, smooth_noise
 from farthing.release.counting.questions import Question, labels_of
-from farthing.release.counting.shares import PRESENT
+from farthing.release.counting.shares import PRESENT, SMALLER
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.slots import Integers, Slot
@@ -25,6 +26,32 @@ class CdfAssumptions(Output):
     """What the predicted errors of a cdf rest on, however its cells are measured."""
 
     told: bool
+    expected: Floats  # rows in each cell: groups x cells
+
+    @property
+    def fewer(self) -> float:
+        """The part of the expected rows that errors are predicted for, where nobody told how many have a value."""
+        part = SMALLER if self.statistic.by or self.statistic.where is not None else 1.0
+        return 1.0 if self.told else PRESENT * part
+
+    @property
+    def _least_rows(self) -> str:
+        fewest = f"at least {math.floor(self.fewer * float(self.expected.sum(axis=1).min())):,} rows"
+        if self.statistic.by:
+            return f"every group has {fewest} with {self.statistic.column}"
+        meet = "meet the condition and " * (self.statistic.where is not None)
+        return f"{fewest} {meet}have {self.statistic.column}"
+
+    @property
+    def condition(self) -> str:
+        """Where nobody told how many rows there are: for how many the error is predicted. Fewer have a larger one."""
+        return "" if self.told else f"if {self._least_rows}"
+
+    @property
+    def short_condition(self) -> str:
+        """The same in few words."""
+        fewest = math.floor(self.fewer * float(self.expected.sum(axis=1).min()))
+        return "" if self.told else f"for {'groups of ' * bool(self.statistic.by)}{fewest:,} rows or more"
 
     @property
     def depends_on(self) -> str:
@@ -40,10 +67,10 @@ class CdfAssumptions(Output):
     def rests_on(self) -> tuple[str, ...]:
         """How the rows lie, where that is expected; otherwise that most of them have a value."""
         asked = self.statistic
+        if not self.told:
+            return (self._least_rows,)
         groups = ("groups have as many rows as expected",) if asked.by else ()
-        if self.told:
-            return (*groups, f"{asked.column} is spread as expected")
-        return (*groups, f"at most a quarter of the rows lack {asked.column}")
+        return (*groups, f"{asked.column} is spread as expected")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +122,7 @@ class CdfOutput(CdfAssumptions):
             return shares, rows
         below, above = self._below_and_above
         worst = np.where(above == 0, 1.0, np.where(below > above, 0.0, 1.0))
-        return worst, np.maximum(PRESENT * rows, 1.0)
+        return worst, np.maximum(self.fewer * rows, 1.0)
 
     @cached_property
     def coefficients(self) -> Mapping[str, Floats]:

@@ -77,20 +77,43 @@ class MomentOutput(Output):
     def rests_on(self) -> tuple[str, ...]:
         """The sizes of groups and the values of the column, as far as anybody told them."""
         shared, asked, found = self.shared, self.statistic, []
-        column = asked.column
-        if shared.known_rows is None:
-            if not shared.sizes_told:
-                part = "group" if asked.by else "condition"
-                found.append(f"no {part} has fewer rows than half of an even part of the table")
-            elif asked.by:
-                found.append("groups have as many rows as expected")
-            elif asked.where is not None:
-                found.append("the condition holds for as many rows as expected")
+        if self._least_rows:
+            found.append(self._least_rows)
+        elif shared.known_rows is None and (asked.by or asked.where is not None):
+            part = "groups have" if asked.by else "the condition holds for"
+            found.append(f"{part} as many rows as expected")
         if self.told:
-            found.append(f"{column} is as expected")
-        elif shared.known_rows is None:
-            found.append(f"at most a quarter of the rows lack {column}")
+            found.append(f"{asked.column} is as expected")
         return tuple(found)
+
+    @property
+    def condition(self) -> str:
+        """Where nobody told how many rows there are: for how many the error is predicted. Fewer have a larger one."""
+        return f"if {self._least_rows}" if self._least_rows else ""
+
+    @property
+    def short_condition(self) -> str:
+        """The same in few words."""
+        if not self._least_rows:
+            return ""
+        fewest = math.floor(float(self._rows.min()))
+        return f"for {'groups of ' * bool(self.statistic.by)}{fewest:,} rows or more"
+
+    @property
+    def _least_rows(self) -> str:
+        """How many rows must have a value for the error to be as predicted, where nobody told how many have."""
+        shared, asked = self.shared, self.statistic
+        if shared.known_rows is not None or (self.told and shared.sizes_told):
+            return ""
+        if np.ptp(self._rows) > 0:  # groups that differ: each has its own number
+            share = (1.0 if shared.sizes_told else SMALLER) * (1.0 if self.told else PRESENT)
+            return (
+                f"every group has at least {100 * share:.3g}% of the rows expected of it with {asked.column}"
+            )
+        fewest = f"at least {math.floor(float(self._rows[0])):,} rows"
+        if asked.by:
+            return f"every group has {fewest} with {asked.column}"
+        return f"{fewest} {'meet the condition and ' * (asked.where is not None)}have {asked.column}"
 
     @property
     def holds(self) -> str:

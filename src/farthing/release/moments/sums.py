@@ -35,6 +35,11 @@ class SumOutput(MomentOutput):
         return super().rests_on if self.statistic.for_population else ()
 
     @property
+    def _least_rows(self) -> str:
+        """However many rows there are: sums are linear."""
+        return "" if not self.statistic.for_population else super()._least_rows
+
+    @property
     def holds(self) -> str:
         """Its intervals are all as wide."""
         return super().holds if self.statistic.for_population else "in every release"

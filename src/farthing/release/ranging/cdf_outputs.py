@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, nearest_increasing
 from farthing.release.counting.cdf import CdfAssumptions, shares_between
-from farthing.release.counting.shares import PRESENT
 from farthing.release.noise import Kind, Noise
 from farthing.release.ranging.range_outputs import shape_of, told_strategy, transform_of
 from farthing.release.ranging.shapes import ShapedErrors, ShapedLaw
@@ -139,7 +138,7 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
         ends = np.maximum(spreads.of_share(np.zeros(len(rows))), spreads.of_share(np.ones(len(rows))))
         ends = ends.reshape(self.expected.shape)
         ends[:, -1] = 0.0  # the last share is 1
-        deviations = np.sqrt(ends.reshape(-1)) / np.maximum(PRESENT * rows, 1.0)
+        deviations = np.sqrt(ends.reshape(-1)) / np.maximum(self.fewer * rows, 1.0)
         return ShapedErrors(deviations, self._at_unit(kind).shape)
 
     @cached_property

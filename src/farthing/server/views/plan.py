@@ -78,6 +78,9 @@ class StatisticView(View):
     unit_of_error: str
     standard_error: float | None
     error: float | None = Field(description="within this of the truth in 95 cases out of 100")
+    shown_error: str = Field(
+        description="the error as a table shows it: never rounded down, with what it rests on"
+    )
     error_at_best: float | None = Field(description="the same in the best case of what is not expected")
     depends_on: str = Field(
         description="what the error depends on and is not expected; then `error` is for the worst case"
