@@ -63,6 +63,16 @@ class PlannedOutput(Protocol):
         """Variance of each cell when the one slot is measured with this epsilon."""
         ...
 
+    @property
+    def depends_on(self) -> str:
+        """What its error depends on that nobody told, in words."""
+        ...
+
+    @property
+    def limitless(self) -> str:
+        """What to tell where its error has no limit, whatever the noise; empty where it has one."""
+        ...
+
     def predicted(self, noises: Mapping[str, Noise]) -> Law:
         """The law of the error under these noises."""
         ...

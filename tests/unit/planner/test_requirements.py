@@ -164,3 +164,13 @@ def test_a_count_without_any_error_is_fitted_at_the_least_epsilon_that_gives_it(
     people = dataset(pyarrow.table({"age": [30]}), schema={"age": (0, 110)})
     problem = Problem(design_of([count()], people), 1.0, requirements={"count": Requirement(0.1)})
     assert fit(problem).cost.upper == pytest.approx(-math.log(0.05 / 1.95), rel=1e-3)
+
+
+def test_limits_that_never_close_end_in_a_plan_that_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its last round the search returned whatever it had, unchecked: a lock could be missed."""
+    problem = Problem(mixed(), 1.0, 1e-9)
+    asked = Requirement(0.7 * _error(allocate(problem), "total"))
+    monkeypatch.setattr("farthing.planner.requirements._AIM", -0.05)  # always aims beside what is asked for
+    monkeypatch.setattr("farthing.planner.requirements._ROUNDS", 3)
+    found = allocate(replace(problem, requirements={"total": asked}))
+    assert 0.9 * asked.within <= _error(found, "total") <= asked.within

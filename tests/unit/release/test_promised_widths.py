@@ -61,6 +61,34 @@ def test_one_release_in_a_thousand_is_wider_than_promised(asked: Any, kind: Any)
     assert np.mean(widths > output.predicted(noises).worst(0.95)) > 0.1
 
 
+@pytest.mark.parametrize(
+    ("kind", "parameter", "deviation"),
+    [("laplace", 0.3, 3.0), ("laplace", 0.05, 15.0), ("gaussian", 40.0, 3.0)],
+)
+def test_spreads_of_very_noisy_counts_are_released_as_promised(
+    kind: Any, parameter: float, deviation: float
+) -> None:
+    """First orders do not rank such intervals: 11, 17 and 109 of 1,000 were wider than promised."""
+    values = 40.0 + deviation * np.where(np.arange(300) % 2, 1.0, -1.0)
+    people = dataset(pyarrow.table({"x": values}), schema={"x": (0.0, 100.0)})
+    design = design_of([st.std("x")], people, {"rows": 300, "x": (40.0, deviation)})
+    (output,) = design.outputs
+    noises = {slot.name: Noise(kind, parameter) for slot in design.slots}
+    exact = people.derive(**dict(design.derived)).exact({slot.name: slot.aggregate for slot in design.slots})
+    draw = np.random.default_rng(3)
+    noisy = {
+        slot.name: float(np.asarray(exact[slot.name]).reshape(-1)[0])
+        + _noise(draw, kind, slot.scale(noises[slot.name]), DRAWS)
+        for slot in design.slots
+    }
+    values, _, interval = output._released(noisy, noises, np.array([300.0]), (DRAWS,))  # type: ignore[attr-defined]
+    low, high = interval(0.95)
+    widths = np.maximum(values - low, high - values)
+    promised = output.promised(noises).worst(0.95)
+    assert np.count_nonzero(widths > promised) <= 3
+    assert widths.max() > 0.75 * promised
+
+
 def _noise(draw: np.random.Generator, kind: str, scale: float, number: int) -> Any:
     return np.rint(draw.laplace(0, scale, number) if kind == "laplace" else draw.normal(0, scale, number))
 

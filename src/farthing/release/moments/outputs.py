@@ -28,6 +28,8 @@ _FEW_ROWS = 0.02  # noise of the number of rows, as a share of them, up to which
 _NEAR = 3.0  # standard errors from a bound
 _MOST_KINDS = 64  # of cells, when errors are found from many cases
 _NEIGHBOURS = 4  # of a release that is wider than nearly all, on both sides
+_STRATA = 64  # of releases, from the likely widest to the likely narrowest
+_ROOM = 1.02  # for what so few cases do not show
 _WIDER = 0.001  # of releases that may have a cell with a wider interval than was required
 Estimate = tuple[Floats, Floats, Callable[[float], tuple[Floats, Floats]]]
 
@@ -186,7 +188,8 @@ class MomentOutput(Output):
 
         An interval is as wide as the noisy N, S1 and S2 make it: where fewer rows are counted, it is wider. Standard
         errors of many releases say which of them is so wide that only one in 1,000, shared among the cells, is wider;
-        the interval of that release and of its neighbours is then computed as it would be released.
+        the interval of that release and of its neighbours is then computed as it would be released. Where they do not
+        rank intervals well (`_ranked`), intervals of releases of all ranks are, each standing for those of its rank.
         """
         predicted = self.predicted(noises)
         return StatedLaw(
@@ -224,13 +227,30 @@ class MomentOutput(Output):
         likely = self._likely_reach(self._released(measured, noises, rows, shape)).reshape(shape)
         order = np.argsort(-likely, axis=0)
         beyond = np.cumsum(weights[order], axis=0)
-        at = np.argmax(beyond > _WIDER / len(shared.rows), axis=0)
+        wider = _WIDER / len(shared.rows)
+        at = np.argmax(beyond > wider, axis=0)
         near = np.clip(at + np.arange(-_NEIGHBOURS, _NEIGHBOURS + 1)[:, None], 0, len(cases) - 1)
+        stands_for = np.full(near.shape, wider)
+        if not self._ranked:
+            steps = np.geomspace(wider / 16, 1.0, _STRATA)
+            ranks = np.array([np.argmax(beyond >= min(step, 1 - 1e-9), axis=0) for step in steps])
+            own = np.broadcast_to(np.diff(steps, prepend=0.0)[:, None], ranks.shape)
+            near, stands_for = np.concatenate([near, ranks]), np.concatenate([stands_for, own])
         places = np.take_along_axis(order, near, axis=0)
         few = {name: np.take_along_axis(numbers, places, axis=0) for name, numbers in measured.items()}
         values, _, interval = self._released(few, noises, rows, places.shape)
         low, high = interval(level)
-        return np.asarray(np.maximum(values - low, high - values).reshape(places.shape).max(axis=0))
+        widths = np.maximum(values - low, high - values).reshape(places.shape)
+        by_width = np.argsort(-widths, axis=0)
+        share = np.cumsum(np.take_along_axis(stands_for, by_width, axis=0), axis=0)
+        last = np.argmax(share > wider / 2, axis=0)  # half of it: few cases stand for many
+        found = np.take_along_axis(widths, by_width, axis=0)[last, np.arange(len(last))]
+        return np.asarray(found if self._ranked else np.minimum(found * _ROOM, self.most))
+
+    @property
+    def _ranked(self) -> bool:
+        """Whether intervals are as wide as `_likely_reach` ranks them; else a few of every rank are looked at."""
+        return True
 
     def _likely_reach(self, found: Estimate) -> Floats:
         """What rises and falls with the reach of its intervals, at once for many cells."""

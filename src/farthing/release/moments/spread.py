@@ -72,6 +72,11 @@ class VarianceOutput(MomentOutput):
         """The largest variance."""
         return self.shared.centred.half_width**2
 
+    @property
+    def _ranked(self) -> bool:
+        """With very noisy counts the interval of the mean decides the width, which no first order shows."""
+        return False
+
     def _near_a_bound(self, plain: ErrorLaw) -> bool:
         room = np.minimum(self.variance, self.shared.centred.half_width**2 - self.variance)
         return bool(np.any(room < _NEAR * plain.standard_errors))
