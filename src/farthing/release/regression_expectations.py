@@ -196,3 +196,31 @@ def way_out(one: Scaled, facts: Facts) -> str:
     if isinstance(domain, Flags):
         return "{True: share, False: share}"
     return "{category: share, ...}" if isinstance(domain, Categories) else "(mean, standard deviation)"
+
+
+def assumptions_about(statistic: Statistic, expected: Expectation, sizes: bool) -> list[str]:
+    """What its predicted error rests on that nobody told, in words."""
+    found, name, target = [], statistic.default_name, statistic.target
+    for column in dict.fromkeys(one.column for one in expected.unsaid):
+        found.append(
+            f"nothing is known of {column} in {name!r}, so no error is predicted; say expected={{{column!r}: ...}}"
+        )
+    if not expected.joint and not expected.unsaid:
+        found.append(
+            f"the features of {name!r} are assumed not to be related to each other; say expected={{...}} with a "
+            "public list for every column"
+        )
+    if not expected.line_told and not expected.table and not expected.unsaid:
+        found.append(
+            f"errors of {name!r} are predicted for the steepest line; "
+            f"say expected={{{statistic.name!r}: [intercept, ...]}}"
+        )
+    if not expected.target_told and not expected.unsaid and not expected.table:
+        found.append(f"a quarter of the rows are assumed to lack {target}; say expected={{{target!r}: ...}}")
+    if not sizes:
+        count = Statistic("count", where=statistic.where, by=statistic.by).name
+        found.append(
+            f"errors of groups and conditions are predicted for half of an equal share of the rows; "
+            f"say expected={{{count!r}: ...}}"
+        )
+    return found
