@@ -7,7 +7,7 @@ a list or one more file of a pattern is no second budget.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -133,6 +133,24 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
         way_out = "" if each == first else _OTHER_UNIT.format(each)
         refuse_other_unit(dataset, ledger.budget(each), sampling_rate, way_out)
     return Accounts(first, tuple(sorted(others)), tuple(register.new(first, sources)))
+
+
+def table_marks(ledger: Ledger, dataset: Dataset) -> list[list[str]]:
+    """Of every table that is read, what a ledger knows it again by; nothing of a frame, which is known by its name."""
+    return [
+        ledger.marks(text for piece in pieces_of(source) for text in piece.known_by)
+        for source in dataset.sources()
+    ]
+
+
+def are_other_tables(kept: Sequence[Sequence[str]], marks: Sequence[Sequence[str]]) -> bool:
+    """Whether one of the tables is another one than before; where nothing is known of one, nobody can tell.
+
+    >>> [are_other_tables([["a", "b"]], [marks]) for marks in (["b", "c"], ["c"], [])]
+    [False, True, False]
+    """
+    pairs = zip(kept, marks, strict=False)
+    return any(before and now and not set(before) & set(now) for before, now in pairs)
 
 
 def _by_name(register: Register, source: Source, first: str) -> str:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from farthing.curator.accounts import Accounts, accounts_of
+from farthing.curator.accounts import Accounts, accounts_of, are_other_tables, table_marks
 from farthing.curator.questions import Finish, OneNumber, Planned, Question, Single, digest_of
 from farthing.curator.recording import Answers, answers_of, finished_of, record, text_of
 from farthing.curator.running import Progress, run_apart
@@ -21,7 +21,7 @@ from farthing.curator.units import unit_of
 from farthing.data import Dataset
 from farthing.data.aggregates.shape import Aggregate
 from farthing.data.fingerprint import fingerprint_of
-from farthing.errors import AnswerForfeited, InvalidValue
+from farthing.errors import AnswerForfeited, InvalidValue, NotAllowed
 from farthing.ledger.values import checked_name
 from farthing.privacy.events import checked_real
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from farthing.release.measurements import Measurements
 
 _LONGEST_REASON = 200
+_TABLES = "tables"  # what the marks of the tables of an answer stand under, beside it
 _LOOK = 0.05  # seconds between two looks for an answer that another process may be about to record
 
 _turns: weakref.WeakValueDictionary[tuple[int, str, str], _Turn] = weakref.WeakValueDictionary()
@@ -189,10 +190,10 @@ class Curator:
         self._refuse_second_sample(asking, None)
         digest = digest_of(question, dataset)
         with _turn_of(self.ledger, asking.request_id):
-            table = ""
+            table, marks = "", list[list[str]]()
             if self.ledger.stored(asking.request_id) is None:  # what was answered needs no file any more
                 dataset.prepare()
-                table = fingerprint_of(dataset) or ""
+                table, marks = fingerprint_of(dataset) or "", table_marks(self.ledger, dataset)
             if paying.sources:
                 self.ledger.attach(paying.name, paying.sources)
                 # Again, because another process may have opened a budget for the same table: one of the two sees it.
@@ -206,13 +207,37 @@ class Curator:
                     "ask again later",
                 )
             if charge.repeated:  # by whoever charged first, who may have drawn, and may have been seen
-                return _finished(question, self.recorded(asking.request_id, asking.patience))
+                found = self.recorded(asking.request_id, asking.patience)
+                if self.is_of_other_table(dataset, asking.request_id):
+                    raise InvalidValue(
+                        "request_id", asking.request_id, "was charged before for another table of this name",
+                        "use a new request id",
+                    )  # fmt: skip
+                return _finished(question, found)
             self._refuse_second_sample(asking, charge)  # again, because another process may have been quicker
-            return _finished(question, self._run(question, dataset, charge, asking.timeout, progress))
+            return _finished(question, self._run(question, dataset, charge, marks, asking.timeout, progress))
 
     def accounts(self, dataset: Dataset, ledger_name: str, sampling_rate: float | None = None) -> Accounts:
         """Every account that pays for what is computed from a dataset, each of them for its unit of privacy."""
         return accounts_of(self.ledger, dataset, ledger_name, sampling_rate)
+
+    def is_of_other_table(self, dataset: Dataset, request_id: str) -> bool:
+        """Whether the ledger has an answer under this request id that is about another file or table.
+
+        Two files of one name share a budget where nobody names them apart; they share no answer. A file whose content
+        changed is the same table.
+        """
+        try:
+            stored = self.ledger.stored(request_id)
+        except NotAllowed:  # somebody else's
+            return False
+        if stored is None or stored.answer is None:
+            return False
+        try:
+            kept = finished_of(stored.answer).get(_TABLES)
+        except (ValueError, KeyError, TypeError, AttributeError):  # of somebody who charged by hand
+            return False
+        return isinstance(kept, list) and are_other_tables(kept, table_marks(self.ledger, dataset))
 
     def table_changed(self, dataset: Dataset, request_id: str) -> bool | None:
         """Whether a dataset has other rows than when a request was charged; None where nobody can tell, or may know.
@@ -250,11 +275,12 @@ class Curator:
         question: Question,
         dataset: Dataset,
         charge: Charge,
+        marks: list[list[str]],
         timeout: float | None,
         progress: Progress | None,
     ) -> Answered:
         try:
-            outcome = run_apart(lambda tell: _drawn(question, dataset, tell), timeout, progress)
+            outcome = run_apart(lambda tell: _drawn(question, dataset, marks, tell), timeout, progress)
         except BaseException as problem:
             self._forfeit(charge, f"interrupted by {type(problem).__name__}")
             problem.add_note(_lost(charge))
@@ -341,10 +367,11 @@ def _lost(charge: Charge) -> str:
     )
 
 
-def _drawn(question: Question, dataset: Dataset, tell: Progress) -> str:
+def _drawn(question: Question, dataset: Dataset, marks: list[list[str]], tell: Progress) -> str:
     answers = question.run(dataset, tell)
     try:
-        return text_of(answers, question.finish(answers))
+        finished = question.finish(answers)
+        return text_of(answers, {**(finished or {}), _TABLES: marks} if any(marks) else finished)
     except (
         Exception
     ):  # what was paid for is not lost: the numbers are recorded, and finished when they are delivered

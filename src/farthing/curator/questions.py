@@ -144,7 +144,7 @@ def digest_of(question: Question, dataset: Dataset) -> str:
     """A fingerprint of a question about a dataset; the place where the rows lie is not part of it."""
     stability = dataset.stability()
     steps = [[link.title, link.own, link.rows] for link in stability.links[1:]]
-    facts = [question.digest, steps, stability.links[0].own, list(dataset.unit), dataset.neighbours]
+    facts = [question.digest, steps, stability.links[0].own, sorted(dataset.unit), dataset.neighbours]
     schema = [[name, repr(dataset.schema[name])] for name in dataset.schema]
     return _hashed([*facts, schema, stability.group, str(stability.exact_probability)])
 

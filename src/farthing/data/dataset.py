@@ -146,7 +146,7 @@ class Dataset:
         """
         base = self._base
         declared = [[name, repr(base.declared[name])] for name in base.declared]
-        facts = [base.source.declared, list(base.unit), base.max_rows, base.neighbours, base.rows, declared]
+        facts = [base.source.declared, sorted(base.unit), base.max_rows, base.neighbours, base.rows, declared]
         return [*facts, [defined(step) for step in self._steps], self._group, str(self._probability)]
 
     @property

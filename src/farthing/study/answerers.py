@@ -28,6 +28,7 @@ from farthing.release.facts import ASSUMED_ROWS
 from farthing.release.workloads.axes import Axis
 from farthing.study.allowance import Allowance, spender
 from farthing.study.released import Release, reopened
+from farthing.study.requests import own_name
 from farthing.study.row_count import count_rows, found_count
 
 if TYPE_CHECKING:
@@ -102,8 +103,14 @@ class Asked:
             self.rows,
             self.epsilon,
         ]
-        text = json.dumps([*facts, self.start, self.confidence], default=str)
-        return f"answers-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+        of_old = _named([*facts, self.start, self.confidence])  # earlier versions did not look at the rows
+        if study.dataset.is_untransformed and study.ledger.stored(of_old) is not None:
+            return own_name(study, of_old)
+        return own_name(study, _named([*facts, self.start, self.confidence, study.dataset.definition]))
+
+
+def _named(facts: Sequence[Any]) -> str:
+    return f"answers-{hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()[:24]}"
 
 
 def planned_answerer(study: Study, asked: Asked, request_id: str | None = None) -> AnswererPlan:

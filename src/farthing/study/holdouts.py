@@ -13,6 +13,7 @@ from farthing.curator.sessions import LedgerJournal, Session, stored_session
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.study.allowance import spender
+from farthing.study.requests import own_name
 
 if TYPE_CHECKING:
     from farthing.study.study import Study
@@ -46,7 +47,7 @@ def opened_holdout(
     of_training, of_holdout = rows_of(training, study.dataset)
     options: dict[str, Any] = {"queries": queries, "corrections": corrections, "confidence": confidence}
     facts = [study.name, spender(study), of_training.rows, options, threshold, epsilon]
-    name = request_id or f"holdout-{_hashed(facts)[:24]}"
+    name = request_id or own_name(study, f"holdout-{_hashed(facts)[:24]}")
     price = _price(study, name, epsilon)
     plan = HoldoutPlan(of_holdout.rows, of_training.rows, **price, stated_threshold=threshold, **options)
 

@@ -16,6 +16,7 @@ from farthing.data import Dataset
 from farthing.errors import EngineError, FarthingError, InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 from farthing.study.allowance import spender
+from farthing.study.requests import own_name
 
 if TYPE_CHECKING:
     from farthing.study.study import Study
@@ -74,7 +75,13 @@ class Asked:
             checked_real(self.confidence, "confidence"),
             bool(self.mute),
         ]
-        return f"monitor-{_hashed(*facts, *_defined(seen))[:24]}"
+        of_old = (
+            f"monitor-{_hashed(*facts, *_defined(seen))[:24]}"  # earlier versions did not look at the rows
+        )
+        if study.dataset.is_untransformed and study.ledger.stored(of_old) is not None:
+            return own_name(study, of_old)
+        definition = json.dumps(study.dataset.definition, default=str)
+        return own_name(study, f"monitor-{_hashed(*facts, *_defined(seen), definition)[:24]}")
 
 
 def planned_monitor(study: Study, asked: Asked) -> MonitorPlan:

@@ -33,7 +33,7 @@ from farthing.study.controls import (
 )
 from farthing.study.odds import budget_cautions
 from farthing.study.planned import PlannedStatistic, planned
-from farthing.study.requests import Control, Earlier, Request, asked_before, released_before
+from farthing.study.requests import Control, Earlier, Request, asked_before, own_name, released_before
 from farthing.study.row_count import can_be_counted, price_of_counting
 from farthing.study.simultaneous import AtOnce
 from farthing.study.stored import plain
@@ -270,9 +270,9 @@ class Plan:
     @property
     def request_id(self) -> str:
         """The name of its release in the ledger: a digest of what it asks for."""
-        return (
-            self.request.name if self.earlier is None or not self.earlier.exact else self.earlier.request_id
-        )
+        if self.earlier is not None and self.earlier.exact:
+            return self.earlier.request_id
+        return own_name(self.study, self.request.name)
 
     def weight(self, name: str, weight: float) -> Plan:
         """The statistic counts `weight` times as much as one that was not given a weight."""

@@ -171,7 +171,7 @@ def released(
     """Run a plan through the curator, or find what was recorded for the same words."""
     study, name = plan.study, request_id or plan.request_id
     if fresh:
-        name = request_id or fresh_name(plan.request)
+        name = request_id or fresh_name(study, plan.request)
     stored = settled(study, name)
     if stored is not None and fresh:
         raise InvalidValue(
@@ -270,7 +270,8 @@ def _recorded(plan: Plan, stored: Stored) -> Release | None:
     asked = found.plan.get("asked")
     if asked is None:
         return None
-    if not plan.request.is_that_of(asked):
+    other = plan.study.curator.is_of_other_table(plan.study.dataset, found.request_id)
+    if other or not plan.request.is_that_of(asked):
         raise InvalidValue(
             "request_id",
             found.request_id,

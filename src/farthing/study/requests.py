@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.curator import stored_answer
+from farthing.curator.accounts import table_marks
 from farthing.errors import AnswerForfeited, FarthingError, InvalidValue, NotAllowed
 from farthing.release import Statistic
 from farthing.study.allowance import spender
@@ -31,6 +33,7 @@ _IN_ORDER = ("hold", "fit")  # what they come to depends on the controls before 
 _SUBJECT = {"weight": 2, "require": 2, "reserve": 1}  # so many of its words say what a control is about
 _USUAL = {"weight": 1.0, "reserve": 0.0}  # which change nothing
 _PREFIX = "plan-"
+_LETTERS = 12  # of a mark, where it tells two tables of one name apart
 
 
 @dataclass(frozen=True)
@@ -134,11 +137,27 @@ def released_before(study: Study, request: Request, request_id: str | None = Non
 
     `request_id` is what a server calls it, which has its owner's name in it.
     """
-    name = request_id or request.name
+    name = request_id or own_name(study, request.name)
     stored = settled(study, name)
     if stored is None or stored.answer is None:
         return None
     return _earlier(study, request, name)
+
+
+def own_name(study: Study, name: str) -> str:
+    """The request id of these words for this table.
+
+    Another file of the same name, in the same account, may have asked in the same words: then it is one of its own.
+    """
+    if not study.curator.is_of_other_table(study.dataset, name):
+        return name
+    first = next(mark for marks in table_marks(study.ledger, study.dataset) for mark in marks)
+    own, others = f"{name}.{first[:_LETTERS]}", re.compile(rf"{re.escape(name)}\.[0-9a-f]{{{_LETTERS}}}")
+    if _stored(study, own) is None:  # it may have had another path when it asked
+        for request_id, _ in _charged(study):
+            if others.fullmatch(request_id) and not study.curator.is_of_other_table(study.dataset, request_id):
+                return request_id
+    return own
 
 
 def asked_before(study: Study, request: Request) -> Earlier | None:
@@ -160,17 +179,18 @@ def asked_before(study: Study, request: Request) -> Earlier | None:
     return found
 
 
-def fresh_name(request: Request) -> str:
+def fresh_name(study: Study, request: Request) -> str:
     """A new request id for words that have been released before."""
-    return f"{request.name}-{secrets.token_hex(6)}"
+    return f"{own_name(study, request.name)}-{secrets.token_hex(6)}"
 
 
 def drawn_anew(study: Study, request: Request) -> Stored | None:
     """The last answer that was drawn anew for these words; it reads through the ledger."""
     found: Stored | None = None
+    name = own_name(study, request.name)
     for request_id, waits in _charged(study):
         stored = None
-        if not waits and request_id.startswith(f"{request.name}-"):
+        if not waits and request_id.startswith(f"{name}-"):
             stored = _stored(study, request_id)
         if stored is not None and stored.answer is not None:
             found = stored
@@ -214,6 +234,8 @@ def _earlier(study: Study, request: Request, request_id: str) -> Earlier | None:
         return None
     kept = plan.get("asked") if isinstance(plan, Mapping) else None
     if not isinstance(plan, Mapping) or not isinstance(kept, Mapping):
+        return None
+    if study.curator.is_of_other_table(study.dataset, request_id):
         return None
     if request.is_that_of(kept):
         return Earlier(request_id, plan, True)

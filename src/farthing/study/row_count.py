@@ -122,6 +122,7 @@ def found_count(study: Counting, *, wait: bool = False) -> RowCount:
         if stored is None:
             return found or RowCount(request_id)
         own = (stored.charge.dataset, stored.charge.analyst) == (study.name, study.analyst or "")
+        own = own and not study.curator.is_of_other_table(study.dataset, request_id)
         if own and (stored.state == "released" or (wait and stored.state == "reserved")):
             try:
                 found = _read(study, request_id) or found

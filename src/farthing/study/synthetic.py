@@ -35,6 +35,7 @@ from farthing.study.decoding import decoded
 from farthing.study.odds import budget_cautions
 from farthing.study.quality import Quality, quality_of
 from farthing.study.released import Release
+from farthing.study.requests import own_name
 from farthing.study.stored import plain
 from farthing.study.synthetic_query import SyntheticAnswer, asked_of
 from farthing.study.words import shown
@@ -360,7 +361,7 @@ def name_of(
     of_old = _hashed(facts)  # earlier versions did not look at what was done to the rows
     name = _hashed([*facts, study.dataset.definition])
     known_as_old = study.dataset.is_untransformed and study.ledger.stored(of_old) is not None
-    return of_old if known_as_old and study.ledger.stored(name) is None else name
+    return own_name(study, of_old if known_as_old and study.ledger.stored(name) is None else name)
 
 
 def _hashed(facts: list[Any]) -> str:
@@ -418,7 +419,8 @@ def earlier(
         return None
     found = _earlier(study.ledger, request_id)
     releases = _listed(known)
-    same = found.answered.receipt.dataset == study.name
+    other = study.curator.is_of_other_table(study.dataset, request_id)
+    same = found.answered.receipt.dataset == study.name and not other
     if columns is not None or bins or missing is not True or epsilon is not None or releases:
         axes = coded_axes(study.dataset.schema, columns, bins=bins, missing=missing)
         same = (

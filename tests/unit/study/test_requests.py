@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import ibis
+import pyarrow as pa
 import pytest
 
 import farthing as ft
@@ -18,7 +19,7 @@ from farthing.curator import Curator
 from farthing.data.engines.duckdb import quiet
 from farthing.errors import AnswerForfeited, BudgetExceeded, Infeasible, InvalidValue
 from farthing.release.measurements import Measurements
-from farthing.study import requests
+from farthing.study import answerers, requests
 from study_people import SCHEMA, table
 
 Make = Callable[..., ft.Study]
@@ -292,3 +293,60 @@ def test_what_was_done_to_the_rows_is_asked_too(tmp_path: Path, steps: list[tupl
         )
         found.add(study.plan(ft.count(where="sex = 'F'"), epsilon=0.5).request_id)
     assert len(found) == len(steps)
+
+
+def _file(folder: Path, name: str, rows: int) -> str:
+    (folder / name).mkdir(exist_ok=True)
+    path = folder / name / "v.csv"
+    path.write_text("age\n" + "30\n" * rows, encoding="utf-8")
+    return str(path)
+
+
+def test_two_files_of_one_name_share_a_budget_and_no_answer(tmp_path: Path) -> None:
+    """Planned before either is released, and found again by each of them, also where it was moved or replaced."""
+    schema = {"age": (0, 110)}
+
+    def opened(path: str) -> ft.Study:
+        return ft.Study(ft.dataset(path, schema=schema), 400.0, ledger=tmp_path / "study.db")
+
+    paths = [_file(tmp_path, name, rows) for name, rows in (("a", 100), ("b", 900))]
+    studies = [opened(path) for path in paths]
+    asked = ft.count(), ft.count(where="age > 20")
+    plans = [study.plan(*asked, epsilon=50.0) for study in studies]
+    few, many = (plan.release() for plan in plans)
+    assert studies[0].name == studies[1].name == "v.csv"
+    assert few["count"].values < 150 and many["count"].values > 850
+    assert few.request_id != many.request_id and studies[0].budget.count == 2
+    for path, first in zip(paths, (few, many), strict=True):
+        again = opened(path).plan(*asked, epsilon=50.0)
+        assert (again.request_id, again.release().records()) == (first.request_id, first.records())
+    with pytest.raises(InvalidValue, match="was charged before for something else"):
+        studies[1].plan(*asked, epsilon=50.0).release(few.request_id)
+    rows = [study.count_rows(share=0.1) for study in studies]
+    assert rows[0].upper < 150 and rows[1].lower > 850
+    assert [study.count_rows().values for study in studies] == [one.values for one in rows]
+    words: dict[str, Any] = {"columns": ["age"], "epsilon": 50.0}
+    sessions = [study.answerer(0.3, 3, **words) for study in studies]
+    assert [round(session.ask("age > 20").value, -2) for session in sessions] == [100, 900]
+    watches = [study.monitor("age > 20", threshold=500, alerts=1, epsilon=20.0) for study in studies]
+    assert [bool(watch.look()) for watch in watches] == [False, True]
+    charges = studies[0].budget.count
+    opened(paths[1]).answerer(0.3, 3, **words)  # taken up
+    with pytest.raises(InvalidValue, match="another table"):
+        opened(paths[0]).answerer(0.3, 3, **words, request_id=answerers.Asked(0.3, 3, **words).name(studies[1]))
+    moved = Path(paths[1]).rename(tmp_path / "v.csv")
+    assert opened(str(moved)).plan(*asked, epsilon=50.0).release().records() == many.records()
+    assert studies[0].budget.count == charges
+
+
+def test_the_order_of_the_columns_of_a_unit_says_nothing(tmp_path: Path) -> None:
+    table = pa.table({"site": [1, 1], "person": [1, 2], "age": [30, 40]})
+
+    def released(unit: list[str]) -> tuple[str, int]:
+        data = ft.dataset(table, unit=unit, max_rows=1, schema={"age": (0, 110)})
+        study = ft.Study(data, 5.0, ledger=tmp_path / "study.db", name="visits")
+        release = study.plan(ft.count(), epsilon=1.0).release()
+        study.monitor("age > 20", threshold=5, alerts=1, epsilon=1.0)
+        return release.request_id, study.budget.count
+
+    assert released(["site", "person"]) == released(["person", "site"])
