@@ -60,6 +60,16 @@ def test_show_tells_budgets_grants_and_the_last_entries(kept: Path) -> None:
     assert any("refused" in line and "r-4" in line and line.split()[-1] == "5" for line in lines)
 
 
+def test_a_charge_to_two_budgets_is_shown_with_both(tmp_path: Path) -> None:
+    with open_ledger(tmp_path / "study.db") as ledger:
+        for name in ("flights", "planes"):
+            ledger.register(name, 1.0)
+        ledger.charge("flights", 0.1, request_id="both", others=["planes"])
+    _, out, _ = run("show", tmp_path / "study.db")
+    (line,) = [line for line in out.splitlines() if "both" in line]
+    assert "flights + planes" in line
+
+
 def test_show_breaks_no_word_in_a_terminal_of_80_columns(tmp_path: Path) -> None:
     path, name, request = tmp_path / "a.db", "national health survey 2026", "income by region, first version"
     with open_ledger(path, actor="ada lovelace") as ledger:

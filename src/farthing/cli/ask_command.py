@@ -131,7 +131,8 @@ def ask_command(
     )
     if plan_only:
         with found.looked_at() as study:
-            warn_of_budget(study.epsilon, study.delta, study.dataset.rows or guess)
+            if as_json:  # a plan in words says it itself
+                warn_of_budget(study.epsilon, study.delta, study.dataset.rows or guess)
             _show_plan(study, asked, session, as_json)
         return
     study = found.study()

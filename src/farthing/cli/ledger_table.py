@@ -219,7 +219,7 @@ def _entries(state: Shown) -> Any:
         "entry": [f"{each.sequence:,}" for each in entries],
         "time (UTC)": [each.when.strftime("%Y-%m-%d %H:%M:%S") for each in entries],
         "what": [each.kind for each in entries],
-        "dataset": [each.dataset for each in entries],
+        "dataset": [_payers(each) for each in entries],
         "who": [each.analyst or each.actor for each in entries],
         "request": [_request(state, each) for each in entries],
         "epsilon": [_epsilon(each) for each in entries],
@@ -235,13 +235,18 @@ def _entries_in_brief(state: Shown) -> Any:
         "day (UTC)": [each.when.strftime("%Y-%m-%d") for each in entries],
         "what": [each.kind for each in entries],
         about: [
-            ", ".join(filter(None, (each.dataset, each.analyst or each.actor)))
+            ", ".join(filter(None, (_payers(each), each.analyst or each.actor)))
             + (f": {_request(state, each)}" if each.request_id else "")
             for each in entries
         ],
         "epsilon": [_epsilon(each) for each in entries],
     }
     return _table(columns, words=("day (UTC)", "what", about), whole=("day (UTC)", "what"))
+
+
+def _payers(entry: Entry) -> str:
+    """Every dataset that an entry is charged to."""
+    return " + ".join((entry.dataset, *entry.others)) if entry.dataset else ""
 
 
 def _request(state: Shown, entry: Entry) -> str:

@@ -115,7 +115,8 @@ def monitor_command(
     found = read_study(file, statistics=False)
     if plan_only:
         with found.looked_at() as study:
-            warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
+            if as_json:  # a plan in words says it itself
+                warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
             plan = _plan(study, asked)
         click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
         return

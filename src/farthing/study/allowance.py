@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Budget
 from farthing.ledger.charging import command_for_more
+from farthing.numerics.digits import shown_down
 from farthing.planner import Admits, Allocation, Problem, allocate
 from farthing.privacy import ApproxDP
 from farthing.privacy.events import checked_epsilon
@@ -80,7 +81,8 @@ def allowance_of(budget: Budget, epsilon: float | None = None, whole: Budget | N
         return Allowance(wanted, budget.total.delta)
     if not wanted <= left.epsilon:
         raise BudgetExceeded(
-            f"a plan of epsilon={wanted:g} exceeds the {left.epsilon:.6g} left of {_called(short)}; plan with less, or "
+            f"a plan of epsilon={wanted:.12g} exceeds the {shown_down(left.epsilon)} left of {_called(short)}; plan "
+            f"with no more than that, or "
             f"{aside or more}.",
             requested=wanted,
             remaining=left,

@@ -27,6 +27,7 @@ from farthing.release.counting.cells import size_of
 from farthing.release.facts import ASSUMED_ROWS
 from farthing.release.workloads.axes import Axis
 from farthing.study.allowance import Allowance, spender
+from farthing.study.odds import budget_cautions
 from farthing.study.released import Release, reopened
 from farthing.study.requests import own_name
 from farthing.study.row_count import count_rows, found_count
@@ -125,7 +126,7 @@ def planned_answerer(study: Study, asked: Asked, request_id: str | None = None) 
         raise InvalidValue("request_id", name, "is being run by another process just now", "try again later")
     stored = stored_session(study.curator, name)
     if stored is not None:
-        return _taken_up(stored, asked, axes, name)
+        return _warned(_taken_up(stored, asked, axes, name))
     for one in asked.known:
         _release(study, one)  # refuses what is none
     found = _rows(study, asked)
@@ -135,14 +136,20 @@ def planned_answerer(study: Study, asked: Asked, request_id: str | None = None) 
             "say rows=... if you have a good guess, or pay for a count: study.count_rows(); without either, opening "
             "the session counts them first, for a hundredth of epsilon",
         )  # fmt: skip
-    return _plan(study, asked, axes, found)
+    return _warned(_plan(study, asked, axes, found))
+
+
+def _warned(plan: AnswererPlan) -> AnswererPlan:
+    """With the reasons why its price protects little, if it does."""
+    return replace(plan, warnings=tuple(budget_cautions(plan.epsilon, plan.delta, plan.rows)))
 
 
 def planned_for_a_guess(study: Study, asked: Asked) -> AnswererPlan:
     """The plan for a round number of rows, to look at where nobody knows theirs; what counting costs is taken off."""
     whole = study.allowance(asked.epsilon)
     left = replace(whole, epsilon=(1 - _COUNTING) * whole.epsilon)
-    return _priced(study, asked, asked.axes(study.dataset), left, ASSUMED_ROWS)
+    plan = _priced(study, asked, asked.axes(study.dataset), left, ASSUMED_ROWS)
+    return replace(plan, warnings=tuple(budget_cautions(plan.epsilon, plan.delta)))
 
 
 def opened_answerer(

@@ -16,6 +16,7 @@ from farthing.data import Dataset
 from farthing.errors import EngineError, FarthingError, InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 from farthing.study.allowance import spender
+from farthing.study.odds import budget_cautions
 from farthing.study.requests import own_name
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def planned_monitor(study: Study, asked: Asked) -> MonitorPlan:
     name = asked.request_id(study, seen)
     stored = study.ledger.stored(name)
     opened = stored is not None and stored.state == "released"  # one that is being opened is not waited for
-    return asked.plan(study, seen, _price_of(study, name) if opened else None)
+    plan = asked.plan(study, seen, _price_of(study, name) if opened else None)
+    return replace(plan, warnings=tuple(budget_cautions(plan.epsilon, plan.delta, study.dataset.rows)))
 
 
 def session_name(study: Study, asked: Asked) -> str:

@@ -155,7 +155,9 @@ def own_name(study: Study, name: str) -> str:
     own, others = f"{name}.{first[:_LETTERS]}", re.compile(rf"{re.escape(name)}\.[0-9a-f]{{{_LETTERS}}}")
     if _stored(study, own) is None:  # it may have had another path when it asked
         for request_id, _ in _charged(study):
-            if others.fullmatch(request_id) and not study.curator.is_of_other_table(study.dataset, request_id):
+            if others.fullmatch(request_id) and not study.curator.is_of_other_table(
+                study.dataset, request_id
+            ):
                 return request_id
     return own
 

@@ -383,12 +383,12 @@ class Study:
         return min(left_of(budget, whole)[0].epsilon for budget, whole in self._budgets())
 
     def _budgets(self) -> list[tuple[Budget, Budget | None]]:
-        """Of every account that pays, the budget that is spent, and the one above it where that is a grant."""
-        found = []
-        for name in self.accounts:
-            budget = self.budget if name == self.name else self.ledger.budget(name, self.analyst)
-            found.append((budget, None if self.analyst is None else self.ledger.budget(name)))
-        return found
+        return [self.budgets_of(name) for name in self.accounts]  # of every account that pays
+
+    def budgets_of(self, name: str) -> tuple[Budget, Budget | None]:
+        """The budget of an account that is spent, and the one above it where that is a grant."""
+        budget = self.budget if name == self.name else self.ledger.budget(name, self.analyst)
+        return budget, None if self.analyst is None else self.ledger.budget(name)
 
     @property
     def budget(self) -> Budget:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
+from farthing.server.store.declarations import declaration_of
 from system.server.accessibility import faults_of_all_looks
 from system.server.browser import DATASET, DECLARATION, NewPage, Site, go, screenshot, serving, settled
 
@@ -62,6 +63,8 @@ def test_the_wizard_leads_from_a_file_to_a_plan(new_page: NewPage, site: Site) -
     expect(page.get_by_text("age outside 0 to 110 is moved to the nearest end")).to_be_visible()
     assert faults_of_all_looks(page) == {}
     screenshot(page, "wizard-columns")
+    page.get_by_label("place: Ignore blanks before and after").check()
+    page.get_by_label("place: Ignore capitals").check()
     press_next(page)
     page.get_by_role("slider").press("ArrowRight")
     expect(page.get_by_text(re.compile("can be at most 7[3-5].* sure"))).to_be_visible()
@@ -76,6 +79,12 @@ def test_the_wizard_leads_from_a_file_to_a_plan(new_page: NewPage, site: Site) -
     page.get_by_role("button", name="Declare this dataset").press("Enter")
     page.get_by_role("heading", level=1, name="visits 2024 is declared").wait_for()
     assert site.state.ledger(site.caller("ada")).budget("visits 2024").total.epsilon == 2.0
+    declared = declaration_of(site.state.store, "visits 2024")
+    assert declared is not None
+    place = {"categories": ["ward", "clinic"], "trim": True, "lower": True}
+    assert {
+        key: value for key, value in declared.words["columns"]["place"].items() if value is not None
+    } == place
     page.get_by_role("link", name="Plan a release").press("Enter")
     page.wait_for_url("**/#/plan/visits%202024")
 

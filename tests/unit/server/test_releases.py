@@ -61,7 +61,9 @@ def test_a_release_is_answered_charged_once_and_stays_the_same(served: Served, a
     assert view["charged"]["epsilon"] == pytest.approx(0.01, abs=1e-8) and 0 < view["charged"]["delta"] < 1e-7
     (answer,) = view["answers"]
     assert [cell["label"] for cell in answer["cells"]] == ["F", "M"] and answer["total"] == 2
+    assert (view["numbers"], view["warnings"]) == (2, [])
     for cell in answer["cells"]:
+        assert cell["lower_at_once"] <= cell["lower"] and cell["upper"] <= cell["upper_at_once"]
         assert cell["lower"] <= cell["value"] <= cell["upper"]
         assert isinstance(cell["raw"], float)
         assert cell["error"] >= cell["value"] - cell["lower"]

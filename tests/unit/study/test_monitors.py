@@ -238,3 +238,16 @@ def test_a_plan_of_a_monitor_that_was_opened_is_what_was_paid(make_study: MakeSt
     opened = make_study().monitor(**ASKED).plan
     study = make_study()
     assert study.budget.remaining.epsilon < 1e-6 and study.monitor_plan(**ASKED) == opened
+
+
+def test_a_plan_in_words_says_that_its_price_protects_little(tmp_path: Path) -> None:
+    data = ft.dataset(pa.table({"age": [30, 41] * 20}), schema={"age": (0, 110)})
+    study = ft.Study(data, 20.0, 0.01, ledger=tmp_path / "study.db", name="weak")
+    plans = (
+        study.monitor_plan("age > 20", threshold=5, alerts=1),
+        study.answerer_plan(0.5, 5, columns=["age"], bins={"age": 3}, rows=40),
+    )
+    for plan in plans:
+        assert "protects next to nobody" in str(plan) and "Delta 0.01 is" in str(plan)
+    quiet = ft.Study(data, 1.0, ledger=tmp_path / "quiet.db", name="quiet")
+    assert "warning" not in str(quiet.monitor_plan("age > 20", threshold=5, alerts=1))

@@ -333,7 +333,9 @@ def test_two_files_of_one_name_share_a_budget_and_no_answer(tmp_path: Path) -> N
     charges = studies[0].budget.count
     opened(paths[1]).answerer(0.3, 3, **words)  # taken up
     with pytest.raises(InvalidValue, match="another table"):
-        opened(paths[0]).answerer(0.3, 3, **words, request_id=answerers.Asked(0.3, 3, **words).name(studies[1]))
+        opened(paths[0]).answerer(
+            0.3, 3, **words, request_id=answerers.Asked(0.3, 3, **words).name(studies[1])
+        )
     moved = Path(paths[1]).rename(tmp_path / "v.csv")
     assert opened(str(moved)).plan(*asked, epsilon=50.0).release().records() == many.records()
     assert studies[0].budget.count == charges

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -50,6 +50,7 @@ class MonitorPlan:
     monotone: bool
     mute: bool
     confidence: float
+    warnings: tuple[str, ...] = field(default=(), compare=False)  # why its price protects little, if it does
 
     @property
     def event(self) -> Event:
@@ -146,6 +147,7 @@ class MonitorPlan:
                 f"({self.round_epsilon:.3g} each); looks without an alert are free",
                 f"error: {100 * self.confidence:g} times in 100, in all looks, what is reported is at most "
                 f"{self.error:,} short of its threshold\n  and what is more than {self.error:,} over it is reported",
+                *(f"warning: {words}" for words in self.warnings),
             ]
         )
 

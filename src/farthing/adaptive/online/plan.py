@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -16,6 +16,7 @@ from farthing.adaptive.online.split_budget import SplitBudget, split_budget
 from farthing.adaptive.online.weights import most_updates
 from farthing.errors import Infeasible, InvalidValue
 from farthing.mechanisms.base import checked_mechanism_epsilon
+from farthing.numerics.digits import ceiling
 from farthing.privacy.events import (
     ApproxDP,
     Event,
@@ -82,6 +83,7 @@ class AnswererPlan:
     least_gain: int
     most_updates: int
     split_budget: SplitBudget
+    warnings: tuple[str, ...] = field(default=(), compare=False)  # why its price protects little, if it does
 
     def __post_init__(self) -> None:
         # Read back from JSON, parts are mappings.
@@ -149,8 +151,8 @@ class AnswererPlan:
         return _reaches(self.round.rates, self.updates, self.queries, self.confidence, doublings)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plan as JSON-ready data."""
-        return asdict(self)
+        """The plan as JSON-ready data, by which a session is known again; warnings are no part of it."""
+        return {name: value for name, value in asdict(self).items() if name != "warnings"}
 
     def __str__(self) -> str:
         percent = f"{self.confidence:.4g}".removeprefix("0.")
@@ -175,7 +177,9 @@ class AnswererPlan:
             cautions.append(
                 "few updates: each process that asks uses one up when it ends, so ask everything in one sitting."
             )
-        return "\n".join((*lines, *(f"  caution           {words}" for words in cautions)))
+        told = [f"  caution           {words}" for words in cautions]
+        told += [f"  warning           {words}" for words in self.warnings]
+        return "\n".join((*lines, *told))
 
 
 def plan_answerer(
@@ -322,10 +326,15 @@ class _Facts:
     def refusal(self, share: float, wanted: int | None) -> Infeasible:
         rounds = wanted or 1
         *_, thresholds, questions = self._round(share, rounds)
-        least = (thresholds + questions + 1) / (1 - _ROOM) / self.rows
+        fewest = max(thresholds + questions + 1, math.ceil((thresholds + questions) / (1 - _ROOM)))
+        least = float(
+            ceiling(fewest / self.rows, 3)
+        )  # as it is told, so that it is kept when it is typed back
+        while least < 1 and not replace(self, alpha=least)._room(share, rounds):
+            least = float(ceiling(least * (1 + 1e-9), 3))
         several = "" if rounds == 1 else f" and {rounds:,} updates"
         return Infeasible(
-            f"alpha={self.alpha:.3g}: must be at least {least:.3g} for epsilon={self.epsilon:.3g} and about "
+            f"alpha={self.alpha:.6g}: must be at least {least:.3g} for epsilon={self.epsilon:.3g} and about "
             f"{self.rows:,} rows{several}; raise alpha or epsilon, or ask for fewer queries or updates.",
             blocking=("alpha",),
             closest=least,

@@ -27,7 +27,7 @@ from farthing.server.store.declarations import (
     declare,
     not_there,
 )
-from farthing.server.views.budget import BudgetView, budget_view
+from farthing.server.views.budget import BudgetView, budget_view, study_budget_view
 from farthing.server.views.dataset import (
     BudgetWords,
     CheckedDeclaration,
@@ -317,6 +317,8 @@ def _described(state: State, who: Caller, declared: Declared) -> dict[str, Any]:
     standing = _standing(state, who, name)
     made = dataset_of(state, declared)
     ledger = state.ledger(who)
+    with suppress(FarthingError):  # then it is told without the other budgets of the same table
+        standing = study_budget_view(state.study(who, name))
     grants = None
     if who.role != "analyst":
         whole = ledger.budget(name)

@@ -7,6 +7,7 @@ import math
 from pydantic import BaseModel, ConfigDict, Field
 
 from farthing.ledger import Budget
+from farthing.study import Study
 from farthing.study.allowance import left_of
 from farthing.study.words import shown
 
@@ -42,9 +43,35 @@ class BudgetView(View):
     waiting: float = Field(description="the part of what is spent whose answer has not been given yet")
     withheld: dict[str, Amount] = Field(description="set aside by reserves, by name")
     remaining: Amount = Field(description="the largest charge that would be admitted now")
+    limited_by: str | None = Field(
+        default=None, description="another budget of the same table that has less left, where one has"
+    )
     charges: int
     exhausted: bool
     sentence: str
+
+
+def study_budget_view(study: Study) -> BudgetView:
+    """The view of what a study spends; where another budget of the same table has less left, that is what is left."""
+    whole = None if study.analyst is None else study.ledger.budget(study.name)
+    view = budget_view(study.budget, whole)
+    others = {name: left_of(*study.budgets_of(name)) for name in study.accounts if name != study.name}
+    if not others:
+        return view
+    name, (left, exhausted) = min(others.items(), key=lambda other: other[1][0].epsilon)
+    if not left.epsilon < view.remaining.epsilon * (1 - _HARDLY):
+        return view
+    limit = "nothing" if exhausted else f"only epsilon {shown(left.epsilon)}"
+    sentence = f"{view.sentence} The table is paid for by the budget of {name} too, which has {limit} left."
+    remaining = Amount(epsilon=left.epsilon, delta=min(left.delta, view.remaining.delta))
+    return view.model_copy(
+        update={
+            "remaining": remaining,
+            "limited_by": name,
+            "exhausted": view.exhausted or exhausted,
+            "sentence": sentence,
+        }
+    )
 
 
 def budget_view(budget: Budget, whole: Budget | None = None) -> BudgetView:

@@ -14,7 +14,7 @@ from farthing.errors import BudgetExceeded, FarthingError, Infeasible, InvalidVa
 from farthing.server.envelope import ErrorBody, error_of
 from farthing.server.planning import planning_of
 from farthing.server.store.declarations import canonical
-from farthing.server.views.budget import BudgetView, View, budget_view
+from farthing.server.views.budget import BudgetView, View, study_budget_view
 from farthing.server.views.draft import Draft
 from farthing.server.work.jobs import full_id
 from farthing.study import Plan, Study
@@ -305,7 +305,7 @@ def saved_view(
             cost=None,
             price=None,
             statistics=[],
-            budget=_budget(study),
+            budget=study_budget_view(study),
             bar=None,
             risk=None,
             assumptions=[],
@@ -357,7 +357,6 @@ def _view(
 ) -> dict[str, Any]:
     outlook = Outlook(plan, proof)
     cost, budget = outlook.cost, study.budget
-    whole = None if study.analyst is None else study.ledger.budget(study.name)
     about = {"epsilon": study.epsilon, "delta": study.delta}
     local = local_code(asked, study.dataset, study.name, about)
     return {
@@ -372,7 +371,7 @@ def _view(
         "price": outlook.price,
         "statistics": outlook.statistics(),
         "at_once": outlook.at_once,
-        "budget": budget_view(budget, whole).model_dump(),
+        "budget": study_budget_view(study).model_dump(),
         "bar": outlook.bar(budget),
         "risk": outlook.risk,
         "assumed_rows": plan.assumed_rows,
@@ -393,8 +392,3 @@ def _view(
         "toml": study_toml(asked, study.dataset, about, "your-file.csv", "study.db"),
         "error": None,
     }
-
-
-def _budget(study: Study) -> BudgetView:
-    whole = None if study.analyst is None else study.ledger.budget(study.name)
-    return budget_view(study.budget, whole)

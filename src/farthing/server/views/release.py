@@ -88,6 +88,10 @@ class ReleaseView(_View):
     charged: Charged | None
     answers: list[AnswerView] | None
     about: str | None = Field(description="which rows the numbers are about, where that is not every row")
+    warnings: list[str] = Field(default_factory=list, description="why it protects little, if it does")
+    numbers: int | None = Field(
+        default=None, description="so many hold together, 95 times in 100, within the intervals at once"
+    )
     receipt: str | None = Field(
         description="the text of the receipt, to be kept as it is: it holds numbers too long for a double"
     )
@@ -118,6 +122,8 @@ def release_view(state: State, job: Job, *, with_answers: bool = True) -> Releas
         charged=None if receipt is None else _charged(receipt),
         answers=None if release is None else _answers(release),
         about=None if release is None else release.about,
+        warnings=[] if release is None else list(release.warnings),
+        numbers=None if release is None or "at_once" not in release.plan else len(release.records()),
         receipt=release.receipt.to_json() if release is not None else None,
         sentence=_sentence(job, receipt),
     )

@@ -6,7 +6,7 @@ const MOST_OWN_CELLS = 1000; // whole numbers and days up to so many are cells o
 
 export const KINDS = [
   { kind: "count", words: "How many rows", help: "For example how many rows in all, or how many of each sex." },
-  { kind: "mean", words: "The average of a column", column: NUMBERS, help: "For example the average income." },
+  { kind: "mean", words: "The average of a column", column: [...NUMBERS, "flags"], help: "For example the average income. Of a yes-or-no column: the share of yes." },
   { kind: "median", words: "The middle value of a column", column: NUMBERS, help: "Half of the rows lie below it." },
   { kind: "histogram", words: "How many in each band or category", column: "any", bins: true, help: "For example how many rows of each age." },
   { kind: "sum", words: "The total of a column", column: NUMBERS, help: "For example the sum of all incomes." },

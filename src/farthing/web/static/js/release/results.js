@@ -12,8 +12,12 @@ const DRAWN = 300; // cells in a picture; more are told in the table
 const SEEN = 5; // rows of a table that are in sight at once
 const LISTED = 500; // rows of a table; downloads have all of them
 
-export function Results({ answers }) {
-  return html`<div class="results">${answers.map((answer) => html`<${Answer} key=${answer.name} answer=${answer} />`)}</div>`;
+/** `numbers` is how many the release has in all; the intervals at once are told where there are several. */
+export function Results({ answers, numbers }) {
+  const together = numbers > 1;
+  return html`
+    ${together ? html`<p class="small">Each interval by itself holds the true value 95 times in 100. Those "at once" are wider: 95 times in 100 all ${count(numbers)} numbers of this release lie in them together.</p>` : null}
+    <div class="results">${answers.map((answer) => html`<${Answer} key=${answer.name} answer=${answer} together=${together} />`)}</div>`;
 }
 
 /** Ranks as percent: the label 0.25 of quantiles means that a quarter of the rows lies below. */
@@ -22,17 +26,17 @@ function cellsOf({ name, cells }) {
   return cells.map((cell) => ({ ...cell, label: cell.label.replace(/(^|, )0?\.(\d+)$/, (_all, before, digits) => `${before}${Number((100 * Number(`0.${digits}`)).toPrecision(6))}%`) }));
 }
 
-function Answer({ answer }) {
+function Answer({ answer, together }) {
   const cells = cellsOf(answer);
   const total = answer.total ?? cells.length;
   return html`
     <${Card} title=${answer.name} class="answer" data-name=${answer.name}>
-      ${cells.length === 1 ? html`<${Single} cell=${cells[0]} />` : null}
+      ${cells.length === 1 ? html`<${Single} cell=${cells[0]} together=${together} />` : null}
       <${Picture} name=${answer.name} cells=${cells} total=${total} />
       ${cells.length > 1 ? html`
         <div class="answer-cells">
           <${Table} caption=${total > LISTED ? `The first ${LISTED} of ${count(total)} numbers; downloads have all of them` : `${count(total)} numbers${cells.length > SEEN ? "; scroll to see them all" : ""}`}
-            columns=${COLUMNS} rows=${cells.slice(0, LISTED)} />
+            columns=${together ? [...COLUMNS, AT_ONCE] : COLUMNS} rows=${cells.slice(0, LISTED)} />
         </div>` : null}
       ${answer.note ? html`<p class="small muted">${answer.note}</p>` : null}
     <//>`;
@@ -54,10 +58,13 @@ const COLUMNS = [
   { key: "upper", title: "To", right: true, cell: (cell) => amount(cell.upper, cell.error) },
 ];
 
+const atOnce = (cell) => (cell.lower_at_once === null && cell.upper_at_once === null ? "any" : `${amount(cell.lower_at_once, cell.error)} to ${amount(cell.upper_at_once, cell.error)}`);
+const AT_ONCE = { key: "upper_at_once", title: "All at once", right: true, cell: atOnce };
+
 const inWords = (cell) => `${cell.label ? `${cell.label}: ` : ""}${amount(cell.value, cell.error)} ${plusMinus(cell.error)}`;
 
-function Single({ cell }) {
+function Single({ cell, together }) {
   return html`
     <p class="answer-number"><span class="number strong">${amount(cell.value, cell.error)}</span> <span class="number">${plusMinus(cell.error)}</span></p>
-    <p class="small muted">95 times in 100 the true value lies between ${amount(cell.lower, cell.error)} and ${amount(cell.upper, cell.error)}.</p>`;
+    <p class="small muted">95 times in 100 the true value lies between ${amount(cell.lower, cell.error)} and ${amount(cell.upper, cell.error)}.${together ? ` At once with the other numbers: ${atOnce(cell)}.` : ""}</p>`;
 }

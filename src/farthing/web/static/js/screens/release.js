@@ -5,10 +5,13 @@ import { CopyButton, LinkButton } from "../components/button.js";
 import { Card } from "../components/card.js";
 import { ErrorBox } from "../components/error.js";
 import { Loading } from "../components/loading.js";
+import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
 import { Progress } from "../components/progress.js";
 import { charged, moment, privacy } from "../format.js";
 import { hand } from "../ledger/handed.js";
+import { useLoaded } from "../loaded.js";
+import { Warnings } from "../planner/warnings.js";
 import { link } from "../router.js";
 import { Ending } from "../release/ending.js";
 import { Releases, StateBadge } from "../release/releases.js";
@@ -27,7 +30,7 @@ const LEADS = {
   running: "Your release is on its way. You may close this page; it goes on without it.",
 };
 
-export default function Screen({ params }) {
+export default function Screen({ params, me }) {
   const { release, error, retry } = useRelease(params.id);
   if (!params.id) return html`<${Page} title="Release"><p>This address names no release. <a href="#/">Go to the datasets</a></p><//>`;
   if (error && !release) {
@@ -42,7 +45,7 @@ export default function Screen({ params }) {
       ${error ? html`<${ErrorBox} error=${error} />` : null}
       ${hasEnded(release) ? null : html`<${Running} release=${release} />`}
       <${Ending} release=${release} />
-      ${release.state === "released" ? html`<${Released} release=${release} id=${params.id} />` : null}
+      ${release.state === "released" ? html`<${Released} release=${release} id=${params.id} me=${me} />` : null}
       <${Releases} dataset=${release.dataset} except=${release.request_id} title="Other releases of this dataset" key=${release.state} />
     <//>`;
 }
@@ -56,7 +59,22 @@ function Running({ release }) {
     <//>`;
 }
 
-function Released({ release, id }) {
+/** For curators, because it depends on the rows: whether the table has other rows by now, and both ways on. */
+function TableChanged({ release, id }) {
+  const { data } = useLoaded(`/releases/${encodeURIComponent(id)}/table`);
+  if (!data?.sentence) return null;
+  if (!data.changed) return html`<p class="small muted">${data.sentence[0].toUpperCase()}${data.sentence.slice(1)}</p>`;
+  return html`
+    <${Notice} tone="warn" live id="table-changed" title="The table has changed since this was released">
+      <p>These answers are about the table as it was on ${moment(release.created)}. Only curators see this note, because it depends on the rows.</p>
+      <ul>
+        <li>Keep them: they stay true of the table as it was, and cost nothing more.</li>
+        <li>Or <a href=${link("plan", release.dataset)}>plan the same again</a> for the table as it is now. That is charged again; choose "I want new answers, and pay again" if the page says that you have released exactly this already.</li>
+      </ul>
+    <//>`;
+}
+
+function Released({ release, id, me }) {
   const file = (format) => address(`/releases/${encodeURIComponent(id)}/download${query({ format })}`);
   return html`
     <${Card} title="What it cost" class="release-facts">
@@ -67,8 +85,10 @@ function Released({ release, id }) {
         <dt>Number</dt><dd><code class="request-id">${release.request_id}</code></dd>
       </dl>
     <//>
+    <${Warnings} lines=${release.warnings} />
+    ${me.role === "curator" ? html`<${TableChanged} release=${release} id=${id} />` : null}
     ${release.about ? html`<p class="small">The ${release.about}.</p>` : null}
-    <${Results} answers=${release.answers ?? []} />
+    <${Results} answers=${release.answers ?? []} numbers=${release.numbers} />
     <${Card} title="Take it away">
       <ul class="downloads">
         ${DOWNLOADS.map(([format, name, use]) => html`<li key=${format}>

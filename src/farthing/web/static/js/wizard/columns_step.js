@@ -1,9 +1,9 @@
 // Step 3: what each column may hold, from common knowledge and never from the rows.
 import { html } from '../../vendor/preact.js';
-import { TextArea, TextField, SelectField } from '../components/field.js';
+import { CheckField, TextArea, TextField, SelectField } from '../components/field.js';
 import { Notice } from '../components/notice.js';
 import { problemWith, sentenceAbout, useCheck } from './checked.js';
-import { KINDS, bodyOf, columnId, declarable } from './draft.js';
+import { KINDS, bodyOf, columnId, declarable, textual } from './draft.js';
 
 export function ColumnsStep({ draft, change, told }) {
   const set = (name, part) => change((old) => ({ ...old, columns: { ...old.columns, [name]: { ...old.columns[name], ...part } } }));
@@ -13,10 +13,10 @@ export function ColumnsStep({ draft, change, told }) {
       <p>The largest income in a file belongs to one person. If the range came from the rows, the range would give that person away,
         before any noise is added. So say what <em>could</em> be there, from common knowledge.</p>
     <//>
-    ${declarable(draft).map((name) => html`<${Column} key=${name} name=${name} column=${draft.columns[name]} set=${(part) => set(name, part)} told=${told} checked=${checked} />`)}`;
+    ${declarable(draft).map((name) => html`<${Column} key=${name} name=${name} column=${draft.columns[name]} holds=${draft.sourceColumns.find((one) => one.name === name).holds} set=${(part) => set(name, part)} told=${told} checked=${checked} />`)}`;
 }
 
-function Column({ name, column, set, told, checked }) {
+function Column({ name, column, holds, set, told, checked }) {
   const id = columnId(name);
   const [sentence, problem] = [sentenceAbout(checked, name), problemWith(checked, name)];
   return html`<fieldset class="card wizard-column">
@@ -25,9 +25,13 @@ function Column({ name, column, set, told, checked }) {
     <div class="stack">
       <${SelectField} id=${id} label=${html`<span class="unseen">${name}: </span>What does it hold?`} value=${column.kind} onValue=${(kind) => set({ kind })} options=${KINDS} error=${told(id)} />
       ${(column.kind === 'integers' || column.kind === 'reals') && html`<${Range} ...${{ id, name, column, set, told }} />`}
+      ${column.kind === 'reals' && textual(holds) && html`<${CheckField} id=${id + '-comma'} checked=${Boolean(column.comma)} onValue=${(comma) => set({ comma })} label=${html`<span class="unseen">${name}: </span>Decimals are written with a comma, as in 23,5`} />`}
       ${column.kind === 'dates' && html`<${Days} ...${{ id, name, column, set, told }} />`}
       ${column.kind === 'categories' && html`<${TextArea} id=${id + '-categories'} label=${html`<span class="unseen">${name}: </span>What may it say?`} rows="3" value=${column.categories} onValue=${(categories) => set({ categories })} error=${told(id + '-categories')}
         hint="One a line, or with commas between, written as in the file. Example: north, south, east, west. What is not in the list is not counted, and a list that nobody took from the rows gives nobody away." />`}
+      ${column.kind === 'categories' && textual(holds) && html`
+        <${CheckField} id=${id + '-trim'} checked=${Boolean(column.trim)} onValue=${(trim) => set({ trim })} label=${html`<span class="unseen">${name}: </span>Ignore blanks before and after, so that " north" is north`} />
+        <${CheckField} id=${id + '-lowercase'} checked=${Boolean(column.lowercase)} onValue=${(lowercase) => set({ lowercase })} label=${html`<span class="unseen">${name}: </span>Ignore capitals, so that North is north. Write the list above in small letters`} />`}
       <div aria-live="polite">
         ${column.kind === 'none' && html`<p class="small muted">Left out: nothing can be asked about ${name}.</p>`}
         ${column.kind !== 'none' && sentence && html`<p class="small muted">${sentence}</p>`}

@@ -138,11 +138,17 @@ export function bodyOf(draft) {
   };
 }
 
-function saidOf({ kind, lower, upper, categories }, holds) {
+/** Whether its cells are text, which can be written in several ways: those of a text file, and columns of text. */
+export const textual = (holds) => !['whole numbers', 'integers', 'real numbers', 'reals', 'flags', 'dates'].includes(holds);
+
+function saidOf({ kind, lower, upper, categories, comma, trim, lowercase }, holds) {
   if (kind === 'integers') return { range: [parsed(lower), parsed(upper)] };
-  if (kind === 'reals') return { range: [parsed(lower), parsed(upper)], real: true };
+  if (kind === 'reals') return { range: [parsed(lower), parsed(upper)], real: true, ...(comma && textual(holds) ? { decimal: ',' } : {}) };
   if (kind === 'dates') return { range: [lower, upper] };
-  if (kind === 'categories') return { categories: coded(categoriesOf(categories), holds) };
+  if (kind === 'categories') {
+    const read = textual(holds) ? { ...(trim ? { trim } : {}), ...(lowercase ? { lower: true } : {}) } : {};
+    return { categories: coded(categoriesOf(categories), holds), ...read };
+  }
   return kind === 'flags' ? { flags: true } : null;
 }
 

@@ -1,0 +1,107 @@
+"""Whatever a refusal offers over HTTP is accepted when it is followed to the letter, with the digits that are shown."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from unit.server.conftest import DATASET, DECLARATION, Served, served_in
+
+PLANS, SESSIONS = "/api/v1/plans/price", "/api/v1/sessions/price"
+EXPECTED = {"rows": 60, "income": [40_000, 10_000]}
+
+
+def _fields(answer: Any) -> tuple[dict[str, Any], str]:
+    assert answer.status_code in (409, 422), answer.text
+    error = answer.json()["error"]
+    return error["fields"], error["message"]
+
+
+@pytest.mark.parametrize("wished", [1, 37])
+def test_beside_two_locks_every_offer_of_the_planner_is_accepted(
+    curator: TestClient, served: Served, wished: int
+) -> None:
+    statistics: list[dict[str, Any]] = [
+        {"kind": "count"},
+        {"kind": "histogram", "column": "age", "bins": 10},
+        {"kind": "mean", "column": "income"},
+    ]
+    draft = {"dataset": DATASET, "statistics": statistics, "expected": EXPECTED, "epsilon": 1.0}
+    seen = curator.post(PLANS, json=draft).json()["statistics"]
+    for entry, one in zip(statistics[1:], seen[1:], strict=True):  # two locks at what they are
+        entry["within"] = float(f"{1.05 * one['worst_error']:.3g}")
+    statistics[0]["within"] = seen[0]["worst_error"] / (2 * wished)
+    fields, message = _fields(curator.post(PLANS, json=draft))
+    said = dict(re.findall(r"closest that fits for '([^']+)' is within ([\d.e+-]+) ", message))
+    assert (
+        fields["offers"]
+        and {name: float(text) for name, text in said.items()}.items() <= fields["offers"].items()
+    )
+    names = [one["name"] for one in seen]
+    for name, within in fields["offers"].items():
+        for proof in (True, False):
+            followed = copy.deepcopy(draft)
+            followed["statistics"][names.index(name)]["within"] = within  # type: ignore[index]
+            answer = curator.post(PLANS, params={"proof": proof}, json=followed)
+            assert answer.status_code == 200, (name, within, answer.text)
+
+
+def test_an_alpha_that_is_offered_is_kept(curator: TestClient) -> None:
+    """It was rounded to the nearest of three digits, and half of the time refused."""
+    for queries, epsilon, rows in (
+        (50, 0.05, 40_000),
+        (333, 0.31, 7_777),
+        (1_000, 1.0, 12_345),
+        (7, 0.9, None),
+    ):
+        asked = {
+            "dataset": DATASET, "alpha": 1e-5, "queries": queries, "columns": ["sex", "age"], "epsilon": epsilon,
+            "rows": rows,
+        }  # fmt: skip
+        fields, message = _fields(curator.post(SESSIONS, json=asked))
+        said = re.search(r"must be at least ([\d.e-]+) for", message)
+        assert said is not None and float(said[1]) == fields["closest"]
+        answer = curator.post(SESSIONS, json={**asked, "alpha": float(said[1])})
+        assert answer.status_code == 200, (asked, answer.text)
+
+
+def test_what_is_said_to_be_left_of_a_budget_or_a_grant_can_be_planned_with(tmp_path: Any) -> None:
+    """0.98 was said where 0.979999999 was left."""
+    served = served_in(tmp_path)
+    try:
+        ada, bob = served.signed_in("ada"), served.signed_in("bob")
+        served.state.ledger(served.caller("ada")).charge(DATASET, 0.02, request_id="before", analyst="bob")
+        for client, wanted in ((bob, 0.99), (ada, 2.99)):
+            draft = {"dataset": DATASET, "statistics": [{"kind": "count"}], "epsilon": wanted}
+            fields, message = _fields(client.post(PLANS, json=draft))
+            said = re.search(r"exceeds the ([\d.]+) left of", message)
+            assert said is not None and float(said[1]) <= fields["remaining"]["epsilon"] < wanted
+            for much in (float(said[1]), fields["remaining"]["epsilon"]):
+                answer = client.post(PLANS, json={**draft, "epsilon": much})
+                assert answer.status_code == 200, answer.text
+        more = {"epsilon": 1.5, "delta": 1e-7}
+        assert ada.put(f"/api/v1/datasets/{DATASET}/grants/bob", json=more).status_code == 200
+        grown = {"dataset": DATASET, "statistics": [{"kind": "count"}], "epsilon": 0.99}
+        assert bob.post(PLANS, json=grown).status_code == 200
+    finally:
+        served.state.close()
+
+
+def test_a_budget_that_another_one_of_the_same_table_limits_says_so(tmp_path: Any) -> None:
+    served = served_in(tmp_path)
+    try:
+        ada = served.signed_in("ada")
+        again = {**DECLARATION, "name": "people again", "epsilon": 5.0}
+        assert ada.post("/api/v1/datasets", json=again).status_code == 201
+        draft = {"dataset": "people again", "statistics": [{"kind": "count"}]}
+        budget = ada.post(PLANS, json=draft).json()["budget"]
+        assert (budget["total"]["epsilon"], budget["remaining"]["epsilon"]) == (5.0, 3.0)
+        assert budget["limited_by"] == DATASET
+        assert "paid for by the budget of people too, which has only epsilon 3 left" in budget["sentence"]
+        assert ada.get("/api/v1/datasets/people again").json()["budget"] == budget
+    finally:
+        served.state.close()
