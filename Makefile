@@ -5,7 +5,8 @@
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 VENV ?= .venv
-WORKERS ?= 2
+# More than cores: tests wait for databases and browsers, and on a busy machine the share is by the head.
+WORKERS ?= 4
 PYTEST_ARGS ?=
 
 BIN := $(VENV)/bin
@@ -41,7 +42,7 @@ test-fast: $(STAMPS)/all  ## the tests that take seconds
 	$(PYTEST) -m "not slow"
 
 test-repeat: $(STAMPS)/all  ## that the tests say the same every time: DRAWS=100 and WHOLE=5 rounds beside busy loops
-	$(BIN)/python tests/repeat.py --draws $(or $(DRAWS),100) --whole $(or $(WHOLE),5)
+	$(BIN)/python tests/repeat.py --workers $(WORKERS) --draws $(or $(DRAWS),100) --whole $(or $(WHOLE),5)
 
 lint: style types  ## ruff and mypy
 

@@ -13,6 +13,10 @@ claim holds whatever is drawn. A test that draws without saying so fails. The fi
 seed away, for tests of the generator itself; such a test is marked as well. Examples in docstrings and on pages cannot
 be marked: theirs stand in `EXAMPLES`.
 
+A seed that is lucky proves little, and a change of the code reshuffles what follows from it. So what is claimed of the
+draws holds for nearly all seeds: `--seed-offset=7` runs every test as if its seeds, and those that tests and their
+`TestSource`s write down, were others. A statistical test that fails there has too little margin.
+
 Production code has no seed: its private doors are replaced from outside, here and nowhere else.
 """
 
@@ -23,6 +27,7 @@ import os
 import random
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator
 from hashlib import sha256
@@ -48,7 +53,9 @@ _DRAWING = re.compile(r"\b(random|uuid|gen_random_uuid|rand)\(", re.IGNORECASE)
 _PYTHON = re.compile(r"(python[\d.]*|farthing)$")
 # Processes that have nothing to draw: the server's arithmetic, and whoever starts and stops databases for the tests.
 _QUIET = ("server/reckoner.py", "backends.keeper")
+_HERE = str(Path(__file__).parent) + os.sep
 _system = os.urandom
+_offset = 0
 
 
 class Stream:
@@ -56,6 +63,7 @@ class Stream:
 
     def __init__(self, *name: object) -> None:
         self._name = name
+        name = (*name, _offset) if _offset else name
         seed = int.from_bytes(sha256("\0".join(map(str, name)).encode()).digest()[:16], "big")
         self._generator = np.random.Generator(np.random.PCG64(seed))
 
@@ -179,6 +187,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--chance", action="store_true", help="only tests marked `draws` with a probability above 0"
     )
+    parser.addoption(
+        "--seed-offset",
+        type=int,
+        default=0,
+        help="run with other seeds: what tests claim of draws holds there too",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -195,6 +209,30 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.has_plugin("draws-of-tests"):
         config.pluginmanager.register(DRAWS, "draws-of-tests")
         _replace_the_doors()
+        if config.getoption("--seed-offset"):
+            _offset_seeds(config.getoption("--seed-offset"))
+
+
+def _offset_seeds(offset: int) -> None:
+    """Other seeds than the tests ask for; whoever else asks (hypothesis, a public shuffle in farthing) gets what it asks."""
+    global _offset
+    _offset = offset
+
+    def is_of_a_test() -> bool:
+        return sys._getframe(2).f_code.co_filename.startswith(_HERE)
+
+    class Generator(random.Random):
+        def __init__(self, x: Any = None) -> None:
+            super().__init__(f"{x!r} and {offset}" if x is not None and is_of_a_test() else x)
+
+    def other(default_rng: Any) -> Any:
+        def made(seed: Any = None) -> Any:
+            return default_rng([seed, offset] if isinstance(seed, int) and is_of_a_test() else seed)
+
+        return made
+
+    random.Random = Generator  # type: ignore[misc]
+    _replace(np.random, "default_rng", other)
 
 
 def _replace_the_doors() -> None:

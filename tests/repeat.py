@@ -1,7 +1,8 @@
-"""Show that the tests say the same every time: `python tests/repeat.py --draws 100 --whole 5 --busy 2`.
+"""Show that the tests say the same every time: `python tests/repeat.py --draws 100 --whole 5 --seeds 20 --busy 2`.
 
 Runs the tests whose outcome rests on chance (marked `draws`, with a probability above 0) and the whole suite so many
-times, beside so many busy loops, and counts what failed. What follows `--` goes to pytest.
+times, and all tests but the examples with so many other seeds (`--seed-offset`), beside so many busy loops, and counts
+what failed. What follows `--` goes to pytest.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from contextlib import ExitStack
 _BUSY = "while True: pass"
 
 
-def _round(words: list[str]) -> tuple[str, list[str]]:
+def _round(words: list[str], workers: int) -> tuple[str, list[str]]:
     """What pytest says at its end, and the tests that failed."""
-    command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "worksteal", "-q", "-rfE", *words]
+    side_by_side = ["-n", str(workers), "--dist", "worksteal"]
+    command = [sys.executable, "-m", "pytest", *side_by_side, "-q", "-rfE", *words]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", told.stdout, re.MULTILINE)
     if told.returncode and not failed:
@@ -34,7 +36,13 @@ def main() -> int:
     )
     parser.add_argument("--draws", type=int, default=100, help="rounds of the tests that rest on chance")
     parser.add_argument("--whole", type=int, default=5, help="rounds of the whole suite")
+    parser.add_argument(
+        "--seeds", type=int, default=0, help="rounds of all tests but examples, each with other seeds"
+    )
     parser.add_argument("--busy", type=int, default=2, help="busy loops beside them")
+    parser.add_argument(
+        "--workers", type=int, default=4, help="processes that test, as WORKERS of the Makefile"
+    )
     options, rest = parser.parse_known_args()
     rest = [word for word in rest if word != "--"]
     failures: Counter[str] = Counter()
@@ -42,10 +50,14 @@ def main() -> int:
         for _ in range(options.busy):
             loop = stack.enter_context(subprocess.Popen([sys.executable, "-c", _BUSY]))
             stack.callback(loop.kill)
-        for name, rounds, words in (("draws", options.draws, ["--chance"]), ("whole", options.whole, [])):
+        for name, rounds, words in (
+            ("draws", options.draws, ["--chance"]),
+            ("whole", options.whole, []),
+            ("seeds", options.seeds, ["tests", "--seed-offset={}"]),
+        ):
             for number in range(1, rounds + 1):
                 start = time.monotonic()
-                last, failed = _round([*words, *rest])
+                last, failed = _round([*(word.format(number) for word in words), *rest], options.workers)
                 failures.update(failed)
                 print(f"{name} {number} of {rounds}: {last} ({time.monotonic() - start:.0f} s)", flush=True)
                 for test in failed:
