@@ -214,7 +214,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _offset_seeds(offset: int) -> None:
-    """Other seeds than the tests ask for; whoever else asks (hypothesis, a public shuffle in farthing) gets what it asks."""
+    """Other seeds than tests ask for; others (hypothesis, a public shuffle in farthing) get what they ask for."""
     global _offset
     _offset = offset
 
