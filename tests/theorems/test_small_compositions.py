@@ -87,7 +87,7 @@ def check(found: list[Charge], delta_g: float, place: float, *, width: float = 1
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=1000)
 @given(charges(15), deltas_g, st.floats(0.0, 1.0))
 @example([(0.1, 0.0, 15)], 1e-6, 0.5)
 @example([(5.0, 0.1, 1), (0.001, 1e-300, 14)], 0.1, 0.0)  # the leak is just above delta_g
@@ -100,15 +100,6 @@ def check(found: list[Charge], delta_g: float, place: float, *, width: float = 1
 )
 @example([(0.1, 0.0, 1), (0.2, 0.0, 1), (0.10000000000001, 0.0, 1), (0.10000000000000002, 0.0, 3)], 1e-6, 0.0)
 def test_every_small_composition_lies_within_its_bounds(
-    found: list[Charge], delta_g: float, place: float
-) -> None:
-    check(found, delta_g, place)
-
-
-@pytest.mark.slow
-@settings(max_examples=1500)
-@given(charges(15), deltas_g, st.floats(0.0, 1.0))
-def test_more_than_a_thousand_small_compositions_lie_within_their_bounds(
     found: list[Charge], delta_g: float, place: float
 ) -> None:
     check(found, delta_g, place)

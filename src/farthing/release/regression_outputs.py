@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -320,6 +320,7 @@ class RegressionOutput(Output):
         law = ErrorLaw(terms, len(lines) * size)
         centre = np.concatenate([to_data @ line.theta + constant for line in lines])
 
+        @cache
         def interval(level: float) -> tuple[Floats, Floats]:
             errors = law.errors(level).reshape(len(lines), size)
             ends = [line.reaches(own) for line, own in zip(lines, errors, strict=True)]

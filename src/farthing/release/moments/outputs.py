@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -345,6 +345,7 @@ class MomentOutput(Output):
         raw = (
             interval.centre if isinstance(interval, Around) else None
         )  # a sum before it was cut at its bounds
+        interval = cache(interval)
         low, high = interval(confidence)
         whole = int(np.sum(high - low >= self.most * (1 - 1e-9)))
         note = _whole_note(whole, max(1, len(self.labels)))
