@@ -29,10 +29,15 @@ from farthing.release.noise import Noise
 
 _SATED = 1e-6  # the weight of a statistic that has what was required of it
 _FEW = 12  # so few free slots are also tried with noise of one kind only, whatever the first search says
+_FAR_ABOVE = 1.25  # times the target: what costs so much at least is not looked for once more in other ways
 _TURNS = 24  # how often noise is raised until the proof fits, before a plain sum of epsilons is tried
 
 Admits = Callable[[Event], bool]
 """Whether a ledger would admit this event now."""
+
+
+class Unadmitted(Unmet):
+    """Requirements whose cheapest plan the ledger refuses: no epsilon helps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,15 +168,26 @@ def _does(start: Allocation, problem: Problem, admits: Admits | None) -> bool:
 
 def _accepting(model: Model, admits: Admits | None) -> Accepts:
     """Whether a problem of the same design has a plan."""
+    unadmitted: list[Problem] = []
 
     def accepts(problem: Problem) -> bool:
+        if any(problem.epsilon >= other.epsilon for other in unadmitted if _alike(problem, other)):
+            return False
         try:
             _proven(problem, model, search_of(problem, model), admits)
+        except Unadmitted:
+            unadmitted.append(problem)
+            return False
         except (Unaffordable, Unreachable, Infeasible):
             return False
         return True
 
     return accepts
+
+
+def _alike(one: Problem, other: Problem) -> bool:
+    """Whether two offers to one problem differ in nothing but epsilon."""
+    return one.requirements == other.requirements and one.held == other.held
 
 
 def _proven(problem: Problem, model: Model, search: Search, admits: Admits | None) -> Allocation:
@@ -185,10 +201,12 @@ def _proven(problem: Problem, model: Model, search: Search, admits: Admits | Non
     found: Division | None = None
     for turn in range(_TURNS):
         lower = replace(search, target=target)
-        found = _divided(problem, model, lower, found)
+        found, is_cheapest = _divided(problem, model, lower, found)
         made = _made(problem, model, found)
         if made.fits and (admits is None or admits(made.event)):
             return made
+        if made.fits and is_cheapest:
+            raise Unadmitted(found.cost, Requirements(problem, model, search).limits_of(found))
         over = made.cost.upper / limit if limit > 0 else math.inf
         if not over < 2:
             target /= 2
@@ -204,21 +222,28 @@ def _proven(problem: Problem, model: Model, search: Search, admits: Admits | Non
     raise _too_dear(problem, made.inner_cost.upper)
 
 
-def _divided(problem: Problem, model: Model, search: Search, before: Division | None) -> Division:
-    """The best division of the search's target; `before` is that of a target which proved too large."""
+def _divided(
+    problem: Problem, model: Model, search: Search, before: Division | None
+) -> tuple[Division, bool]:
+    """The best division of the search's target, and whether nothing cheaper meets what is required.
+
+    `before` is that of a target which proved too large.
+    """
     try:
         if before is not None and not problem.requirements:
-            return search.rescaled(before, search.target)
+            return search.rescaled(before, search.target), False
         found = best_division(search)
     except Unaffordable as refused:
         raise _too_dear(problem, refused.least) from None
     if not problem.requirements:
-        return found
+        return found, False
     requirements = Requirements(problem, model, search)
     cheapest = requirements.least() if requirements.cover_everything else None
     if cheapest is not None and cheapest.cost <= search.target:
-        return cheapest
-    return requirements.met(found)
+        return cheapest, True
+    if cheapest is not None and cheapest.cost > _FAR_ABOVE * search.target:
+        raise Unmet(cheapest.cost, requirements.limits_of(cheapest))
+    return requirements.met(found), False
 
 
 def fit(problem: Problem, start: Allocation | None = None) -> Allocation:

@@ -280,6 +280,13 @@ class Requirements:
                 "the least epsilon is known only when every statistic says how exact it must be",
             )  # fmt: skip
 
+    def limits_of(self, found: Division) -> Floats:
+        """The mean squared errors of what is required, as a division leaves them."""
+        limits = np.full(len(self.model.outputs), math.inf)
+        rows = list(self._rows.values())
+        limits[rows] = self.model.errors(found.shares.kinds, found.shares.strengths)[rows]
+        return limits
+
     def costs(self, limits: Floats) -> dict[str, float]:
         """What every requirement that binds costs alone."""
         return {

@@ -258,3 +258,17 @@ def test_too_little_epsilon_for_the_weakest_noise_blames_nobody() -> None:
     with pytest.raises(Infeasible, match=r"as much noise as there is, cost epsilon=2.001e-06") as refused:
         allocate(Problem(mixed(), 1e-9))
     assert refused.value.blocking == ()
+
+
+def test_a_plan_that_the_ledger_refuses_is_not_tried_over_and_over() -> None:
+    """Each offer of more epsilon led to the same cheapest plan, at ever smaller targets: it took half a minute."""
+    asked = []
+
+    def admits(event: object) -> bool:
+        asked.append(event)
+        return False
+
+    wanted = {"o0": Requirement(20.0), "o1": Requirement(30.0)}
+    with pytest.raises(Infeasible) as refused:
+        allocate(Problem(counts([30.0] * 2), 1.0, 1e-9, requirements=wanted), admits=admits)
+    assert refused.value.epsilon == math.inf and len(asked) <= 18  # it was 279
