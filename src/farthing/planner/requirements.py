@@ -215,15 +215,17 @@ class Requirements:
         """
         wider = limits.copy()
         for _ in range(_ROUNDS):
+            before = wider.copy()
             for name, row in self._rows.items():
                 if math.isfinite(wider[row]) and wider[row] < brackets[name].high < math.inf:
                     wider[row] = math.sqrt(wider[row] * brackets[name].high)
+            if np.allclose(wider, before, rtol=_TOLERANCE / 10):  # as near as it comes to what does not do
+                return None
             try:
                 with np.errstate(over="raise"):
                     return solve(wider, start)
             except (Unaffordable, FloatingPointError):
-                if np.allclose(wider, limits, rtol=_TOLERANCE):
-                    return None
+                continue
         return None
 
     # --- refusals -----------------------------------------------------------------------------------------------
