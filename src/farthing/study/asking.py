@@ -19,6 +19,7 @@ from farthing.data import Dataset, Dates, Integers, Reals
 from farthing.data.coded_axes import FEW_VALUES, CodedAxis, coded_axes
 from farthing.data.schema import Domain
 from farthing.errors import Infeasible, InvalidValue
+from farthing.numerics.digits import ceiling
 from farthing.study.allowance import spender
 from farthing.study.answerers import Asked, opened_answerer, planned_answerer, planned_for_a_guess
 from farthing.study.study import Study
@@ -107,7 +108,7 @@ def opened(
             raise InvalidValue(
                 "confirmed_epsilon",
                 confirmed,
-                f"must be at least {allowed:.6g}, which the session would cost now",
+                f"must be at least {ceiling(allowed)}, which the session would cost now",
                 "look at the price again; nothing was spent",
             )
         if asked.rows is not None or study.dataset.rows is not None:

@@ -168,6 +168,22 @@ def count_rows(
     return replace(made, repeated=False)
 
 
+def lost_count(study: Counting, since: int) -> str | None:
+    """The request id of a count that was charged since a moment (in nanoseconds) and has no answer, if there is one."""
+    for attempt in range(1, _MOST_ATTEMPTS):
+        request_id = _request_id(study, attempt)
+        try:
+            stored = study.ledger.stored(request_id)
+        except NotAllowed:
+            continue
+        if stored is None:
+            return None
+        own = (stored.charge.dataset, stored.charge.analyst) == (study.name, study.analyst or "")
+        if own and stored.state == "forfeited" and stored.receipt.time_ns >= since:
+            return request_id
+    return None
+
+
 def counted_rows(study: Counting, expected: Mapping[str, Any] | None = None) -> Counted | None:
     """The count that was paid for, where plans need it: the number of rows is neither public nor expected."""
     if "rows" in (expected or {}) or not can_be_counted(study):

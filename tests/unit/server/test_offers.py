@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import copy
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from farthing.errors import InvalidValue, RequestRefused
+from farthing.server.work.releasing import refuse_dearer
+from farthing.study.asking import Wish, opened
 from unit.server.conftest import DATASET, DECLARATION, Served, served_in
 
 PLANS, SESSIONS = "/api/v1/plans/price", "/api/v1/sessions/price"
@@ -89,6 +93,23 @@ def test_what_is_said_to_be_left_of_a_budget_or_a_grant_can_be_planned_with(tmp_
         assert bob.post(PLANS, json=grown).status_code == 200
     finally:
         served.state.close()
+
+
+def test_a_price_that_is_said_is_enough_to_confirm(curator: TestClient, served: Served) -> None:
+    """0.123457 was said of 0.1234574, and refused when it was confirmed."""
+    plan: Any = SimpleNamespace(cost=SimpleNamespace(upper=0.1234574))
+    with pytest.raises(RequestRefused) as refused:
+        refuse_dearer(plan, 0.1)
+    said = re.search(r"would cost epsilon=([\d.]+) now", str(refused.value))
+    assert said is not None
+    refuse_dearer(plan, float(said[1]))
+    wish = Wish(alpha=0.9, queries=2, columns=("sex",), rows=40_000, epsilon=0.1234574)
+    study = served.state.study(served.caller("ada"), DATASET)
+    with pytest.raises(InvalidValue) as dearer:
+        opened(study, wish, "a session", confirmed=0.1)
+    said = re.search(r"must be at least ([\d.]+), which", str(dearer.value))
+    assert said is not None
+    opened(study, wish, "a session", confirmed=float(said[1]))
 
 
 def test_a_budget_that_another_one_of_the_same_table_limits_says_so(tmp_path: Any) -> None:

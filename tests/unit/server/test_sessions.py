@@ -15,6 +15,7 @@ from farthing.server.conversations import Conversations
 from farthing.server.state import State
 from farthing.server.store import asked as rows
 from farthing.server.work.worker import Worker
+from farthing.study import row_count
 from unit.server.conftest import DATASET, Served, people_csv, waited_for
 
 API = "/api/v1/sessions"
@@ -329,3 +330,23 @@ def test_rows_are_counted_once_for_whoever_pays_and_plans_follow(served: Served)
     assert quote["rows"] == round(counted["rows"]) and not quote["rows_are_a_guess"]
     assert bob.post("/api/v1/plans/price", json=draft).json()["assumed_rows"] == 10_000
     assert code(served.signed_in("eve").post(path, json=body)) == (403, "not_allowed")
+
+
+def test_a_count_that_was_lost_is_not_paid_for_again_by_a_retry(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.add("dora", "analyst")
+    served.state.ledger(served.caller("ada")).grant(DATASET, "dora", 1.0)
+    dora, path = served.signed_in("dora"), f"/api/v1/datasets/{DATASET}/rows"
+
+    def fails(*_: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(row_count._Counting, "run", fails)
+        lost = dora.post(path, json={"request_id": "rows-1", "wait": 30})
+    assert code(lost)[1] == "answer_forfeited" and spent(served, "dora")[1] == 1
+    again = dora.post(path, json={"request_id": "rows-1", "wait": 30})
+    assert code(again)[1] == "answer_forfeited" and spent(served, "dora")[1] == 1
+    anew = dora.post(path, json={"request_id": "rows-2", "wait": 30})
+    assert anew.status_code == 200 and spent(served, "dora")[1] == 2, anew.text

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from farthing.errors import RequestRefused
+from farthing.numerics.digits import ceiling
 from farthing.server.callers import Caller
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def refuse_dearer(plan: Plan, confirmed: float | None) -> None:
     if not cost <= confirmed * (1 + _HAIR) + _HAIR:
         raise RequestRefused(
             "conflict",
-            f"the plan would cost epsilon={cost:.6g} now, and {confirmed:.6g} was confirmed; nothing was spent. "
+            f"the plan would cost epsilon={ceiling(cost)} now, and {confirmed:.6g} was confirmed; nothing was spent. "
             "Look at the plan again, and confirm what it costs now.",
             {"requested": cost, "confirmed": confirmed, "way_out": "price the plan again and confirm that"},
         )

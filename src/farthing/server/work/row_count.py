@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from farthing.errors import RequestRefused
+from farthing.errors import AnswerForfeited, RequestRefused
+from farthing.numerics.digits import ceiling
 from farthing.server.callers import Caller
 
 if TYPE_CHECKING:
@@ -21,23 +22,25 @@ def run_row_count(job: Job, state: State, progress: Callable[[float], None]) -> 
 
     The count is charged under a name of its own, which whoever plans looks for: it is one for each account that pays.
     """
-    from farthing.study.row_count import count_rows, found_count, price_of_counting
+    from farthing.study.row_count import count_rows, found_count, lost_count, price_of_counting
 
     study = state.study(Caller(job.owner, job.role, frozenset(), "worker"), job.dataset)
     share, fresh = float(job.asked["share"]), bool(job.asked["fresh"])
-    if job.attempts and found_count(study, wait=True).answer is None:
-        raise RequestRefused(
-            "conflict",
-            "the worker that was to count the rows is gone; the ledger shows whether that was charged. Ask again under "
-            "a new request id.",
-        )
+    if found_count(study, wait=True).answer is None:
+        lost = lost_count(study, job.created)
+        if lost is not None:  # by this very job: who asks for it again has not agreed to pay twice
+            raise AnswerForfeited(
+                lost, "the attempt that was charged ended without one", "use a new request id"
+            )
     price, confirmed = price_of_counting(study, share), job.limits.get("confirmed_epsilon")
     if confirmed is not None and not price <= confirmed * (1 + _HAIR) + _HAIR:
         raise RequestRefused(
             "conflict",
-            f"counting the rows would cost epsilon={price:.6g} now, and {confirmed:.6g} was confirmed; nothing was "
-            "spent. Look at the price again.",
+            f"counting the rows would cost epsilon={ceiling(price)} now, and {confirmed:.6g} was confirmed; nothing "
+            "was spent. Look at the price again.",
             {"requested": price, "confirmed": confirmed, "way_out": "confirm what it costs now"},
         )
     progress(0.0)
-    count_rows(study, price, fresh=fresh and not job.attempts, progress=progress)
+    count_rows(
+        study, price, fresh=fresh and not job.attempts, progress=progress
+    )  # a dead worker may have made it

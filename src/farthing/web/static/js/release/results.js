@@ -58,7 +58,7 @@ const COLUMNS = [
   { key: "upper", title: "To", right: true, cell: (cell) => amount(cell.upper, cell.error) },
 ];
 
-const atOnce = (cell) => (cell.lower_at_once === null && cell.upper_at_once === null ? "any" : `${amount(cell.lower_at_once, cell.error)} to ${amount(cell.upper_at_once, cell.error)}`);
+const atOnce = (cell) => (cell.lower_at_once === null && cell.upper_at_once === null ? "any" : `${amount(cell.lower_at_once, cell.error)}\u00a0to\u00a0${amount(cell.upper_at_once, cell.error)}`);
 const AT_ONCE = { key: "upper_at_once", title: "All at once", right: true, cell: atOnce };
 
 const inWords = (cell) => `${cell.label ? `${cell.label}: ` : ""}${amount(cell.value, cell.error)} ${plusMinus(cell.error)}`;
