@@ -64,14 +64,14 @@ def test_choice_and_counts_together_stay_within_epsilon(probability: float, neig
         for others in changed:
             found = max(found, joint_loss(mechanism, rows, others))
     assert found <= number(0.8) + SLACK
-    assert found >= number(0.8) * 0.6  # the counts alone reach a half
+    assert found >= number(0.8) * 0.6  # the counts alone reach two fifths
 
 
 def test_noise_of_the_counts_is_that_of_its_scale_and_of_no_other() -> None:
-    mechanism = QuantileSurroundings((0.5,), 4.0, points=20_001)
+    mechanism = QuantileSurroundings((0.5,), 5.0, points=20_001)
     counts, source = np.zeros(20_001, dtype=np.int64), Seeded(3)
     drawn: Counter[int] = Counter()
-    for _ in range(400):  # of an empty column: about 28 noises each
+    for _ in range(500):  # of an empty column: about 22 noises each
         drawn.update(mechanism._answer(counts, source)[1:].tolist())
     for factor, wrong in ((1.0, False), (0.9, True), (1.1, True)):
         scale = 0.5 * factor
@@ -80,13 +80,13 @@ def test_noise_of_the_counts_is_that_of_its_scale_and_of_no_other() -> None:
 
 
 def test_the_event_is_a_choice_for_each_probability_and_one_noise() -> None:
-    quartiles = QuantileSurroundings((0.25, 0.75), 1.0, points=9, max_rows=3, l1_sensitivity=3)
-    assert quartiles.event == Composed(((BoundedRange(0.25), 2), (DiscreteLaplaceNoise(2.0, 3), 1)))
-    assert quartiles.choosing == CountedQuantiles((0.25, 0.75), 0.5, 9, max_rows=3)
+    quartiles = QuantileSurroundings((0.25, 0.75), 1.25, points=9, max_rows=3, l1_sensitivity=3)
+    assert quartiles.event == Composed(((BoundedRange(0.375), 2), (DiscreteLaplaceNoise(2.0, 3), 1)))
+    assert quartiles.choosing == CountedQuantiles((0.25, 0.75), 0.75, 9, max_rows=3)
 
 
 @pytest.mark.parametrize("points", [1, 2, 3, 7, 111, 20_001])
-def test_cells_are_disjoint_cover_the_grid_and_double_outward(points: int) -> None:
+def test_cells_are_disjoint_cover_the_grid_and_grow_outward(points: int) -> None:
     mechanism = QuantileSurroundings((0.5,), 1.0, points)
     for chosen in {0, points // 3, points - 1}:
         last = mechanism.last_points(np.array([chosen]))
@@ -94,12 +94,14 @@ def test_cells_are_disjoint_cover_the_grid_and_double_outward(points: int) -> No
         widths = np.diff(last, prepend=-1)
         own = int(np.searchsorted(last, chosen))
         assert widths[own] == 1 and last[own] == chosen
-        right, left = widths[own + 1 :], widths[:own][::-1]
-        for side in (right, left):
-            assert [int(width) for width in side[:-1]] == [1, *(2**k for k in range(len(side) - 2))][
-                : max(0, len(side) - 1)
-            ]
-        assert len(last) <= 2 * points.bit_length() + 3
+        reaches = [1]  # 1, 2, 6, 15, 39, 97 ...: 2.5^k, rounded down
+        while reaches[-1] < points:
+            reaches.append(5 ** len(reaches) // 2 ** len(reaches))
+        assert [int(reach) for reach in last[own + 1 : -1] - chosen] == reaches[: max(0, len(last) - own - 2)]
+        if own:
+            assert last[own - 1] == chosen - 1
+            assert [int(reach) for reach in chosen - 1 - last[: own - 1][::-1]] == reaches[: own - 1]
+        assert len(last) <= 2 * len(reaches) + 3
 
 
 def test_the_parts_of_an_answer_are_the_counts_of_its_cells() -> None:

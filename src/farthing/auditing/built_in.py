@@ -25,6 +25,7 @@ from farthing.mechanisms import (
     SparseVector,
     TopK,
 )
+from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
 from farthing.mechanisms.smooth_median import SmoothMedian
 from farthing.mechanisms.smooth_sensitivity import SmoothSensitivity, SmoothStatistic
 
@@ -123,6 +124,7 @@ def _choices() -> list[BuiltIn]:
     apart = [([0, 0, 0, 0], [1, -1, -1, -1])]
     rows = [0.2, 0.3, 0.5, 0.6]
     moved = [(rows, [*rows, 1.0]), ([0.5], [])]
+    counted = [([0, 3, 3, 0], [0, 3, 4, 0]), ([0, 0, 0, 1], [0, 0, 0, 0])]
     return [
         BuiltIn("exponential mechanism", ExponentialMechanism(1.0), apart, _EXACT),
         BuiltIn("report noisy max", ReportNoisyMax(1.0), apart, _EXACT),
@@ -135,6 +137,9 @@ def _choices() -> list[BuiltIn]:
             Quantiles((0.25, 0.75), 1.0, lower=0.0, upper=1.0, grid=2.0**-4),
             moved,
             _EXACT // 2,
+        ),
+        BuiltIn(
+            "quantile and counts around it", QuantileSurroundings((0.5,), 1.0, points=4), counted, _EXACT // 2
         ),
     ]
 

@@ -16,8 +16,8 @@ from farthing.data.schema import Domain
 from farthing.errors import InvalidValue
 from farthing.release.moments.steps import quoted
 
-MOST_POINTS = 20_001
-"""So fine that rounding a row to its nearest point matters less than the noise, up to millions of rows."""
+MOST_POINTS = 100_001
+"""So fine that rounding a row to its nearest point matters less than the noise, up to millions of rows in good bounds."""
 
 FEWEST_POINTS = 50
 
@@ -31,7 +31,7 @@ class QuantileGrid:
 
     >>> grid = QuantileGrid.of("bmi", Reals(10.0, 60.0), groups=1)
     >>> float(grid.step), grid.points, grid.values[:3]
-    (0.0025, 20001, array([10.    , 10.0025, 10.005 ]))
+    (0.0005, 100001, array([10.    , 10.0005, 10.001 ]))
     >>> QuantileGrid.of("age", Integers(0, 110), groups=2).text is None
     True
     """

@@ -19,6 +19,7 @@ Integers = NDArray[np.int64]
 
 _RUNGS = 9  # errors of ranks are found at so many cells and taken from the wider neighbour between them
 _ROUNDING = 1e-9  # of ranks, relatively: outward
+_LEAST = 1e-6  # an interval of half confidence or less is that of the signs of the ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,19 +35,23 @@ class NoisyRanks:
     scale: float
     spread: float = 0.0
 
-    def interval(self, probability: float, errors: Floats) -> tuple[int, int]:
+    def interval(self, probability: float, errors: Floats, choice: int) -> tuple[int, int]:
         """The first and the last point that the quantile may be, given the errors of ranks from `rank_errors`.
 
         Statement:
             Let F(x) be the number of rows at or below point x, N the number of all rows and Q the least x with
             F(x) >= q N (the lower empirical quantile of the rows as they lie on the grid). Let the points
-            x_1 < ... < x_m end the cells, T_i be the noisy F(x_i) - q N, and P[|T_i - (F(x_i) - q N)| > e_i] <= a with
+            x_1 < ... < x_m end the cells, T_i be the noisy F(x_i) - q N, and P[T_i - (F(x_i) - q N) >= e_i] <= a with
             noise that is symmetric. Let L be the point after the last x_i before the first with T_i >= -e_i, and U the
-            first x_i after the last with T_i < e_i. Then P[L <= Q <= U] >= 1 - a.
+            first x_i after the last with T_i < e_i. Let y be any point, and [l, u] the least interval that holds L, U
+            and y. Then P[l <= Q <= u] >= 1 - a. Of [L, U] alone it is 1 - 2 a.
         Source: inversion of a test, own derivation. L > Q only if every x_i below L has T_i < -e_i, and among them
-            is the first x_i >= Q, for which F(x_i) - q N >= 0: one fixed point, so one tail, a / 2. U < Q likewise only
-            if the last x_i < Q has T_i >= e_i though F(x_i) - q N < 0. No further assumption on the rows is made.
-        Assumes: the points were fixed before the noise of the counts was drawn (they may depend on the rows).
+            is the first x_i >= Q, for which F(x_i) - q N >= 0: one fixed point, so one tail, a. U < Q likewise only
+            if the last x_i < Q has T_i >= e_i though F(x_i) - q N < 0. Where y < Q, [l, u] misses Q only if U < Q;
+            where y > Q, only if L > Q; where y = Q, never. So whatever y is, one tail decides and not two. No further
+            assumption on the rows is made.
+        Assumes: the points, and y among them, were fixed before the noise of the counts was drawn (they may depend on
+            the rows and on noise of their own).
         Direction: never too narrow; ties in the noise and rounding go outward.
         Checked by: tests/unit/release/test_quantile_intervals.py
         """
@@ -58,20 +63,28 @@ class NoisyRanks:
         first = int(low[0]) if len(low) else len(ranks)
         last = int(high[-1]) + 1 if len(high) else 0
         start = int(self.last_points[first - 1]) + 1 if first else 0
-        # Unusual noise may leave nothing between the two; then both ends stand.
         end = int(self.last_points[last])
-        return min(start, end), max(start, end)
+        return min(start, end, choice), max(start, end, choice)
 
     def rank_errors(self, probability: float, confidence: float) -> Floats:
         """How far the noisy rank of each cell's end may be off, in rows; the last cell ends with all rows."""
         sampling = self.sampling(probability, confidence) if self.spread > 0 else 0.0
-        return _rank_errors(len(self.counts), self.scale, sampling, probability, confidence)
+        central = both_tails(confidence, self.spread > 0)
+        return _rank_errors(len(self.counts), self.scale, sampling, probability, central)
 
     def sampling(self, probability: float, confidence: float) -> float:
         """The deviation of a sample's rank at the population's quantile, sqrt(m N q (1 - q)); N rows at the most."""
         law = ErrorLaw([Term("laplace", self.scale, 1.0, len(self.counts))])
         rows = float(self.counts.sum(dtype=np.float64)) + float(law.errors(confidence)[0])
         return float(np.sqrt(self.spread * max(rows, 1.0) * probability * (1 - probability)))
+
+
+def both_tails(confidence: float, sampled: bool) -> float:
+    """The chance that an error stays within both its ends, when one of them may be passed with 1 - confidence.
+
+    The choice follows the sample, so of a population both tails may make the interval miss, and each has half.
+    """
+    return confidence if sampled else max(2 * confidence - 1, _LEAST)
 
 
 @lru_cache(maxsize=4096)  # groups whose cells are as many have the same errors

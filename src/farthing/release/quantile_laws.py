@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_PULLS = np.geomspace(0.01, 1e10, 193)  # 16 in a decade; a weaker pull is none, all points are alike
+_PULLS = np.geomspace(0.01, 1e10, 385)  # 32 in a decade; a weaker pull is none, all points are alike
 _SAMPLES = np.array([NormalDist().inv_cdf((k + 0.5) / 33) for k in range(33)])
 _ENOUGH = 2048
 _NEGLIGIBLE = 40.0  # weights below e^-40 of the best are left out of windows
@@ -31,7 +31,8 @@ class QuantileLaw:
     """Where the chosen point lies, from the true quantile, when rows are spread over points as `shares` say.
 
     `whole`: rows lie on the points themselves, so the true quantile is one of them. Otherwise they lie anywhere within
-    half a step.
+    half a step. `known` is the true quantile where the expected rows are listed one by one: then `shares` are theirs,
+    and nothing is averaged over samples.
     """
 
     values: Floats
@@ -39,6 +40,7 @@ class QuantileLaw:
     probability: float
     step: float
     whole: bool
+    known: float | None = None
 
     @cached_property
     def upto(self) -> Floats:
@@ -58,6 +60,8 @@ class QuantileLaw:
     @cached_property
     def quantile(self) -> float:
         """The expected quantile."""
+        if self.known is not None:
+            return self.known
         return float(self._quantiles(np.zeros(1))[0])
 
     @property
@@ -73,7 +77,7 @@ class QuantileLaw:
     @cached_property
     def _squares(self) -> Floats:
         """The mean squared error of an answer at each point."""
-        blur = 0.0 if self.whole else self.step**2 / 12
+        blur = 0.0 if self.whole or self.known is not None else self.step**2 / 12
         return np.asarray((self.values - self.quantile) ** 2 + blur)
 
     def _distances_at(self, shift: float, window: slice) -> Floats:
@@ -89,7 +93,9 @@ class QuantileLaw:
         return np.asarray(np.interp(wanted, np.append(0.0, self.upto), edges))
 
     def _coarse(self, pull: float, rows: float) -> bool:
-        """Whether it matters where inside its point the wanted rank lies."""
+        """Whether it matters, and is not known, where inside its point the wanted rank lies."""
+        if self.known is not None:
+            return False
         held = float(self.shares[self.place])
         return held * pull > 0.5 and held > 0.25 * self._spread(rows)
 
@@ -132,8 +138,8 @@ class QuantileLaw:
         """The variance of the error as a function of the pull, for quick look-ups."""
         found = np.log(np.maximum(self._plain_table, 1e-300))
         coarse = np.array([self._coarse(float(pull), rows) for pull in _PULLS])
-        if coarse.any():  # samples take longer and change the law slowly: a quarter of the pulls tell as much
-            some = np.unique(np.append(np.flatnonzero(coarse)[::4], np.flatnonzero(coarse)[-1]))
+        if coarse.any():  # samples take longer and change the law slowly: an eighth of the pulls tell as much
+            some = np.unique(np.append(np.flatnonzero(coarse)[::8], np.flatnonzero(coarse)[-1]))
             exact = [max(self.variance(float(_PULLS[place]), rows), 1e-300) for place in some]
             found[coarse] = np.interp(np.flatnonzero(coarse), some, np.log(exact))
         # Never nothing: a point that is surely right today may be wrong by a step on other rows.

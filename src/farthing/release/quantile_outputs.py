@@ -22,12 +22,12 @@ from farthing.release.counting.questions import group_axes, labels_of
 from farthing.release.counting.shares import assumptions_of, expected_rows
 from farthing.release.derived_columns import DerivedColumns
 from farthing.release.disjoint_conditions import Cells, disjoint_sets
-from farthing.release.expectations import ColumnModel
+from farthing.release.expectations import ColumnModel, without_missing
 from farthing.release.facts import Facts
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.quantile_grids import FINE_POINTS, QuantileGrid
-from farthing.release.quantile_intervals import NoisyRanks, in_order, note_of, spread_assumptions
+from farthing.release.quantile_intervals import NoisyRanks, both_tails, in_order, note_of, spread_assumptions
 from farthing.release.quantile_laws import QuantileLaw
 from farthing.release.quantile_slots import QuantileSlot
 from farthing.release.slots import Integers as WholeNumbers
@@ -41,6 +41,7 @@ _NOISES = 16
 _ONE_DEVIATION = (
     0.6827  # the standard error of an answer is measured too: half its interval at this confidence
 )
+_AS_MANY = 0.05  # a list stands for the rows themselves if it is so close to them in number
 _SHUFFLED = (7 * np.arange(_CHOICES)) % _CHOICES  # so that choices and noises do not rise together
 
 
@@ -107,7 +108,10 @@ class QuantileOutput(Output):
         ranks = [NoisyRanks(last, counts, scale, spread) for _, last, counts in parts]
 
         def interval(level: float) -> tuple[Floats, Floats]:
-            ends = np.array([self._ends(one, level) for one in ranks], dtype=np.int64)
+            ends = np.array(
+                [self._ends(one, group, level) for one, group in zip(ranks, places, strict=True)],
+                dtype=np.int64,
+            )
             low, high = in_order(*self._in_values(ends[:, :, 0], ends[:, :, 1]))
             return low.reshape(-1), high.reshape(-1)
 
@@ -124,10 +128,11 @@ class QuantileOutput(Output):
             note=note,
         )
 
-    def _ends(self, ranks: NoisyRanks, level: float) -> list[tuple[int, int]]:
+    def _ends(self, ranks: NoisyRanks, chosen: WholeNumbers, level: float) -> list[tuple[int, int]]:
         """The first and the last point of the interval of each probability."""
         return [
-            ranks.interval(law.probability, ranks.rank_errors(law.probability, level)) for law in self.laws
+            ranks.interval(law.probability, ranks.rank_errors(law.probability, level), int(choice))
+            for law, choice in zip(self.laws, chosen, strict=True)
         ]
 
     def _in_values(self, first: Any, last: Any) -> tuple[Floats, Floats]:
@@ -161,7 +166,7 @@ class QuantileOutput(Output):
         Of roots, squared: a few intervals that reach up to a bound do not say what is usual.
         """
         scale = mechanism.counting().scale
-        normal = NormalDist().inv_cdf(0.5 + confidence / 2)
+        normal = NormalDist().inv_cdf(0.5 + both_tails(confidence, self.statistic.for_population) / 2)
         chosen = np.sort(
             [law.likely(float(pull) * rows, _CHOICES) for law, pull in zip(self.laws, pulls, strict=True)],
             axis=0,
@@ -214,10 +219,11 @@ class QuantileOutput(Output):
         """What a row of distance in rank costs in the exponent, for each probability, on smoothly spread rows.
 
         Rows are not spread smoothly: gaps between them differ, and wide ones are chosen more often. Over independent
-        rows that multiplies the variance by 1 + 13/16 r + O(r^2) for a rate r; the square is fitted.
+        rows that multiplies the variance by 1 + 13/16 r + O(r^2) for a rate r; the square is fitted. Rows that are
+        listed one by one have the gaps that they have.
         """
         rates = np.array(self._rates) * epsilon
-        if self.laws[0].whole:
+        if self.laws[0].whole or self.laws[0].known is not None:
             return rates
         return np.asarray(rates / np.sqrt(1 + 13 / 16 * rates + rates**2 / 6))
 
@@ -330,13 +336,15 @@ def _output(
     number: int,
 ) -> QuantileOutput:
     model = facts.column(statistic.column)
-    shares = _shares(grid, model, facts, statistic.column)
     on_points = isinstance(facts.schema[statistic.column], Integers) and grid.step == 1
-    laws = tuple(
-        QuantileLaw(grid.values, shares, q, float(grid.step), on_points) for q in statistic.probabilities
-    )
     asked = np.atleast_1d(expected_rows(facts, statistic.where, statistic.by))
     rows = np.maximum(asked * facts.present(statistic.column), 1.0)  # a row without a value has no rank
+    listed = None if on_points else _listed_rows(statistic, facts, float(rows[0]))
+    shares = _shares(grid, model, facts, statistic.column) if listed is None else _held(grid, listed)
+    laws = tuple(
+        QuantileLaw(grid.values, shares, q, float(grid.step), on_points, _known(listed, q, grid))
+        for q in statistic.probabilities
+    )
     spread = math.sqrt(max(model.variance, 1e-12 * (grid.upper - grid.lower) ** 2))
     reference = np.tile([max(abs(law.quantile), spread) for law in laws], len(rows))
     labels: tuple[Any, ...] = groups
@@ -357,6 +365,33 @@ def _output(
         assumed=model.assumed,
         start=number * len(rows),
     )
+
+
+def _listed_rows(statistic: Statistic, facts: Facts, rows: float) -> Floats | None:
+    """The rows one by one, where a list of public values is as long as the table is expected to be.
+
+    The gaps between just these rows decide the error. On another sample as large they differ, and by chance either
+    way; a shorter or longer list tells how rows are spread, but not how they lie.
+    """
+    given = without_missing(statistic.column, facts.expected.get(statistic.column))
+    if statistic.by or statistic.where is not None or statistic.for_population:
+        return None
+    if not isinstance(given, list | np.ndarray) or not abs(len(given) - rows) <= _AS_MANY * rows:
+        return None
+    return np.sort(np.asarray(given, dtype=float))
+
+
+def _held(grid: QuantileGrid, listed: Floats) -> Floats:
+    """The share of listed rows at each point."""
+    points = np.clip(np.rint(listed / float(grid.step)), grid.first, grid.last).astype(np.int64) - grid.first
+    return np.bincount(points, minlength=grid.points) / len(listed)
+
+
+def _known(listed: Floats | None, probability: float, grid: QuantileGrid) -> float | None:
+    if listed is None:
+        return None
+    own = np.quantile(listed, probability, method="inverted_cdf")
+    return float(np.clip(own, grid.lower, grid.upper))
 
 
 def _joined(group: Any, probability: float) -> Any:

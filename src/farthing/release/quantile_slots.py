@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.mechanisms.quantile_surroundings import CHOICE_SHARE, QuantileSurroundings
+from farthing.mechanisms.quantile_surroundings import CHOICE_SHARE, GROWTH, QuantileSurroundings
 from farthing.mechanisms.quantiles import NeighboringRelation
 from farthing.privacy import Event
 from farthing.release.noise import Noise
@@ -29,8 +29,8 @@ class QuantileSlot(Slot):
 
     @property
     def facts(self) -> list[Any]:
-        """Also that rows around the choice are counted: earlier versions did not."""
-        return [*super().facts, "surroundings"]
+        """Also how rows around the choice are counted: earlier versions did so in other ways, or not at all."""
+        return [*super().facts, "surroundings", str(CHOICE_SHARE), str(GROWTH)]
 
     def mechanism(self, noise: Noise) -> QuantileSurroundings:
         """The choice among the points and the counts around it, with this epsilon for everything together."""

@@ -50,11 +50,11 @@ def output_of(statistic: Statistic, data: Dataset, **expected: Any) -> QuantileO
 
 def test_a_grid_is_made_of_plain_decimals_inside_the_bounds() -> None:
     for domain, step, points in [
-        (Reals(10.0, 60.0), 0.0025, 20_001),
-        (Reals(-1.3, 1.3), 0.0002, 13_001),
+        (Reals(10.0, 60.0), 0.0005, 100_001),
+        (Reals(-1.3, 1.3), 0.00005, 52_001),
         (Integers(0, 110), 1.0, 111),
-        (Integers(0, 200_000), 10.0, 20_001),
-        (Integers(5, 2**60), 1e14, 11_529),
+        (Integers(0, 200_000), 2.0, 100_001),
+        (Integers(5, 2**60), 2e13, 57_646),
     ]:
         grid = QuantileGrid.of("x", domain, groups=1)
         assert (float(grid.step), grid.points) == (step, points)
@@ -98,14 +98,14 @@ def test_two_quantiles_of_one_column_share_its_points_and_equal_ones_their_choic
 
 
 def test_the_price_is_one_choice_for_each_probability_and_none_for_groups() -> None:
-    noise = Noise("exponential", 0.5)
+    noise = Noise("exponential", 0.625)
     data = people()
-    half = (DiscreteLaplaceNoise(4.0, 1), 1)  # counts around the choice
+    counts = (DiscreteLaplaceNoise(4.0, 1), 1)  # around the choice
     assert output_of(median("bmi", by="sex"), data).slot.event(noise) == Composed(
-        ((BoundedRange(0.25), 1), half)
+        ((BoundedRange(0.375), 1), counts)
     )
     quartiles = output_of(quantiles("bmi", [0.25, 0.75], by="sex"), data).slot
-    assert quartiles.event(noise) == Composed(((BoundedRange(0.125), 2), half))
+    assert quartiles.event(noise) == Composed(((BoundedRange(0.1875), 2), counts))
     with pytest.raises(InvalidValue, match=r"must be exponential"):
         quartiles.event(Noise("laplace", 0.5))
 
@@ -114,22 +114,22 @@ def test_the_choice_is_the_mechanism_with_the_rows_a_unit_has_and_its_neighbours
     data = people(unit="person", max_rows=2, neighbours="replace").group_privacy(3)
     slot = output_of(quantile("bmi", 0.9), data).slot
     assert (slot.max_rows, slot.neighbours) == (6, "replace")
-    mechanism = slot.mechanism(Noise("exponential", 1.0))
+    mechanism = slot.mechanism(Noise("exponential", 1.25))
     (choice,) = mechanism.choosing.choices
     assert mechanism.l1_sensitivity == 12
-    alone = Quantile(0.9, 0.5, 10.0, 60.0, 0.0025, max_rows=6, neighbours="replace")
+    alone = Quantile(0.9, 0.75, 10.0, 60.0, 0.0005, max_rows=6, neighbours="replace")
     assert choice.rate == alone.rate
 
 
 def test_answers_rise_with_the_probability_and_stay_in_the_bounds() -> None:
     output = output_of(quantiles("bmi", [0.25, 0.5, 0.75], by="sex"), people())
     noises = {output.slot.name: Noise("exponential", 0.5)}
-    chosen = np.array([[0, 8000, 9000], [1, 2, 20_000]])
+    chosen = np.array([[0, 20_000, 22_500], [1, 2, 50_000]])
     mechanism = output.slot.mechanism(noises[output.slot.name])
     counts = [np.full(len(mechanism.last_points(group)), 10) for group in chosen]
     answer = output.answer({output.slot.name: np.concatenate([chosen.reshape(-1), *counts])}, noises)
     assert answer.labels == tuple((sex, q) for sex in "FM" for q in (0.25, 0.5, 0.75))
-    assert np.asarray(answer.values).tolist() == [10.0, 30.0, 32.5, 10.0025, 10.005, 60.0]
+    assert np.asarray(answer.values).tolist() == [10.0, 30.0, 32.5, 10.001, 10.002, 60.0]
     assert np.all(np.asarray(answer.lower) >= 10.0) and np.all(np.asarray(answer.upper) <= 60.0)
 
 
@@ -240,6 +240,36 @@ def test_foretold_errors_of_whole_numbers_come_true_over_many_tables() -> None:
         output, 0.1, 1_000, lambda generator, rows: generator.integers(0, 111, rows), 20_000
     )
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(deviation, rel=0.15)
+
+
+@pytest.mark.parametrize("upper", [60.0, 60_000.0])
+def test_the_error_on_listed_rows_is_that_of_the_mechanism_on_just_these_rows(upper: float) -> None:
+    """Against weights written from the definition; 1,000 times too wide a grid holds many rows in one point."""
+    values, epsilon = np.sort(normal(np.random.default_rng(6), 2_000)), 0.7
+    data = dataset(pyarrow.table({"bmi": [20.0]}), schema={"bmi": (10.0, upper)})
+    output = output_of(median("bmi"), data, rows=2_000, bmi=[*values.tolist()])
+    grid, truth = output.grid, values[999]
+    points = np.rint(values / float(grid.step)).astype(int) - grid.first
+    upto = np.searchsorted(points, np.arange(grid.points), "right")
+    before = np.searchsorted(points, np.arange(grid.points), "left")
+    weights = np.exp(-0.6 * epsilon * np.maximum(np.maximum(before - 1_000, 1_000 - upto), 0))
+    exact = np.sqrt(weights @ (grid.values - truth) ** 2 / weights.sum())
+    law = output.predicted({output.slot.name: Noise("exponential", epsilon)})
+    assert law.standard_error == pytest.approx(exact, rel=0.02)
+
+
+def test_a_list_that_is_not_the_rows_tells_only_how_they_are_spread() -> None:
+    values = normal(np.random.default_rng(6), 2_000).tolist()
+    for asked, rows, known in [
+        (median("bmi"), 2_050, True),
+        (median("bmi"), 2_400, False),
+        (median("bmi"), 1_000, False),
+        (median("bmi", by="sex"), 2_000, False),
+        (median("bmi", where="age > 30"), 2_000, False),
+        (median("bmi", for_population=True), 2_000, False),
+    ]:
+        (law,) = output_of(asked, people(), rows=rows, bmi=values).laws
+        assert (law.known is not None) == known
 
 
 def test_a_slot_has_no_noise_of_its_own() -> None:

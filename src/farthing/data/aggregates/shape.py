@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -116,11 +118,18 @@ def axis_of(name: str, schema: Schema) -> Axis:
         raise InvalidValue("by", name, "must have a finite list of cells", f"bin it first: bin({name}=10)")
     elif isinstance(domain, Integers):
         _refuse_too_many(name, domain.upper - domain.lower + 1)
-        labels = tuple(range(domain.lower, domain.upper + 1))
+        labels, places = _whole_numbers(domain.lower, domain.upper)
+        return Axis(("column", name), (name,), labels, lambda table: table[name], places)
     else:
         labels = _days(name, domain)
     places = {label: place for place, label in enumerate(labels)}
     return Axis(("column", name), (name,), labels, lambda table: table[name], places)
+
+
+@lru_cache(maxsize=8)  # as many as 100,000 of them, asked for many times in a plan
+def _whole_numbers(lower: int, upper: int) -> tuple[tuple[int, ...], Mapping[Any, int]]:
+    labels = tuple(range(lower, upper + 1))
+    return labels, MappingProxyType({label: place for place, label in enumerate(labels)})
 
 
 def _days(name: str, domain: Dates) -> tuple[Any, ...]:
