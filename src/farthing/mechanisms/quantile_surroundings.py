@@ -29,7 +29,7 @@ CHOICE_SHARE = Fraction(3, 5)
 Halves would make the product of both errors least, by 4%; but the value is what is read first, and it is compared."""
 
 GROWTH = Fraction(5, 2)
-"""How much farther each cell reaches than the one before: fewer cells add less noise to a rank, but end more coarsely."""
+"""How much farther each cell reaches than the one before: fewer cells add less noise to a rank, but are coarser."""
 
 
 @dataclass(frozen=True, slots=True)

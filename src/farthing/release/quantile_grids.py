@@ -17,7 +17,7 @@ from farthing.errors import InvalidValue
 from farthing.release.moments.steps import quoted
 
 MOST_POINTS = 100_001
-"""So fine that rounding a row to its nearest point matters less than the noise, up to millions of rows in good bounds."""
+"""So fine that rounding a row to its nearest point matters less than the noise, up to millions of rows."""
 
 FEWEST_POINTS = 50
 
