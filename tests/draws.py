@@ -38,6 +38,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sources import Buffered
+
 LIMIT = 1e-9
 EXAMPLES: dict[str, str] = {  # the start of the name of an example, and why no draw can fail it
     "docs/samplers.md::": "OpenDP's part shows how many numbers were drawn, not which",
@@ -65,10 +67,7 @@ class Stream:
         self._name = name
         name = (*name, _offset) if _offset else name
         seed = int.from_bytes(sha256("\0".join(map(str, name)).encode()).digest()[:16], "big")
-        self._generator = np.random.Generator(np.random.PCG64(seed))
-
-    def take(self, count: int) -> bytes:
-        return self._generator.bytes(count)
+        self.take = Buffered(np.random.Generator(np.random.PCG64(seed))).take
 
     def of_fork(self, number: int) -> Stream:
         """The stream of a forked process: a copy of this one would say the same in each of them."""

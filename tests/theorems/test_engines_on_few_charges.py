@@ -78,7 +78,7 @@ def check_sandwich(counts: Counts, place: float, goal: float) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=400)  # a fault in one case of 80 is missed by one run in 150
 @given(small_counts, places, st.sampled_from([1e-2, 1e-4]))
 @example({0.1: 4, 0.1 * (1 + 1e-13): 4}, 0.3, 1e-4)
 @example({0.1 + 1e-9 * j: 1 for j in range(8)}, 0.3, 1e-4)
@@ -88,15 +88,6 @@ def check_sandwich(counts: Counts, place: float, goal: float) -> None:
 @example({0.19: 1, 0.28: 1, 0.26: 1}, 1 - 2e-8, 1e-7)
 def test_the_sandwich_holds_the_curve_of_few_charges(counts: Counts, place: float, goal: float) -> None:
     """Few factors never decay by themselves: the hardest case for a contour, and the one that can be enumerated."""
-    check_sandwich(counts, place, goal)
-
-
-@pytest.mark.slow
-@settings(max_examples=400)  # a fault in one case of 80 is missed by one run in 150
-@given(small_counts, places, st.sampled_from([1e-2, 1e-4]))
-def test_the_sandwich_holds_the_curve_of_hundreds_of_few_charges(
-    counts: Counts, place: float, goal: float
-) -> None:
     check_sandwich(counts, place, goal)
 
 
@@ -123,20 +114,13 @@ between = st.floats(0.0, 0.999).map(lambda place: math.nextafter(place, 1) * (1 
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=600)  # a fault in one case of 120 is missed by one run in 150
 @given(lattices(), between)
 @example({4e-6: 1, 2e-6: 1, 8e-6: 1}, 0.0283)  # a naive kernel is a small difference of large numbers here
 @example({4e-10: 3, 6e-10: 1, 8e-10: 3, 9e-10: 1}, 0.9511)
 @example({0.1: 9}, 0.0)
 @example({1e-12: 3, 2e-12: 1}, 0.4)
 def test_the_lattice_kernel_holds_the_curve_of_few_charges(counts: Counts, place: float) -> None:
-    check_lattice(counts, place)
-
-
-@pytest.mark.slow
-@settings(max_examples=600)  # a fault in one case of 120 is missed by one run in 150
-@given(lattices(), between)
-def test_the_lattice_kernel_holds_the_curve_of_hundreds_of_few_charges(counts: Counts, place: float) -> None:
     check_lattice(counts, place)
 
 

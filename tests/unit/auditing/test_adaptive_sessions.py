@@ -150,7 +150,6 @@ def test_a_real_session_whose_rounds_are_not_charged_is_called_out(
     0.8, so that 400 sessions a side fall short once in a million seeds, and this seed is not one of them.
     """
     [check] = [check for check in all_checks() if check.name.startswith(kind)]
-    assert not _contradicted(check, event, sessions=100)
     monkeypatch.setattr(OnlineAnswerer, "_current_round", _answerer_that_charges_nothing(refreshed))
     monkeypatch.setattr(Holdout, "_running", _holdout_that_charges_nothing(refreshed))
     monkeypatch.setattr(Holdout, "_refuse_if_over", lambda self: None)
