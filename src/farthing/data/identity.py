@@ -8,13 +8,14 @@ they are given and by nothing else.
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
+
+from farthing.data.engines.duckdb import files_of_view
 
 if TYPE_CHECKING:
     from farthing.data.sources import Source
@@ -92,17 +93,13 @@ def _duckdb(source: Source) -> list[Piece]:
         # DuckDB finds a table whatever the case of its name.
         inside = f" {(schema or 'main').lower()} {named.lower()}"
         pieces.append(_file(str(files[catalog]), inside)._replace(shown=named))
-    views = dict(
-        source.engine.rows("SELECT lower(view_name), string_agg(sql, ' ') FROM duckdb_views() GROUP BY ALL")
-    )
-    if named.lower() in views:
-        pieces += _duckdb_tables(source, files)
-        pieces += [_file(path) for path in _files_in(named.lower(), views)]
+    pieces += _duckdb_tables(source, files)
+    pieces += [_file(path) for path in files_of_view(source.engine, named)]
     return _each_once(pieces)
 
 
 def _duckdb_tables(source: Source, files: dict[str, str]) -> Iterator[Piece]:
-    """The tables that the plan of a view scans."""
+    """The tables that are scanned: for a view, those that it reads."""
     ((_, plan),) = source.engine.rows(f"EXPLAIN (FORMAT json) {source.engine.sql(source.table)}")
     waiting = list(json.loads(plan))
     while waiting:
@@ -113,24 +110,6 @@ def _duckdb_tables(source: Source, files: dict[str, str]) -> Iterator[Piece]:
             if isinstance(scanned, str) and scanned.startswith(f"{catalog}."):
                 schema, _, table = scanned.removeprefix(f"{catalog}.").partition(".")
                 yield _file(str(path), f" {schema.lower()} {table.lower()}")._replace(shown=table)
-
-
-def _files_in(view: str, views: dict[str, str]) -> list[str]:
-    """The files that the text of a view names, or that of a view in it: every constant that is a path or a pattern."""
-    found: list[str] = []
-    waiting, seen = [view], {view}
-    while waiting:
-        for token in _TOKEN.findall(views[waiting.pop()]):
-            text = token[1:-1].replace(token[0] * 2, token[0]) if token[0] in "'\"" else token
-            if text.lower() in views.keys() - seen:
-                waiting.append(text.lower())
-                seen.add(text.lower())
-            elif token[0] in "'\"" and ("/" in text or "." in text):
-                found += [path for path in glob.glob(text, recursive=True) if os.path.isfile(path)]
-    return sorted(set(found))
-
-
-_TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\W\d]\w*""")
 
 
 def _each_once(pieces: list[Piece]) -> list[Piece]:

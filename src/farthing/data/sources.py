@@ -31,6 +31,7 @@ from farthing.data.csv_files import (
 )
 from farthing.data.engines import Engine, engine_of
 from farthing.data.engines.duckdb import default_engine, private_folder
+from farthing.data.large_cells import refuse_large_cells
 from farthing.data.parquet_files import PARQUET, parquet_schema, refuse_large_blocks, refuse_other_footer
 from farthing.data.running import rows_of
 from farthing.errors import EngineError, InvalidData, InvalidValue
@@ -58,6 +59,7 @@ class Source:
     is_named: bool = False  # by whoever opened it
     footer: tuple[Any, ...] = ()  # names and types of the columns of its Parquet files
     declared: str = ""  # what was opened: a path or pattern, a kind of frame, a table of an engine
+    used: tuple[str, ...] = ()  # columns of a table of an engine
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -75,6 +77,8 @@ class Source:
             self.csv.prepare()
         for path in self.files if self.csv is None else ():
             refuse_other_footer(path, self.footer)
+        if self.used and self.engine.name == "duckdb":
+            refuse_large_cells(self.engine, self.table, self.used)
 
     def confirm(self) -> None:
         """Refuse what was read from a text file that is not the one that was prepared."""
@@ -183,7 +187,7 @@ def opened(source: Any, names: Sequence[str] = (), name: str | None = None) -> S
     if _is_in_memory(source):
         return _frame(source, (), source, name)
     if hasattr(source, "op") and hasattr(source, "schema"):
-        return opened(_ibis_table(source), name=name)
+        return opened(_ibis_table(source, tuple(names)), name=name)
     cut = _cut(source, list(names))
     left_out = tuple(str(name) for name in _columns(source) if name not in _columns(cut))
     return _frame(cut, left_out, source, name)
@@ -369,7 +373,7 @@ def _frame(source: Any, left_out: tuple[str, ...], given: Any, called: str | Non
     return opened_frame
 
 
-def _ibis_table(table: Any) -> Source:
+def _ibis_table(table: Any, names: tuple[str, ...]) -> Source:
     import ibis
     import ibis.expr.operations as ops
 
@@ -383,7 +387,9 @@ def _ibis_table(table: Any) -> Source:
     engine = engine_of(ibis.get_backend(table))
     _refuse_text_scan(table, engine)
     place = (operation.namespace.catalog, operation.namespace.database, operation.name)
-    return Source(operation.name, table, engine, declared=".".join(filter(None, place)))
+    found = Source(operation.name, table, engine, declared=".".join(filter(None, place)), used=names)
+    found.prepare()
+    return found
 
 
 def _refuse_text_scan(table: Any, engine: Engine) -> None:

@@ -11,10 +11,13 @@ import pyarrow.parquet
 import pytest
 
 import farthing as ft
+from farthing.curator import Curator, unit_of
 from farthing.data import Count, OrderCounts, Sum, connection
 from farthing.data.aggregates import Aggregate
 from farthing.data.engines.duckdb import quiet
 from farthing.errors import InvalidValue
+from farthing.ledger import open_ledger
+from farthing.mechanisms import DiscreteLaplace
 
 
 @pytest.mark.parametrize(
@@ -90,3 +93,34 @@ def test_a_parquet_block_that_one_cell_could_fill_is_refused_when_it_is_opened(
         ft.dataset(file, unit="x", max_rows=1, schema={"s": ["F", "M"]})
     people = ft.dataset(file, schema={"s": ["F", "M"], "n": (0, 3)})
     assert people.exact({"n": Count(by="s")})["n"].tolist() == [1, 1]
+
+
+def test_a_table_of_duckdb_with_cells_that_could_fill_the_memory_is_refused_before_anybody_pays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One person's 300 MB in a column of categories, or of units, made every query fail, with the charge lost."""
+    monkeypatch.setattr("farthing.data.large_cells.LARGEST_BLOCK", 10_000)
+    monkeypatch.setattr("farthing.data.parquet_files.LARGEST_BLOCK", 10_000)
+    backend = connection()
+    backend.con.execute("CREATE TABLE t (x VARCHAR, l VARCHAR[], n BIGINT, s VARCHAR)")
+    backend.con.execute("INSERT INTO t SELECT 'F', ['F'], 1, 'F' FROM range(5000)")
+    backend.con.execute("CREATE VIEW v AS SELECT x AS y, n FROM t")
+    pyarrow.parquet.write_table(pyarrow.table({"x": ["F", "F" * 20_000]}), tmp_path / "p.parquet")
+    backend.con.execute(f"CREATE VIEW p AS FROM read_parquet('{tmp_path}/p.parquet')")
+    with quiet():
+        table, view, stored = (backend.table(name) for name in ("t", "v", "p"))
+    people = ft.dataset(table, schema={"x": ["F"], "n": (0, 3)})
+    with open_ledger(tmp_path / "study.db") as ledger:
+        ledger.register("t", 1.0, unit=unit_of(people))
+        backend.con.execute("INSERT INTO t SELECT repeat('F', 20000), [repeat('F', 20000)], 2, 'M'")
+        with pytest.raises(InvalidValue, match="has cells in column 'x' of which 2,048 may have more than"):
+            Curator(ledger).answer(people, "n", Count(), DiscreteLaplace(0.5), ledger_name="t")
+        assert ledger.budget("t").remaining.epsilon == 1.0
+    for source, schema, unit in (
+        (table, {"x": ["F"]}, None), (table, {"l": ["F"]}, None), (table, {"n": (0, 3)}, "x"),
+        (view, {"y": ["F"]}, None), (stored, {"x": ["F"]}, None),
+    ):  # fmt: skip
+        with pytest.raises(InvalidValue, match="more than"):
+            ft.dataset(source, unit=unit, max_rows=1 if unit else None, schema=schema)
+    ordinary = ft.dataset(table, unit="s", max_rows=2, schema={"n": (0, 3)})
+    assert ordinary.exact({"n": Count()})["n"] == 3
