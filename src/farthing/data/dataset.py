@@ -140,12 +140,12 @@ class Dataset:
 
     @property
     def definition(self) -> list[Any]:
-        """Everything that was declared about it and done to it, as plain data: neither its folder nor its rows.
+        """Everything that was declared about it, in any order, and done to it; neither its folder nor its rows.
 
         Two tables under one name have two definitions.
         """
         base = self._base
-        declared = [[name, repr(base.declared[name])] for name in base.declared]
+        declared = sorted([name, repr(base.declared[name])] for name in base.declared)
         facts = [base.source.declared, sorted(base.unit), base.max_rows, base.neighbours, base.rows, declared]
         return [*facts, [defined(step) for step in self._steps], self._group, str(self._probability)]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Budget
+from farthing.ledger.amounts import NANO
 from farthing.ledger.charging import command_for_more
 from farthing.numerics.digits import shown_down
 from farthing.planner import Admits, Allocation, Problem, allocate
@@ -77,6 +78,10 @@ def allowance_of(budget: Budget, epsilon: float | None = None, whole: Budget | N
     wanted = checked_epsilon(epsilon)
     if not wanted > 0:
         raise InvalidValue("epsilon", epsilon, "must be > 0", "leave it out for all that is left")
+    # A ledger keeps billionths: a third of a budget, or of what is left of it, is wanted as it is kept.
+    most = budget.total.epsilon if untouched else left.epsilon
+    if 0 < wanted - most < 1 / NANO:
+        wanted = most
     if untouched and wanted == budget.total.epsilon:
         return Allowance(wanted, budget.total.delta)
     if not wanted <= left.epsilon:

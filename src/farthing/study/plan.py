@@ -130,6 +130,7 @@ class Plan:
     ) -> Plan:
         """The plan of an earlier release as it was then; it is divided again only if somebody looks at it."""
         made = earlier.plan["made"]
+        asked = earlier.in_order(asked)
         allowance = Allowance(*map(float, made["allowance"]))
         counted = made.get("counted")
         problem = study.problem(

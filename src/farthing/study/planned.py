@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -57,6 +57,7 @@ class PlannedStatistic:
     quick: bool = False  # then its epsilon is a rough one, for a plan that is only looked at
     requirement: Requirement | None = None
     size: str = ""  # what is assumed or expected of the number of rows, as a clause after "if"
+    others: Mapping[str, Noise] = field(default_factory=dict, compare=False, repr=False)  # of the whole plan
 
     @property
     def name(self) -> str:
@@ -101,6 +102,11 @@ class PlannedStatistic:
             self._found[confidence] = float(self.law.error(confidence))
         return self._found[confidence]
 
+    @property
+    def _all(self) -> dict[str, Noise]:
+        """A count that is estimated from several measurements depends on the noises of all of them."""
+        return {**self.others, **dict(self.noises)}
+
     @cached_property
     def _found(self) -> dict[float, float]:
         return {}
@@ -108,7 +114,7 @@ class PlannedStatistic:
     @cached_property
     def at_best(self) -> ErrorLaw:
         """The law in the best case of what is not expected; the same as `law` if everything is expected."""
-        return self.output.predicted_at_best(dict(self.noises)) if self.noises else self.law
+        return self.output.predicted_at_best(self._all) if self.noises else self.law
 
     @property
     def depends_on(self) -> str:
@@ -138,7 +144,7 @@ class PlannedStatistic:
         """
         if not self.noises:
             return float(self.law.worst(confidence))
-        return float(self.output.promised(dict(self.noises)).worst(confidence))
+        return float(self.output.promised(self._all).worst(confidence))
 
     @property
     def rests_on(self) -> tuple[str, ...]:
@@ -197,7 +203,7 @@ class PlannedStatistic:
 
         Also what its output warns of, such as rows too few for an interval with ends.
         """
-        caution = self.output.caution(dict(self.noises)) if self.noises else ""
+        caution = self.output.caution(self._all) if self.noises else ""
         if caution:
             return caution
         reference, deviations = np.asarray(self.output.reference, dtype=float), self.law.standard_errors
@@ -218,7 +224,7 @@ class PlannedStatistic:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What else there is to know about its error, in words."""
-        return self.output.remarks(dict(self.noises))
+        return self.output.remarks(self._all)
 
     @property
     def sentence(self) -> str:
@@ -269,7 +275,9 @@ def planned(output: Output, allocation: Allocation) -> PlannedStatistic:
     law = allocation.laws[output.name]
     problem = allocation.problem
     requirement = problem.requirements.get(output.name)
-    return PlannedStatistic(output, noises, problem.delta, law, allocation.quick, requirement, _size(problem))
+    return PlannedStatistic(
+        output, noises, problem.delta, law, allocation.quick, requirement, _size(problem), allocation.noises
+    )
 
 
 def _size(problem: Problem) -> str:

@@ -68,7 +68,7 @@ class Request:
             spender(study),
             study.sampling_rate,
             study.dataset.definition,
-            [[statistic.name, repr(statistic)] for statistic in asked],
+            sorted([statistic.name, repr(statistic)] for statistic in asked),
             epsilon,
             expected or {},
         ]
@@ -118,6 +118,11 @@ class Earlier:
     request_id: str
     plan: Mapping[str, Any]
     exact: bool
+
+    def in_order(self, asked: Sequence[Statistic]) -> tuple[Statistic, ...]:
+        """The statistics in the order of then: what is measured for them is numbered by it."""
+        places = {statistic["name"]: place for place, statistic in enumerate(self.plan["statistics"])}
+        return tuple(sorted(asked, key=lambda statistic: places.get(statistic.name, len(places))))
 
 
 def listed(statistics: Sequence[Any]) -> tuple[Statistic, ...]:

@@ -10,6 +10,8 @@ import pyarrow
 import pytest
 
 import farthing as ft
+from farthing.errors import BudgetExceeded
+from farthing.release.counting.combination import CombinedOutput
 
 COLUMNS = 30
 WIDE = ft.dataset(
@@ -91,3 +93,34 @@ def test_a_grant_and_a_reserve_leave_what_can_be_released(tmp_path: Path) -> Non
         plan = own.plan(*statistics, epsilon=0.25)
         plan.release()
     assert study.budget.remaining.epsilon < 0.2
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1 / 3, 1e-6), (2 / 3, 0.0)])
+def test_a_plan_of_the_whole_budget_by_number_is_released(
+    tmp_path: Path, epsilon: float, delta: float
+) -> None:
+    """A ledger keeps billionths: a third exceeded "the 0.333333 left", and so did the rest after a first plan."""
+    study = ft.Study(WIDE, epsilon, delta, ledger=tmp_path / "whole.db")
+    assert study.plan(*equal_counts(2), epsilon=epsilon).release().cost <= epsilon
+    study.close()
+    study = ft.Study(WIDE, 1.0, ledger=tmp_path / "rest.db")
+    study.plan(*equal_counts(1), epsilon=1 - epsilon).release()
+    rest = study.budget.remaining.epsilon
+    assert study.plan(*equal_counts(2), epsilon=rest + 5e-10).release().cost <= rest
+
+
+def test_a_refusal_shows_digits_that_tell_the_numbers_apart(tmp_path: Path) -> None:
+    study = ft.Study(WIDE, 0.5, ledger=tmp_path / "study.db")
+    with pytest.raises(BudgetExceeded, match=r"a plan of epsilon=0\.50000001 exceeds the 0\.5 left"):
+        study.plan(*equal_counts(1), epsilon=0.50000001)
+
+
+def test_counts_that_are_estimated_from_several_measurements_are_released(tmp_path: Path) -> None:
+    """Their errors depend on the noises of both measurements: KeyError, for every release of such a pair."""
+    people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+    study = ft.Study(people, 1.0, 1e-6, ledger=tmp_path / "study.db")
+    plan = study.plan(ft.histogram("age", 3), ft.cdf("age", 5))
+    assert any(isinstance(output, CombinedOutput) for output in plan.design.outputs)
+    for statistic in plan.statistics:
+        assert statistic.error() <= statistic.worst_error() < 1.5 * statistic.error()
+    assert plan.release().cost <= 1.0

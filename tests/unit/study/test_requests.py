@@ -158,6 +158,22 @@ def test_the_order_of_controls_is_no_part_of_the_words(make_study: Make) -> None
     assert plan.weight("mean of age", 1.0).request_id == plan.request_id
 
 
+def test_the_order_of_statistics_and_declarations_is_no_part_of_the_words(tmp_path: Path) -> None:
+    """A script whose lines were put in another order was charged again."""
+    asked = [ft.count(by="sex"), ft.mean("age"), ft.count(where="age < 30")]
+    released = []
+    for turn in (1, -1):
+        schema = dict(list(SCHEMA.items())[::turn])
+        made = ft.dataset(table(), unit=["age", "sex"][::turn], max_rows=1, schema=schema, name="people")
+        with ft.open_ledger(tmp_path / "study.db") as ledger:
+            study = ft.Study(made, 1.0, ledger=ledger)
+            plan = study.plan(*asked[::turn], epsilon=0.3).weight("mean of age", 3)
+            errors = {statistic.name: statistic.error() for statistic in plan.statistics}
+            released.append((errors, {name: str(answer) for name, answer in plan.release().items()}))
+            assert study.budget.count == 1
+    assert released[0] == released[1]
+
+
 def test_a_fresh_draw_needs_a_word_and_pays_again(make_study: Make) -> None:
     study = make_study()
     first = a_part(study)
