@@ -59,7 +59,7 @@ class Source:
     is_named: bool = False  # by whoever opened it
     footer: tuple[Any, ...] = ()  # names and types of the columns of its Parquet files
     declared: str = ""  # what was opened: a path or pattern, a kind of frame, a table of an engine
-    used: tuple[str, ...] = ()  # columns of a table of an engine
+    used: tuple[str, ...] = ()  # columns that are declared; all of a file where none are
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -77,7 +77,8 @@ class Source:
             self.csv.prepare()
         for path in self.files if self.csv is None else ():
             refuse_other_footer(path, self.footer)
-        if self.used and self.engine.name == "duckdb":
+            refuse_large_blocks(path, self.used, shown=Path(path).name)
+        if self.used and not self.files and self.engine.name == "duckdb":
             refuse_large_cells(self.engine, self.table, self.used)
 
     def confirm(self) -> None:
@@ -276,6 +277,7 @@ def _files(source: Any, names: Sequence[str]) -> Source:
         earlier_names=tuple(dict.fromkeys(Path(path).name for path in (*paths, *real))),
         footer=tuple(parquet_schema(paths[0])) if csv is None else (),
         declared=name,
+        used=tuple(names),
     )
 
 

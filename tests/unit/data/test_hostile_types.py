@@ -124,3 +124,20 @@ def test_a_table_of_duckdb_with_cells_that_could_fill_the_memory_is_refused_befo
             ft.dataset(source, unit=unit, max_rows=1 if unit else None, schema=schema)
     ordinary = ft.dataset(table, unit="s", max_rows=2, schema={"n": (0, 3)})
     assert ordinary.exact({"n": Count()})["n"] == 3
+
+
+def test_a_parquet_file_that_is_replaced_by_one_with_a_larger_block_is_refused_before_anybody_pays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farthing.data.parquet_files.LARGEST_BLOCK", 10_000)
+    file = tmp_path / "people.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"x": ["F", "M"], "y": ["F", "M"]}), file)
+    people, narrow = (ft.dataset(file, schema={name: ["F", "M"]}) for name in ("x", "y"))
+    with open_ledger(tmp_path / "study.db") as ledger:
+        ledger.register("people", 1.0, unit=unit_of(people))
+        pyarrow.parquet.write_table(pyarrow.table({"x": ["F", "M" * 20_000], "y": ["F", "M"]}), file)
+        with pytest.raises(InvalidValue, match=r"source='people\.parquet': has a row group") as refusal:
+            Curator(ledger).answer(people, "n", Count(), DiscreteLaplace(0.5), ledger_name="people")
+        assert str(tmp_path) not in str(refusal.value)  # an analyst may see it
+        assert ledger.budget("people").remaining.epsilon == 1.0
+    assert narrow.exact({"n": Count(by="y")})["n"].tolist() == [1, 1]
