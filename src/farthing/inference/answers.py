@@ -118,6 +118,7 @@ class Answer:
         centre: ArrayLike | None = None,
         least: float = -math.inf,
         most: float = math.inf,
+        note: str = "",
     ) -> Answer:
         """An answer whose interval is `centre` plus and minus the law's error.
 
@@ -127,7 +128,7 @@ class Answer:
         middle = np.atleast_1d(np.asarray(values if centre is None else centre, dtype=float))
         interval = Around(middle, law, least, most)
         return cls.within(
-            name, values, law.standard_errors, interval, labels, confidence=confidence, raw=middle
+            name, values, law.standard_errors, interval, labels, confidence=confidence, raw=middle, note=note
         )
 
     @classmethod

@@ -17,7 +17,7 @@ from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.digits import ceiling
 from farthing.planner.model import EXPONENTIAL, GAUSSIAN, LAPLACE, Model
-from farthing.planner.offers import Accepts, Offers, told, unreachable
+from farthing.planner.offers import Lacks, Offers, told, unreachable
 from farthing.planner.polish import objective, polished
 from farthing.planner.price import Price, price_of
 from farthing.planner.problem import NANO, Problem
@@ -143,9 +143,9 @@ def allocate(
         if start is not None and _does(start, problem, admits):
             return replace(start, problem=problem, quick=False)
         requirements = Requirements(problem, model, search)
-        raise Offers(problem, requirements, refused, _accepting(model, admits)).refusal() from None
+        raise Offers(problem, requirements, refused, _lacking(model, admits)).refusal() from None
     except Unreachable as refused:
-        raise unreachable(Requirements(problem, model, search), refused, _accepting(model, admits)) from None
+        raise unreachable(Requirements(problem, model, search), refused, _lacking(model, admits)) from None
 
 
 def _does(start: Allocation, problem: Problem, admits: Admits | None) -> bool:
@@ -166,23 +166,26 @@ def _does(start: Allocation, problem: Problem, admits: Admits | None) -> bool:
     return made.fits and (admits is None or admits(made.event))
 
 
-def _accepting(model: Model, admits: Admits | None) -> Accepts:
-    """Whether a problem of the same design has a plan."""
+def _lacking(model: Model, admits: Admits | None) -> Lacks:
+    """What problems of the same design cost beside what they may use: more than all of it where they have no plan."""
     unadmitted: list[Problem] = []
 
-    def accepts(problem: Problem) -> bool:
+    def lacks(problem: Problem) -> float:
         if any(problem.epsilon >= other.epsilon for other in unadmitted if _alike(problem, other)):
-            return False
+            return math.inf
+        search = search_of(problem, model)
         try:
-            _proven(problem, model, search_of(problem, model), admits)
+            _proven(problem, model, search, admits)
         except Unadmitted:
             unadmitted.append(problem)
-            return False
-        except (Unaffordable, Unreachable, Infeasible):
-            return False
-        return True
+            return math.inf
+        except Unaffordable as refused:
+            return max(refused.least / search.target, 1 + 1e-9) if search.target > 0 else math.inf
+        except (Unreachable, Infeasible):
+            return math.inf
+        return 1.0
 
-    return accepts
+    return lacks
 
 
 def _alike(one: Problem, other: Problem) -> bool:

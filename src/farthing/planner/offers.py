@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from farthing.errors import Infeasible
 from farthing.numerics.digits import ceiling
-from farthing.planner.problem import Problem
+from farthing.planner.problem import Problem, Requirement
 from farthing.planner.requirements import Requirements, Unmet, Unreachable, listed, outer_epsilon
 
-Accepts = Callable[[Problem], bool]
-"""Whether the planner finds a plan, proven to fit."""
+Lacks = Callable[[Problem], float]
+"""What a problem costs, as a part of what it may: at most 1 where the planner finds a plan that is proven to fit."""
 
 _MOST = 3  # statistics for which another error is looked for
-_MORE = (1.0, 1.002, 1.01, 1.05, 1.2, 1.5, 2.0, 4.0)  # times the estimate, until it is accepted
+_MORE = (
+    1.0005,
+    1.002,
+    1.01,
+    1.05,
+    1.2,
+    1.5,
+    2.0,
+)  # times the estimate that a refusal leaves, until it is accepted
 _TOO_LARGE = 45.0  # an epsilon that protects nobody is not offered
 
 
@@ -28,7 +36,7 @@ class Offers:
     problem: Problem
     requirements: Requirements
     refused: Unmet
-    accepts: Accepts
+    lacks: Lacks
 
     def refusal(self) -> Infeasible:
         """The refusal in words, with each offer as the number that it says."""
@@ -76,32 +84,37 @@ class Offers:
             if closest is None:
                 continue
             asked = self.problem.requirements[name]
-            for error in _above(max(closest, math.nextafter(asked.within, math.inf))):
+
+            def lacks(error: float, name: str = name, asked: Requirement = asked) -> float:
                 requirements = {**self.problem.requirements, name: replace(asked, within=error)}
-                if self.accepts(replace(self.problem, requirements=requirements)):
-                    found[name] = error
-                    break
+                return self.lacks(replace(self.problem, requirements=requirements))
+
+            error = _accepted(max(closest, math.nextafter(asked.within, math.inf)), lacks)
+            if error is not None:
+                found[name] = error
         return found
 
     def _epsilon(self) -> float:
         """The epsilon that would do; infinite where none that protects anybody does."""
-        needed = (
-            outer_epsilon(self.problem, self.refused.least) if self.refused.least < _TOO_LARGE else math.inf
-        )
-        for epsilon in _above(max(needed, math.nextafter(self.problem.epsilon, math.inf))):
-            if epsilon < _TOO_LARGE and self.accepts(replace(self.problem, epsilon=epsilon)):
-                return epsilon
-        return math.inf
+        if not self.refused.least < _TOO_LARGE:
+            return math.inf
+        needed = outer_epsilon(self.problem, self.refused.least)
+
+        def lacks(epsilon: float) -> float:
+            return self.lacks(replace(self.problem, epsilon=epsilon)) if epsilon < _TOO_LARGE else math.inf
+
+        found = _accepted(max(needed, math.nextafter(self.problem.epsilon, math.inf)), lacks)
+        return math.inf if found is None else found
 
     def _holds_in_the_way(self) -> list[str]:
         held = self.problem.held
-        if not held or not self.accepts(replace(self.problem, held={})):
+        if not held or not self.lacks(replace(self.problem, held={})) <= 1:
             return []
         return sorted({o.name for o in self.problem.design.outputs if any(s.name in held for s in o.slots)})
 
 
-def unreachable(requirements: Requirements, refused: Unreachable, accepts: Accepts | None) -> Infeasible:
-    """The refusal of an error that no noise gives, or not the one that is held; without `accepts`, at any epsilon."""
+def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks | None) -> Infeasible:
+    """The refusal of an error that no noise gives, or not the one that is held; without `lacks`, at any epsilon."""
     problem, name, held = requirements.problem, refused.name, refused.held
     asked = problem.requirements[name]
     if math.isinf(refused.error):
@@ -111,15 +124,16 @@ def unreachable(requirements: Requirements, refused: Unreachable, accepts: Accep
             f"{output.limitless}.",
             blocking=(name,), closest=None, epsilon=math.inf, hardest=None, offers={},
         )  # fmt: skip
-    closest, least = None, refused.error
-    if accepts is not None:  # what the whole budget gives is a better guess than the narrowest noise
+    least = refused.error
+    if lacks is not None:  # what the whole budget gives is a better guess than the narrowest noise
         limits = np.full(len(problem.design.outputs), math.inf)
         least = max(least, requirements.closest(name, limits) or least)
-    for error in _above(least):
+
+    def tried(error: float) -> float:
         instead = {**problem.requirements, name: replace(asked, within=error)}
-        if accepts is None or accepts(replace(problem, requirements=instead)):
-            closest = error
-            break
+        return 1.0 if lacks is None else lacks(replace(problem, requirements=instead))
+
+    closest = _accepted(least, tried) if least < math.inf else None
     why = f"the hold of {listed(held)}" if held else "the narrowest noise there is"
     ways = ["drop the hold"] * bool(held) + [f"ask for {told(closest or 0.0)}"] * (closest is not None)
     return Infeasible(
@@ -140,7 +154,16 @@ def told(number: float) -> str:
     return text if float(text) == number else repr(number)
 
 
-def _above(least: float) -> Iterator[float]:
-    """Numbers of few digits from `least` on."""
-    for more in _MORE if least < math.inf else ():
-        yield float(ceiling(least * more, 4))
+def _accepted(least: float, lacks: Callable[[float], float]) -> float | None:
+    """A number of few digits, `least` or a little more, that is accepted.
+
+    A refusal says by how much the cost exceeds what there is. Errors and epsilons are about in proportion to it: each
+    try begins there, and two to four are enough.
+    """
+    tried = float(ceiling(least, 4))
+    for more in _MORE:
+        lack = lacks(tried)
+        if lack <= 1:
+            return tried
+        tried = float(ceiling(tried * min(max(lack, 1.0), 2.0) * more, 4))
+    return None

@@ -242,6 +242,25 @@ def test_a_sparse_table_has_the_total_that_its_noise_implies() -> None:
     assert np.maximum(noisy, 0).sum() > 1.2 * truth.sum()
 
 
+def test_a_near_empty_table_says_that_its_total_was_below_zero_or_its_counts_were_lowered() -> None:
+    (output,) = design_of([st.count(by="g")], _keys(200), {"rows": 5}).outputs
+    (slot,) = output.slots
+    noises = {slot.name: Noise("laplace", 1.0)}
+    noise = np.rint(np.random.default_rng(3).laplace(0, 1, 200)).astype(np.int64)
+    noise[:3] += 4
+    answer = output.answer({slot.name: noise}, noises)
+    assert np.asarray(answer.values).sum() == noise.sum() > 0
+    assert " others lowered to keep the total" in answer.note and "`raw`" in answer.note
+    below = output.answer({slot.name: noise - 1}, noises)
+    assert np.asarray(below.values).sum() == 0 and np.asarray(below.raw).sum() == noise.sum() - 200
+    assert below.note.startswith("the noisy total was below zero")
+    assert output.answer({slot.name: noise + 40}, noises).note == ""
+
+
+def _keys(number: int) -> Dataset:
+    return dataset(pyarrow.table({"g": ["k0"]}), schema={"g": [f"k{place}" for place in range(number)]})
+
+
 def test_all_rows_are_exact_where_their_number_is_public() -> None:
     people = dataset(TABLE, schema=SCHEMA, neighbours="replace", rows=ROWS)
     design = design_of([st.count(), st.count(by="sex")], people)

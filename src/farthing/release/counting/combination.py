@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, LeastSquares, Term, rounded
 from farthing.inference.least_squares import sums_matrix
-from farthing.release.counting.consistency import counts_of_total
+from farthing.release.counting.consistency import counts_of_total, moved_note
 from farthing.release.counting.count_outputs import CountOutput
 from farthing.release.counting.grouping import Group
 from farthing.release.counting.laws import WIDE, smooth_factor, smooth_noise
@@ -88,9 +88,10 @@ class CombinedOutput(CountOutput):
         numbers = [np.asarray(measured[slot.name], dtype=np.float64) for slot in self.combination.slots]
         plain = self.weights(noises) @ np.concatenate(numbers)
         values = self._counts_of(plain, noises)
+        law = self._combined_law(noises, values)
         return Answer.around(
-            self.name, values, self._combined_law(noises, values), self.labels,
-            confidence=confidence, centre=plain, least=0.0,
+            self.name, values, law, self.labels, confidence=confidence, centre=plain, least=0.0,
+            note=moved_note(plain, values, law.standard_errors),
         )  # fmt: skip
 
     def _counts_of(self, plain: Floats, noises: Mapping[str, Noise]) -> Floats:

@@ -5,6 +5,18 @@ empty cells would gain hundreds of rows that nobody has. Here a count that is be
 other parts of the same total, most of it from cells near zero, whose size nobody can tell anyway. So the cells of a
 statistic always add up to what its noisy cells add up to, which is unbiased, unless that is negative itself. Where
 nothing is negative, nothing moves.
+
+Two things no other way of moving would spare; `moved_note` says them where they happen, and `Answer.raw` has neither.
+
+- A total of counts >= 0 cannot be unbiased for near-empty tables. Of an empty table an unbiased total has the mean 0,
+  and as it is never negative it is 0 with certainty. Under epsilon-DP what is certain for one table is certain for
+  its neighbours, so it would be 0 for all tables. (With delta > 0, one row changes that with probability delta only.)
+  Here the bias is the mean of what the noisy total lacks to 0, which is nothing once the total exceeds a few of its
+  standard deviations.
+- Where nearly all cells are empty, a count of 2 or 3 standard deviations cannot be told from noise of an empty cell,
+  and what is taken from those is taken from it. Its root mean squared error is up to 1.6 times that of `raw` where
+  nine of ten cells are empty (1.2 where half are), while that of all cells together is half. Moving all cells alike
+  spares it a little (1.3), and makes large counts as bad (1.4).
 """
 
 from __future__ import annotations
@@ -83,6 +95,26 @@ def counts_of_total(values: Floats, total: float, deviations: Floats) -> Floats:
     """
     large = NEAR * deviations
     return nearest_nonnegative(values, total, np.square(large / np.maximum(values, large)))
+
+
+def moved_note(plain: Floats, values: Floats, deviations: Floats) -> str:
+    """What is said where counts below zero were made up by others: nothing where that is little beside the noise.
+
+    >>> moved_note(np.array([500.0, 4.0, -2.0]), np.array([499.0, 3.0, 0.0]), np.full(3, 2.0))
+    ''
+    >>> moved_note(np.array([3.0, -9.0]), np.array([0.0, 0.0]), np.full(2, 2.0))
+    'the noisy total was below zero: the counts add up to 0; `raw` has them as the noise left them'
+    """
+    total = float(plain.sum())
+    if total < -0.5 and (values < 0.5).all():
+        return "the noisy total was below zero: the counts add up to 0; `raw` has them as the noise left them"
+    lowered = (plain > 0) & (plain - values > deviations)
+    if not lowered.any():
+        return ""
+    return (
+        f"counts below zero were set to 0 and others lowered to keep the total, {int(lowered.sum()):,} of them by more "
+        "than a standard error: single small counts may be off by up to 1.6 times their error; `raw` has them unmoved"
+    )
 
 
 def _sums(cells: NDArray[np.int64], places: Places) -> NDArray[np.int64]:

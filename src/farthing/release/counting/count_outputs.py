@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, Term
-from farthing.release.counting.consistency import settled_cells
+from farthing.release.counting.consistency import moved_note, settled_cells
 from farthing.release.counting.laws import WIDE, RememberedLaw, ScaledLaw, smooth_factor, smooth_noise
 from farthing.release.noise import Noise
 from farthing.release.outputs import Output
@@ -113,6 +113,7 @@ class CountOutput(Output):
         return Answer.around(
             self.name, values, self._law(noises, values), self.labels,
             confidence=confidence, centre=plain, least=0.0,
+            note=moved_note(plain, values, deviation * np.sqrt(np.maximum(self.parts, 1))),
         )  # fmt: skip
 
     def _sums(self, cells: NDArray[np.int64]) -> Floats:
