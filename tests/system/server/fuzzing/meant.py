@@ -169,6 +169,11 @@ def _release(mind: Mind) -> Wish:
     return Wish(body={**what, "request_id": name, "wait": 20.0})
 
 
+def _row_count(mind: Mind) -> Wish:
+    body = {"request_id": mind.known.fresh(), "share": 0.01, "wait": 20.0}
+    return Wish({"name": mind.dataset()}, body=body)
+
+
 def _session(mind: Mind) -> Wish:
     return Wish(body={**drafts.session(mind.draw), "request_id": mind.known.fresh(), "wait": 20.0})
 
@@ -235,6 +240,7 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("GET", f"{V}/datasets/{{name}}"): lambda mind: Wish({"name": mind.dataset()}),
     ("GET", f"{V}/datasets/{{name}}/budget"): lambda mind: Wish({"name": mind.dataset()}),
     ("PUT", f"{V}/datasets/{{name}}/budget"): lambda mind: Wish({"name": mind.loose_dataset()}, body=mind.amount()),
+    ("POST", f"{V}/datasets/{{name}}/rows"): _row_count,
     ("PUT", f"{V}/datasets/{{name}}/grants/{{user}}"): _grant,
     ("PUT", f"{V}/datasets/{{name}}/reserves/{{label}}"): _reserve,
     ("GET", f"{V}/studies"): _nothing,
