@@ -105,7 +105,8 @@ class Outlook:
             "shown_error": statistic.shown_error,
             "error_at_best": _finite(statistic.at_best.error()) if statistic.depends_on else _finite(error),
             "depends_on": statistic.depends_on,
-            "worst_error": _finite(statistic.worst_error()),
+            # How wide intervals come out takes long to work out, so not while a slider moves.
+            "worst_error": _finite(statistic.worst_error()) if self.proof else None,
             "error_at_once": _finite(statistic.error(at_once=True)) if self.proof else None,
             "error_percent": None if scale is None else _finite(100 * error / scale),
             "reference": expected,

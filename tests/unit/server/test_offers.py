@@ -78,7 +78,9 @@ def test_what_is_said_to_be_left_of_a_budget_or_a_grant_can_be_planned_with(tmp_
     served = served_in(tmp_path)
     try:
         ada, bob = served.signed_in("ada"), served.signed_in("bob")
-        served.state.ledger(served.caller("ada")).charge(DATASET, 0.02, request_id="before", analyst="bob")
+        served.state.ledger(served.caller("ada")).charge(
+            DATASET, 0.020000004, request_id="before", analyst="bob"
+        )
         for client, wanted in ((bob, 0.99), (ada, 2.99)):
             draft = {"dataset": DATASET, "statistics": [{"kind": "count"}], "epsilon": wanted}
             fields, message = _fields(client.post(PLANS, json=draft))

@@ -105,6 +105,7 @@ def test_an_estimate_is_close_and_says_that_it_is_none_proven(curator: TestClien
     for one, other in zip(quick["statistics"], proven["statistics"], strict=True):
         assert one["error"] == pytest.approx(other["error"], rel=0.05, abs=1)
         assert one["epsilon"] == pytest.approx(other["epsilon"], rel=0.05)
+        assert one["worst_error"] is None and other["worst_error"] > 0  # which a slider does not wait for
     assert quick["price"]["basic"] == pytest.approx(proven["price"]["basic"], rel=0.02)
 
 

@@ -89,7 +89,7 @@ class StatisticView(View):
         description="all of its cells are within this together in at least 95 cases out of 100; null for an estimate"
     )
     worst_error: float | None = Field(
-        description="the error of the worst cell as it is released, to which `within` applies"
+        description="the error of the worst cell as it is released, to which `within` applies; null for an estimate"
     )
     error_percent: float | None = Field(description="of what is expected or assumed of it")
     reference: float | None = Field(description="what somebody said is expected of it")

@@ -163,7 +163,13 @@ function useActions(planning) {
         if (name === "rows") rememberRows(now().draft.dataset, value);
         now().change((draft) => expecting(draft, name, value));
       },
-      lock: (key) => make(key, keepable(planned(key).worst_error)),
+      lock: async (key) => {
+        // A plan that a slider has just made has no worst error yet: it is asked for, and what is seen is locked.
+        const { draft } = now();
+        const told = planned(key).worst_error;
+        const worst = told ?? (await post("/plans/price", forServer(draft)).catch(() => null))?.statistics[draft.rows.findIndex((row) => row.key === key)].worst_error;
+        if (worst > 0) make(key, keepable(worst));
+      },
       share: (value) => now().change((draft) => ({ ...draft, epsilon: value }), { kind: "share" }),
       reserve: (value) => now().change((draft) => ({ ...draft, reserve: value }), { kind: "share" }),
       title: (name) => now().change((draft) => ({ ...draft, title: name }), { kind: "title" }),
