@@ -93,11 +93,12 @@ def test_listed_ranges_are_the_cells_of_the_answer() -> None:
     design = design_of([ranges("bmi", ranges=pairs, by="sex", name="r")], PEOPLE)
     answer = _exact_answer(design, "r")
     assert answer.labels == (("F", pairs[0]), ("F", pairs[1]), ("M", pairs[0]), ("M", pairs[1]))
-    right = [((s == SEXES) & (a <= BMI) & (b > BMI)).sum() for s in "FM" for a, b in pairs]
+    clipped = np.maximum(BMI, 10.0)  # as the bounds of the schema do it, in case somebody is so thin
+    right = [((s == SEXES) & (a <= clipped) & (b > clipped)).sum() for s in "FM" for a, b in pairs]
     np.testing.assert_allclose(answer.values, right, atol=1e-6)
     days = [(datetime.date(2024, 1, 8), datetime.date(2024, 2, 1))]
     answer = _exact_answer(design_of([ranges("day", ranges=days)], PEOPLE), "ranges of day")
-    assert answer.values[0] == sum(days[0][0] <= day < days[0][1] for day in DAYS)
+    assert answer.values[0] == pytest.approx(sum(days[0][0] <= day < days[0][1] for day in DAYS), abs=1e-6)
 
 
 def test_a_cdf_of_many_cells_is_better_and_one_of_few_is_as_it_was() -> None:

@@ -144,7 +144,8 @@ def test_categories_are_flags_compared_with_the_first() -> None:
     scaled = np.column_stack([np.ones(ROWS), 2 * design[:, 1:3] - 1, x / 5 - 1])
     assert output.gram == pytest.approx(scaled.T @ scaled / ROWS, abs=1e-6)
     _, answers = releases(output, sums, Noise("gaussian", 1.0), 1)
-    assert ((answers[0].lower <= truth) & (truth <= answers[0].upper)).all()
+    wide = answers[0].at(1 - 1e-10)  # so that one release is enough, whatever the seed
+    assert ((wide.lower <= truth) & (truth <= wide.upper)).all()
 
 
 def test_rows_whose_category_is_not_listed_are_left_out() -> None:
