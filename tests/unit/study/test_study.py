@@ -302,7 +302,7 @@ def test_a_grant_that_is_spent_is_called_one_and_the_command_is_grant(make_study
     hers = make_study(analyst="ada")
     with pytest.raises(BudgetExceeded) as refusal:
         hers.plan(ft.count(), epsilon=0.5)
-    told = "0.25 left of the grant of 'ada' in 'people'; plan with less, or ask its curator for more: "
+    told = "0.25 left of the grant of 'ada' in 'people'; plan with no more than that, or ask its curator for more: "
     assert f"{told}farthing ledger grant LEDGER people ada --epsilon E." in str(refusal.value)
     first, second = hers.plan(ft.count()), hers.plan(ft.mean("age"))
     first.release()
