@@ -190,7 +190,8 @@ def _imports_of(name: str, facts: dict[str, Any], allowed: list[str], tables: di
     for folder, table in tables["inside"].items():
         if folder.partition("/")[0] == name:
             rows = [f"{_part(folder, part)} -> {_listed(row, folder)}" for part, row in table.items() if row]
-            lines.append(f"Inside `{folder}/`: " + "; ".join(rows) + ".")
+            if rows:
+                lines.append(f"Inside `{folder}/`: " + "; ".join(rows) + ".")
     return "\n\n".join(lines) + "\n"
 
 

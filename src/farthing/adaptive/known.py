@@ -102,7 +102,7 @@ def known_tables(
 
     A statistic is used where all of its columns are among the axes and no `where` picks rows; where its cells and those
     of the axes differ, both are added up to the finest cells they have in common. `rows` is the number of rows that a
-    cdf is a share of; the release's own count, if there is one, unless told. Statistics of one release may share
+    cdf is a share of; by default the release's own count, if there is one. Statistics of one release may share
     noise; taken as tables of their own they are then worth a little less than they seem. Nothing is spent.
 
     >>> import pyarrow, tempfile, farthing as ft

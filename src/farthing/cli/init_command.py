@@ -38,7 +38,7 @@ _STUDY = """
 ledger = "study.db"
 
 [expected]
-# What is known from elsewhere: it makes the foretold errors true, costs nothing, and is never read from the rows.
+# What is known from elsewhere: it makes the predicted errors true, costs nothing, and is never read from the rows.
 # rows = 1000
 # age = [45.0, 18.0]            # mean and standard deviation of a column
 # sex = { F = 0.5, M = 0.5 }    # shares of its categories; of flags, those of true and false

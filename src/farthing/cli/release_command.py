@@ -1,4 +1,4 @@
-"""`farthing release`: charge the ledger, run the plan of a study once, print what may be told."""
+"""`farthing release`: charge the ledger, run the plan of a study once, print the answers."""
 
 from __future__ import annotations
 

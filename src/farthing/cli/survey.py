@@ -39,7 +39,7 @@ epsilon = 1.0
 delta = 1e-9
 ledger = "study.db"
 
-[expected]                         # from last year's report; it only makes the foretold errors better
+[expected]                         # from last year's report; it only makes the predicted errors better
 rows = 200_000
 sex = { F = 0.52, M = 0.48 }       # shares
 smoker = { true = 0.2, false = 0.8 }

@@ -30,7 +30,7 @@ _INFINITE = float("inf")
 
 @dataclass(frozen=True)
 class RemoteStatistic:
-    """What a server foretells of one statistic."""
+    """What a server predicts of one statistic."""
 
     view: Mapping[str, Any]
 
@@ -162,7 +162,7 @@ class RemotePlan:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the foretold errors take for granted because nobody said otherwise."""
+        """What the predicted errors assume because nobody said otherwise."""
         return tuple(self.view["assumptions"])
 
     @property
@@ -325,7 +325,7 @@ class RemotePlan:
 
 
 def release_from(text: str, *, repeated: bool = True) -> Release:
-    """The release that a server tells as JSON: the same answers, foretold errors and receipt as a local one."""
+    """The release that a server tells as JSON: the same answers, predicted errors and receipt as a local one."""
     try:
         found = json.loads(text)
         answers = [restored(entry) for entry in found["answers"]]

@@ -174,7 +174,7 @@ class Curator:
         """Charge for any question that states its price, its fingerprint and its check, then run it.
 
         What it draws must be whole numbers by name; `question.finish` may make JSON-ready data of them. `patience` is
-        how many seconds to wait where another process runs the same request just now: `timeout` unless told.
+        how many seconds to wait where another process runs the same request just now: by default `timeout`.
         """
         limit = _checked_timeout(timeout)
         waiting = limit if patience is None else _checked_timeout(patience)

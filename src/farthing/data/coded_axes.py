@@ -67,12 +67,12 @@ def coded_axes(
     bins: Mapping[str, int | Sequence[Any]] | None = None,
     missing: bool | Sequence[str] = True,
 ) -> tuple[CodedAxis, ...]:
-    """The cells of columns, from public facts alone; of all columns of the schema unless told.
+    """The cells of columns, from public facts alone; by default of all columns of the schema.
 
     Categories, flags, and up to 128 whole numbers or days are cells of their own. Other numbers and dates are cut into
     64 cells of equal width, the lowest whole number apart (clipping gathers there, and so do zeros). `bins` says
     otherwise, by a number of cells (each of as many values, where values can be counted) or by edges. `missing` says
-    which columns may lack a value, all of them unless told.
+    which columns may lack a value, by default all of them.
 
     >>> schema = Schema.read({"sex": ["F", "M"], "age": (0, 110), "income": (0, 250_000), "bmi": (10.0, 60.0)})
     >>> [len(axis) for axis in coded_axes(schema, missing=False)]

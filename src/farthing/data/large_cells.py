@@ -32,7 +32,7 @@ def refuse_large_cells(engine: Engine, table: Any, names: Sequence[str]) -> None
                 "source", table.op().name,
                 f"has cells in column {name!r} of which {CELLS_AT_A_TIME:,} may have more than "
                 f"{LARGEST_BLOCK >> 20} MiB",
-                "cut cells of that size in the source",
+                "shorten such cells in the source",
             )  # fmt: skip
     for path in files_of_view(engine, table.op().name):
         if not path.lower().endswith((".parquet", ".pq")):

@@ -60,7 +60,7 @@ def refuse_large_blocks(path: str, names: Sequence[str], *, shown: str | None = 
                 refusal = InvalidValue(
                     "source", shown or path,
                     f"has a row group with more than {LARGEST_BLOCK >> 20} MiB in column {column!r}",
-                    "write it with fewer rows in a group, and cut cells of that size in the source",
+                    "write it with fewer rows in a group, and shorten large cells in the source",
                 )  # fmt: skip
     except Exception as problem:  # Arrow's errors are of many classes
         refusal = _unreadable(shown or path, problem)

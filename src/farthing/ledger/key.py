@@ -36,7 +36,7 @@ def given_key(key: Key) -> bytes | Path | None:
 
 
 def default_key_file(ledger: str) -> Path:
-    """Where the key of a ledger on a server is kept, unless told otherwise."""
+    """Where the key of a ledger on a server is kept by default."""
     named = os.environ.get(KEY_FILE_VARIABLE)
     if named:
         return Path(named)

@@ -1,4 +1,4 @@
-"""Plans and releases as charts: errors foretold, the price under each theorem, values with error bars."""
+"""Plans and releases as charts: errors predicted, the price under each theorem, values with error bars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the steward expects of a column, from public knowledge: used to foretell errors, never read from the rows."""
+"""What the steward expects of a column, from public knowledge: used to predict errors, never read from the rows."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ def assumed_size(rows: int) -> str:
     """What is assumed about the number of rows, in words, with what to say instead.
 
     >>> assumed_size(10_000)
-    "the table is taken to have 10,000 rows; say expected={'rows': ...}"
+    "the table is assumed to have 10,000 rows; say expected={'rows': ...}"
     """
-    return f"the table is taken to have {rows:,} rows; say expected={{'rows': ...}}"
+    return f"the table is assumed to have {rows:,} rows; say expected={{'rows': ...}}"
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,6 @@ def spread_assumptions(statistics: Sequence[Statistic], facts: Facts) -> list[st
     ]
     return [
         f"the error of quantiles of {column} rests on how {column} is spread; "
-        "a list of public values foretells it better"
+        "a list of public values predicts it better"
         for column in dict.fromkeys(crude)
     ]

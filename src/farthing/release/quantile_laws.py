@@ -1,4 +1,4 @@
-"""The law of a private quantile's error, foretold from the expected distribution of its column.
+"""The law of a private quantile's error, predicted from the expected distribution of its column.
 
 The mechanism picks point y with probability proportional to exp(-rate * loss(y)), the loss being the distance in rows
 from the wanted rank to those that y holds. With n expected rows the loss is n times a distance in shares, so for one

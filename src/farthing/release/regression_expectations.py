@@ -194,8 +194,8 @@ def way_out(one: Scaled, facts: Facts) -> str:
     """What to say about a feature of which nothing is expected."""
     domain = facts.schema[one.column]
     if isinstance(domain, Flags):
-        return "{True: share, False: share}"
-    return "{category: share, ...}" if isinstance(domain, Categories) else "(mean, standard deviation)"
+        return "share of true"
+    return "share of each category" if isinstance(domain, Categories) else "mean and standard deviation"
 
 
 def assumptions_about(statistic: Statistic, expected: Expectation, sizes: bool) -> list[str]:

@@ -89,10 +89,10 @@ class RegressionOutput(Output):
 
     @property
     def limitless(self) -> str:
-        """What to tell of the features of which nothing is expected."""
+        """What to say of the features of which nothing is expected, in words that fit Python, study.toml and page."""
         names = (one.column for one in self.expected.unsaid)
-        ways = [f"{column!r}: {way}" for column, way in dict(zip(names, self.ways_out, strict=True)).items()]
-        return f"tell expected={{{', '.join(ways)}}}" if ways else ""
+        ways = [f"{column} ({way})" for column, way in dict(zip(names, self.ways_out, strict=True)).items()]
+        return f"say what is expected of {_listed(ways)}" if ways else ""
 
     @property
     def rests_on(self) -> tuple[str, ...]:
@@ -258,10 +258,10 @@ class RegressionOutput(Output):
             else:
                 size = f"{least * one.half_width:.2g}"
                 said.append(f"if the standard deviation of {one.label} is below about {size}")
-        some = [*said[:4], f"the like of {len(said) - 4} more"] if len(said) > 5 else said
+        some = [*said[:4], f"likewise for {len(said) - 4} more features"] if len(said) > 5 else said
         return (
             f"no error can be predicted for {self.name!r}: its intervals have no end {', or '.join(some)}; "
-            f"{self.limitless}, and give tighter bounds where values fill little of them"
+            f"{self.limitless}, and give tighter bounds if the values fill only a small part of them"
         )
 
     def least_deviation(self, noises: Mapping[str, Noise], feature: Scaled) -> float | None:

@@ -53,7 +53,7 @@ def errors_rest_on(
     expected: Mapping[str, Any],
     counted: Counted | None = None,
 ) -> tuple[str, ...]:
-    """What the errors of the named statistics take for granted; those of counts and sums rest on the noise alone.
+    """What the errors of the named statistics assume; those of counts and sums rest on the noise alone.
 
     >>> import pyarrow, farthing as ft
     >>> people = ft.dataset(pyarrow.table({"age": [30], "sex": ["F"]}), schema={"age": (0, 110), "sex": ["F", "M"]})
@@ -61,7 +61,7 @@ def errors_rest_on(
     >>> errors_rest_on(asked, ["count by sex"], people, {"rows": 400})
     ()
     >>> print(errors_rest_on(asked, ["median of age"], people, {"rows": 400})[0])
-    age is taken to be spread even...
+    age is assumed to be spread evenly...
     """
     own = [
         each

@@ -33,7 +33,7 @@ CONTROLS = ("weight", "within", "confidence")
 class Asked:
     """What a plan is asked for: statistics with their controls, what is expected, and how much it may use.
 
-    `epsilon` is the part of the budget that the plan may use (all that is left unless told), `reserve` how much of that
+    `epsilon` is the part of the budget that the plan may use (by default all that is left), `reserve` how much of that
     it leaves unspent. With `fit` the plan has the least epsilon at which every required error is met.
     """
 
@@ -209,7 +209,7 @@ def _plan_now(study: Study, asked: Asked, known: Plan | None, *, quick: bool, fr
 
 
 def _alike(study: Study, asked: Asked, known: Plan) -> bool:
-    """Whether both are about the same statistics of the same table, foretold from the same facts."""
+    """Whether both are about the same statistics of the same table, predicted from the same facts."""
     problem: Problem = known.problem
     return (
         known.study.dataset is study.dataset

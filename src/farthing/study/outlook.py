@@ -31,7 +31,7 @@ _THEOREMS = (
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """What a plan foretells and costs. Without `proof` costs are estimates, found at once.
+    """What a plan predicts and costs. Without `proof` costs are estimates, found at once.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> folder = tempfile.TemporaryDirectory()

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 class Plan:
     """A frozen value: every control returns a new plan, and none of them spends anything.
 
-    `statistics` foretells each error; `cost` is a proven interval for the epsilon of everything together; `price`
+    `statistics` predicts each error; `cost` is a proven interval for the epsilon of everything together; `price`
     shows the same plan under the older theorems. `release()` charges, runs and answers, once: the same words, asked by
     this plan again or by the same script tomorrow, return the same answers. Such a plan says that it was released.
 
@@ -148,7 +148,7 @@ class Plan:
         plan = cls.asked_for(study, asked, problem, expected, epsilon)
         return replace(plan, request=request, allowance=allowance, earlier=earlier)
 
-    # What is foretold
+    # What is predicted
 
     @property
     def design(self) -> Design:
@@ -201,7 +201,7 @@ class Plan:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the foretold errors take for granted because nobody said otherwise."""
+        """What the predicted errors assume because nobody said otherwise."""
         told = self.design.assumptions
         return tuple(map(in_toml, told)) if self.from_file else told
 

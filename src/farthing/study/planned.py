@@ -31,7 +31,7 @@ _UNLIKE = 1.5  # cells whose errors differ by more than this are not described b
 
 @dataclass(frozen=True, eq=False)
 class PlannedStatistic:
-    """What a plan foretells of one statistic.
+    """What a plan predicts of one statistic.
 
     `standard_error` is the root of the mean squared error over its cells; `error(0.95)` holds in 95 cases of 100 (on
     average over cells, where it has several: `errors` has one for each). If the error depends on something that is
@@ -281,7 +281,7 @@ def planned(output: Output, allocation: Allocation) -> PlannedStatistic:
 
 
 def _size(problem: Problem) -> str:
-    """What the number of rows is taken to be, as a clause after "if"; empty where it is public."""
+    """What the number of rows is assumed to be, as a clause after "if"; empty where it is public."""
     design = problem.design
     assert isinstance(design, Design)
     if design.assumed_rows is not None:

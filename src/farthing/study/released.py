@@ -31,7 +31,7 @@ _ANEW_FILE = "for new noise, which is charged again, use farthing release --fres
 class Release(Mapping[str, Answer]):
     """Answers by the name of their statistic. Everything in it is public: it was paid for.
 
-    `release["mean of income"]` is an Answer; `plan` is what was foretold, as plain data; `receipt` proves the charge.
+    `release["mean of income"]` is an Answer; `plan` is what was predicted, as plain data; `receipt` proves the charge.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> table = pyarrow.table({"age": [30, 41, 52]})

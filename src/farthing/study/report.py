@@ -182,11 +182,11 @@ def _spending(release: Release) -> str:
     return f"""<section><h2>What was spent</h2>
 {bar}
 <h3>The price of the same plan under each theorem</h3>{bars}<p>{escape(str(price.get("sentence", "")))}</p>
-<h3>What was foretold before anything was spent</h3>
+<h3>What was predicted before anything was spent</h3>
 <div class="scroll"><table>
 <thead><tr><th>statistic</th><th>noise</th><th>95% error</th><th>epsilon alone</th></tr></thead>
 <tbody>{rows}</tbody></table></div>
-{f"<p class='soft'>Taken for granted when errors were foretold:</p><ul class='soft'>{assumed}</ul>" if assumed else ""}
+{f"<p class='soft'>Assumed when errors were predicted:</p><ul class='soft'>{assumed}</ul>" if assumed else ""}
 </section>"""
 
 

@@ -238,7 +238,7 @@ class Study:
         """Charge once, then ask: `answerer.ask("sex = 'M' and age < 30")` is answered at once, within `alpha` of rows.
 
         `alpha` is the error as a part of the rows, promised for all of `queries` questions together, which may depend
-        on earlier answers. Questions are about `columns`, all of the schema unless told; `bins` cuts columns of
+        on earlier answers. Questions are about `columns`, by default all of the schema; `bins` cuts columns of
         numbers or dates into cells. Answers near what was expected are free; the others use up one of a fixed number
         of updates. `rows` is how many rows there are, about; where that is neither public nor given, they are counted
         first, for a hundredth of epsilon. `known` are earlier releases of this study, or their request ids: they make
@@ -344,11 +344,11 @@ class Study:
         request_id: str | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Synthetic:
-        """A synthetic table of `columns` (all of the schema unless told), with a word about its quality.
+        """A synthetic table of `columns` (by default all of the schema), with a word about its quality.
 
-        It costs `epsilon`, all that is left unless told. `rows` is how many rows to make, as many as were measured
-        unless told; it costs nothing to change. Numbers of many values are cut into cells, by `bins` or into equal
-        ones; `missing` says which columns may lack values, all of them unless told. `known` are earlier releases of
+        It costs `epsilon`, by default all that is left. `rows` is how many rows to make, by default as many as were
+        measured; it costs nothing to change. Numbers of many values are cut into cells, by `bins` or into equal
+        ones; `missing` says which columns may lack values, by default all of them. `known` are earlier releases of
         the same dataset: what they say is used, free of charge. The same words give the same table again and spend
         nothing; for another table of the same words give a `request_id`, which is refused together with other words.
         """

@@ -6,11 +6,11 @@
 epsilon = 1.0
 delta = 1e-9
 ledger = "study.db"                # beside this file, or a Postgres URL
-plan_epsilon = 0.5                 # what this plan may use; all that is left unless told
+plan_epsilon = 0.5                 # what this plan may use; by default all that is left
 plan_reserve = 0.1                 # of that, what it leaves unspent
 plan_fit = false                   # true: the least epsilon at which every `within` is met
 
-[expected]                         # what is known from elsewhere; it makes the foretold errors true
+[expected]                         # what is known from elsewhere; it makes the predicted errors true
 rows = 100_000
 income = [41_000.0, 20_000.0]      # mean and standard deviation of a column
 sex = { F = 0.52, M = 0.48 }       # shares of its categories
@@ -20,7 +20,7 @@ kind = "mean"
 column = "income"
 by = "sex"
 weight = 2.0
-within = 500                       # required error, at `confidence` (0.95 unless told)
+within = 500                       # required error, at `confidence` (0.95 by default)
 """
 
 from __future__ import annotations

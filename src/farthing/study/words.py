@@ -47,7 +47,7 @@ def shown_error(number: float) -> str:
 
 
 def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
-    """The foretold error as a sentence; it is never rounded down."""
+    """The predicted error as a sentence; it is never rounded down."""
     times = f"{100 * confidence:g} times in 100"
     error = shown_error(statistic.error(confidence))
     if not statistic.noises:
@@ -98,9 +98,9 @@ def opening_line(
     `names` are the statistics whose errors depend on it, None for all; `counting` says how to have the rows counted.
 
     >>> print(opening_line(10_000, from_file=True))
-    every error here is for an assumed size: the table is taken to have 10,000 rows; write rows = ... below [expected]
-    >>> print(opening_line(10_000, ["mean of age"]))
-    the error of mean of age is for an assumed size: the table is taken to have 10,000 rows; say expected={'rows': ...}
+    every error here is for an assumed size: the table is assumed to have 10,000 rows; write rows = ... below [expected]
+    >>> print(opening_line(10_000, ["std of age"]))
+    the error of std of age is for an assumed size: the table is assumed to have 10,000 rows; say expected={'rows': ...}
     >>> opening_line(None)
     """
     if assumed_rows is None:
@@ -139,10 +139,10 @@ _HINT = re.compile(r"say expected=\{(.+): (\.\.\.|\[.*\])\}$")
 def in_toml(assumption: str) -> str:
     """An assumption whose hint is for a study.toml rather than for Python.
 
-    >>> in_toml("the table is taken to have 10,000 rows; say expected={'rows': ...}")
-    'the table is taken to have 10,000 rows; write rows = ... below [expected]'
-    >>> in_toml("yearly income is taken to be spread even; say expected={'yearly income': ...}")
-    'yearly income is taken to be spread even; write "yearly income" = ... below [expected]'
+    >>> in_toml("the table is assumed to have 10,000 rows; say expected={'rows': ...}")
+    'the table is assumed to have 10,000 rows; write rows = ... below [expected]'
+    >>> in_toml("yearly income is assumed to be spread evenly; say expected={'yearly income': ...}")
+    'yearly income is assumed to be spread evenly; write "yearly income" = ... below [expected]'
     """
 
     def written(hint: re.Match[str]) -> str:

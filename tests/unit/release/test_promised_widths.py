@@ -135,6 +135,6 @@ def test_a_plan_says_in_one_line_what_a_required_error_rests_on(tmp_path: Any) -
         assert assumed["mean of x"].required.endswith(clause)
         assert assumed.to_dict()["assumed_rows"] == assumed.assumed_rows == 10_000
         assert str(assumed).startswith(
-            "every error here is for an assumed size: the table is taken to have 10,000"
+            "every error here is for an assumed size: the table is assumed to have 10,000"
         )
         assert assumed.to_dict()["opening"] == assumed.opening

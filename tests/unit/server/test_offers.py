@@ -124,7 +124,9 @@ def test_a_budget_that_another_one_of_the_same_table_limits_says_so(tmp_path: An
         budget = ada.post(PLANS, json=draft).json()["budget"]
         assert (budget["total"]["epsilon"], budget["remaining"]["epsilon"]) == (5.0, 3.0)
         assert budget["limited_by"] == DATASET
-        assert "paid for by the budget of people too, which has only epsilon 3 left" in budget["sentence"]
+        assert (
+            "The budget of people pays for this table too, and has only epsilon 3 left" in budget["sentence"]
+        )
         assert ada.get("/api/v1/datasets/people again").json()["budget"] == budget
     finally:
         served.state.close()

@@ -54,7 +54,7 @@ def test_a_lock_says_what_it_rests_on_and_an_assumed_size_comes_first(curator: T
     mean, count = view["statistics"]
     assert view["assumed_rows"] == 10_000
     assert view["opening"].startswith(
-        "the error of mean of income is for an assumed size: the table is taken to have 10,000"
+        "the error of mean of income is for an assumed size: the table is assumed to have 10,000"
     )
     assert (view["sized"], view["counting"], view["counted"]) == (["mean of income"], 0.06, None)
     assert "in 999 of 1,000 releases, if the table has 10,000 rows (assumed) and" in mean["required"]

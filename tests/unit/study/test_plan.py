@@ -154,14 +154,16 @@ def test_a_plan_is_a_table_that_lines_up(plan: Plan) -> None:
     assert lines[0].split() == ["statistic", "mechanism", "95%", "error", "epsilon"]
     assert len({len(line) for line in lines[:5]}) == 1
     assert lines[2].startswith("count by sex") and "±" in lines[2]
-    assert "cost: epsilon" in str(plan) and "assumed: age is taken to be spread" in str(plan)
+    assert "cost: epsilon" in str(
+        plan
+    ) and "assumed: age is assumed to be spread evenly between its bounds" in str(plan)
 
 
 def test_an_assumed_number_of_rows_is_said_first(make_study: Make) -> None:
     plan = make_study().plan(ft.mean("income"))
     for text in (str(plan), plan.explain()):
         assert text.startswith(
-            "every error here is for an assumed size: the table is taken to have 10,000 rows"
+            "every error here is for an assumed size: the table is assumed to have 10,000 rows"
         )
     mixed = make_study().plan(ft.count(), ft.mean("income"), ft.median("age"))
     assert str(mixed).startswith("the errors of mean of income and median of age are for an assumed size")

@@ -121,7 +121,7 @@ class Filter(ABC):
 
 
 def checked_leak(delta: float, leak: float | None) -> float:
-    """The part of delta set aside for the charges' own deltas: half unless told; never all of it."""
+    """The part of delta set aside for the charges' own deltas: half by default, never all of it."""
     if not delta > 0:
         raise InvalidValue(
             "delta", delta, "must be > 0 and < 1", "with delta 0 use BasicFilter: only plain sums hold"

@@ -27,7 +27,7 @@ __all__ = ["FullyAdaptiveFilter"]
 class FullyAdaptiveFilter(Filter):
     """Admits charges while sqrt(2 ln(1/slack) V) + V/2 <= epsilon, V the sum of epsilon_i^2.
 
-    `leak` is the part of delta set aside for the charges' own deltas (half, unless told); slack = delta - leak is
+    `leak` is the part of delta set aside for the charges' own deltas (half by default); slack = delta - leak is
     what the theorem spends. Both are fixed when the filter is made, because which of them a path uses up may
     itself depend on the answers. With pure charges say leak=0.
 

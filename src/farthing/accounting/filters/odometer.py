@@ -24,7 +24,7 @@ class Odometer:
     """Reports after every charge an epsilon that holds, at this delta, at all times simultaneously.
 
     There is no budget and nothing is refused. Read it, stop, go on, choose the next epsilon by it: the readings
-    stay valid. `leak` is the part of delta set aside for the charges' own deltas (half, unless told); once they
+    stay valid. `leak` is the part of delta set aside for the charges' own deltas (half by default); once they
     exceed it the reading is infinite.
 
     >>> meter = Odometer(delta=1e-6, leak=0)

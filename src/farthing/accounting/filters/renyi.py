@@ -34,7 +34,7 @@ class RenyiFilter(Filter):
     Usually the tightest filter, and the only one that prices noise by its own transform. alpha is fixed when the
     filter is made. Unless told, it is the order that admits the most of `expecting`, or of many small charges
     (whose divergence grows like alpha) when nothing is expected. A poor order costs budget, never
-    privacy. `leak` is the part of delta set aside for the charges' own deltas (half, unless told).
+    privacy. `leak` is the part of delta set aside for the charges' own deltas (half by default).
 
     >>> from farthing.privacy import GaussianNoise, Sampled
     >>> budget = RenyiFilter(epsilon=1.0, delta=1e-6, leak=0)

@@ -156,7 +156,7 @@ class Monitor:
         """Read all counts once and tell which have reached their thresholds.
 
         `table` is the dataset as it is now, where it is not the source itself that grows; `where` limits this look to
-        some rows, such as those of the last days; `step` numbers the look, one more than the last unless told. A
+        some rows, such as those of the last days; `step` numbers the look, by default one more than the last. A
         `single` look ends with its first alert, and the other series are `unseen`: the rest would need another round,
         which is lost if this is the last look of the process.
 

@@ -168,7 +168,7 @@ def synthesis_plan(
 ) -> SynthesisPlan:
     """A plan for columns with these numbers of values that costs at most (epsilon, delta), proven.
 
-    `sensitivity` is how far neighbours move the counts of whole rows: by one row unless told.
+    `sensitivity` is how far neighbours move the counts of whole rows: by default, by one row.
 
     >>> synthesis_plan((2, 3), epsilon=1.0).prices.choices
     1

@@ -146,18 +146,18 @@ def _shares_below(facts: Facts, name: str, domain: Domain, values: Sequence[Any]
 
 
 def assumptions_of(facts: Facts, columns: Sequence[str]) -> tuple[str, ...]:
-    """What was taken for granted about rows and columns, in words."""
+    """What is assumed about rows and columns, in words."""
     found = []
     if facts.assumed_rows is not None:
         found.append(assumed_size(facts.assumed_rows))
     elif facts.counted is not None and not facts.rows_known:
-        found.append(f"the table is taken to have {facts.counted}; say expected={{'rows': ...}}")
+        found.append(f"the table is assumed to have {facts.counted}; say expected={{'rows': ...}}")
     for name in columns:
         if name in facts.expected:
             continue
         domain = facts.schema[name]
-        how = "all categories alike" if isinstance(domain, Categories | Flags) else "even between its bounds"
-        found.append(f"{name} is taken to be spread {how}; say expected={{{name!r}: ...}}")
+        how = "over its categories" if isinstance(domain, Categories | Flags) else "between its bounds"
+        found.append(f"{name} is assumed to be spread evenly {how}; say expected={{{name!r}: ...}}")
     return tuple(found)
 
 

@@ -62,7 +62,7 @@ def study_budget_view(study: Study) -> BudgetView:
     if not left.epsilon < view.remaining.epsilon * (1 - _HARDLY):
         return view
     limit = "nothing" if exhausted else f"only epsilon {shown(left.epsilon)}"
-    sentence = f"{view.sentence} The table is paid for by the budget of {name} too, which has {limit} left."
+    sentence = f"{view.sentence} The budget of {name} pays for this table too, and has {limit} left."
     remaining = Amount(epsilon=left.epsilon, delta=min(left.delta, view.remaining.delta))
     return view.model_copy(
         update={

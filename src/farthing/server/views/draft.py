@@ -79,7 +79,7 @@ class Draft(Words):
         default_factory=dict,
         description="known from elsewhere: rows, columns ([mean, standard deviation]), statistics by name",
     )
-    epsilon: Epsilon | None = Field(None, description="what the plan may use; all that is left unless told")
+    epsilon: Epsilon | None = Field(None, description="what the plan may use; by default all that is left")
     reserve: Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)] | None = Field(
         None, description="how much of that is left unspent"
     )

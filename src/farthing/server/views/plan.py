@@ -68,7 +68,7 @@ class PriceView(View):
 
 
 class StatisticView(View):
-    """What is foretold of one statistic; what cannot be told is null."""
+    """What is predicted of one statistic; null where nothing can be predicted."""
 
     name: str
     kind: str

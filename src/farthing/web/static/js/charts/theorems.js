@@ -8,7 +8,7 @@ export const THEOREMS = [
   { key: "kov", name: "KOV", mark: "theorem-kov",
     says: "Kairouz, Oh and Viswanath's closed form: tighter, still a formula (2015)." },
   { key: "optimal", name: "optimal", mark: "theorem-optimal",
-    says: "The least total that is true for every mechanism with these prices. Plans are charged by the own curves of their noise, which are known, and never more than this." },
+    says: "The least total that is true for every mechanism with these prices. Plans are charged by the privacy curves of their own noise, which are known, and never more than this." },
 ];
 
 const OTHER_NAMES = { drv: "advanced", "kov bound": "kov", sum: "basic", "basic composition": "basic" };

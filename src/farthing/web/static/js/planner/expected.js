@@ -1,4 +1,4 @@
-// What the steward knows from elsewhere. It makes the foretold errors true; it costs nothing and is no secret of the rows.
+// What the steward knows from elsewhere. It makes the predicted errors true; it costs nothing and is no secret of the rows.
 
 import { html } from "../../vendor/preact.js";
 import { NumberField } from "../components/field.js";
@@ -23,7 +23,7 @@ export const expectsAnything = (entry, planned, schema) => isOneCount(entry, pla
 /** The fields for one statistic; the same column shows the same numbers in every row. */
 export function ExpectedFields({ entry, planned, schema, expected, onExpect }) {
   return html`
-    <p class="hint">From last year, from a register, from a guess. Errors are foretold from it; it is no secret and costs nothing.</p>
+    <p class="hint">From last year, from a register, from a guess. Errors are predicted from it; it is no secret and costs nothing.</p>
     <div class="expected-fields">
       ${isOneCount(entry, planned) ? html`
         <${NumberField} label="About how many rows?" optional value=${expected[planned.name] ?? null}

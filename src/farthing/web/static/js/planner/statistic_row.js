@@ -13,7 +13,7 @@ import { memo } from "./memo.js";
 import { More } from "./more.js";
 import { Refusal } from "./refusal.js";
 
-/** `row` is what was asked ({key, entry}), `planned` what the newest plan foretells of it (null until it is planned). */
+/** `row` is what was asked ({key, entry}), `planned` what the newest plan predicts of it (null until it is planned). */
 export const StatisticRow = memo(({ row, planned, schema, expected, refusal, stale, actions }) => {
   const { entry } = row;
   const name = planned?.name ?? askedWords(entry);
@@ -59,7 +59,7 @@ function Error({ planned, entry, schema }) {
         <span class="error-number number">${plusMinus(planned.error)}</span><span class="error-unit">${known ? told : ""}</span>
         ${Number.isFinite(planned.error_percent) ? html` <span class="error-percent number">${percent(planned.error_percent)} of what is expected</span>` : null}
       </p>
-      ${known ? null : html`<p class="muted small">No error can be foretold for this; say what you expect, below.</p>`}
+      ${known ? null : html`<p class="muted small">No error can be predicted for this; say what you expect, below.</p>`}
       <${Expected} planned=${planned} entry=${entry} schema=${schema} />
       <p class="statistic-sentence">${planned.sentence}</p>
       ${planned.required ? html`<p class="statistic-required small">Locked: ${planned.required}.</p>` : null}

@@ -254,7 +254,7 @@ function Knowledge({ about, view }) {
   const assumed = view?.assumptions ?? [];
   const notes = view?.notes ?? [];
   return html`
-    <${Card} title="What is taken for granted">
+    <${Card} title="Assumptions">
       ${assumed.length ? html`<ul class="small assumptions">${assumed.map((line) => html`<li key=${line}>${line.replace(/; say expected.*$/, "")}</li>`)}</ul>` : null}
       ${notes.length ? html`<ul class="small notes">${notes.map((line) => html`<li key=${line}>${line}</li>`)}</ul>` : null}
       ${view?.about ? html`<p class="small">The ${view.about}.</p>` : null}
