@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 
 
@@ -11,17 +13,19 @@ class Buffered:
     def __init__(self, generator: np.random.Generator) -> None:
         self._generator = generator
         self._ready, self._at = b"", 0
+        self._turn = threading.Lock()  # threads share a source, and no byte is given twice
 
     def take(self, count: int, /) -> bytes:
         """As `generator.bytes(count)`, which takes four bytes at a time, at least once, and drops what is left."""
-        end = self._at + (max(count, 1) + 3) // 4 * 4
-        if end > len(self._ready):
-            more = min(max(64, end - len(self._ready), 2 * len(self._ready)), max(4096, end))
-            self._ready = self._ready[self._at :] + self._generator.bytes((more + 3) // 4 * 4)
-            self._at, end = 0, end - self._at
-        found = self._ready[self._at : self._at + count]
-        self._at = end
-        return found
+        with self._turn:
+            end = self._at + (max(count, 1) + 3) // 4 * 4
+            if end > len(self._ready):
+                more = min(max(64, end - len(self._ready), 2 * len(self._ready)), max(4096, end))
+                self._ready = self._ready[self._at :] + self._generator.bytes((more + 3) // 4 * 4)
+                self._at, end = 0, end - self._at
+            found = self._ready[self._at : self._at + count]
+            self._at = end
+            return found
 
 
 class TestSource:
