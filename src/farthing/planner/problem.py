@@ -65,7 +65,7 @@ class PlannedOutput(Protocol):
 
     @property
     def depends_on(self) -> str:
-        """What its error depends on that nobody told, in words."""
+        """What its error depends on that nobody said, in words."""
         ...
 
     @property

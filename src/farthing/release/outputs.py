@@ -62,11 +62,11 @@ class Output(ABC):
 
     @property
     def depends_on(self) -> str:
-        """What its error depends on that nobody told, in words; then `predicted` is for the worst case of it."""
+        """What its error depends on that nobody said, in words; then `predicted` is for the worst case of it."""
         return ""
 
     def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The law of the error before anything is spent, where all that nobody told is at its best."""
+        """The law of the error before anything is spent, where all that nobody said is at its best."""
         return self.predicted(noises)
 
     @property
@@ -106,7 +106,7 @@ class Output(ABC):
 
     @abstractmethod
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The law of the error before anything is spent; for the worst case of what nobody told."""
+        """The law of the error before anything is spent; for the worst case of what nobody said."""
 
     def promised(self, noises: Mapping[str, Noise]) -> ErrorLaw:
         """The law that a required error is held to: as wide as intervals come out, as often as `holds` says.

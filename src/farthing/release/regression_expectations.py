@@ -1,4 +1,4 @@
-"""What is expected of the columns of a regression: the matrix of one row, the line, and what nobody told of them."""
+"""What is expected of the columns of a regression: the matrix of one row, the line, and what nobody said of them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _TARGETS = (-1.0, -0.6, 0.0, 0.6, 1.0)  # means of a target of which nothing is 
 class Expectation:
     """One row's Gram matrix and the line, scaled; a budget is divided for `gram` and `theta`.
 
-    `lines` are the lines that errors are predicted for: `theta` alone where it is told, else the steepest that the
-    spread of the target allows. `unsaid` are features of which nobody told how far they vary: then no error can be
+    `lines` are the lines that errors are predicted for: `theta` alone where it is given, else the steepest that the
+    spread of the target allows. `unsaid` are features of which nobody said how far they vary: then no error can be
     predicted, since the coefficient of one that hardly varies could be anything. `joint` says whether it is
     known how the features go together, and `complete` is the expected share of rows that lack none of the columns.
     """
@@ -51,7 +51,7 @@ class Expectation:
 
     @property
     def best(self) -> tuple[Floats, Floats]:
-        """The matrix and the line at which errors are smallest: what nobody told varies as far as its bounds allow."""
+        """The matrix and the line at which errors are smallest: what nobody said varies as far as its bounds allow."""
         flat = np.zeros_like(self.theta)
         if self.line_told:
             flat = self.theta
@@ -199,7 +199,7 @@ def way_out(one: Scaled, facts: Facts) -> str:
 
 
 def assumptions_about(statistic: Statistic, expected: Expectation, sizes: bool) -> list[str]:
-    """What its predicted error rests on that nobody told, in words."""
+    """What its predicted error rests on that nobody said, in words."""
     found, name, target = [], statistic.default_name, statistic.target
     for column in dict.fromkeys(one.column for one in expected.unsaid):
         found.append(

@@ -43,7 +43,7 @@ _RARE = 0.05  # a share of releases with an endless interval that a plan does no
 class RegressionOutput(Output):
     """Intercept and coefficients in every group.
 
-    Where nobody told how far a feature varies, no error can be predicted: of a feature that hardly varies the
+    Where nobody said how far a feature varies, no error can be predicted: of a feature that hardly varies the
     coefficient could be anything. Then the law before the release has no limit, `predicted_at_best` is the other end,
     and `caution` says below which spread an interval has no end.
 
@@ -76,7 +76,7 @@ class RegressionOutput(Output):
 
     @property
     def depends_on(self) -> str:
-        """How far features vary, where nobody told; else how steep the line is."""
+        """How far features vary, where nobody said; else how steep the line is."""
         expected = self.expected
         if expected.unsaid:
             names = dict.fromkeys(one.column for one in expected.unsaid)
@@ -162,9 +162,9 @@ class RegressionOutput(Output):
         }
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """Of the line its standard errors, of its intervals how far they reach; for the steepest line, if none is told.
+        """The standard errors of the line, and how far its intervals reach; for the steepest line if none is given.
 
-        Without a limit where nobody told how far its features vary.
+        Without a limit where nobody said how far its features vary.
         """
         if self.expected.unsaid:
             limitless = np.full(len(self.rows) * self.equations.size, math.inf)
@@ -176,7 +176,7 @@ class RegressionOutput(Output):
         return laws[0] if len(laws) == 1 else _WorstLine(laws)
 
     def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """With features that vary as far as their bounds allow, if nobody told, and a level line."""
+        """With features that vary as far as their bounds allow, if nobody said, and a level line."""
         return _LineLaw(self._at(*self.expected.best), noises)
 
     def _at(self, gram: Floats, theta: Floats) -> RegressionOutput:
@@ -246,7 +246,7 @@ class RegressionOutput(Output):
         )
 
     def _limits(self, noises: Mapping[str, Noise]) -> str:
-        """Below which spread of a feature intervals have no end; said where nobody told the spread."""
+        """Below which spread of a feature intervals have no end, for features whose spread is not given."""
         said = []
         for one in self.expected.unsaid:
             least = self.least_deviation(noises, one)

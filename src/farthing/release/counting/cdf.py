@@ -30,7 +30,7 @@ class CdfAssumptions(Output):
 
     @property
     def fewer(self) -> float:
-        """The part of the expected rows that errors are predicted for, where nobody told how many have a value."""
+        """The part of the expected rows that errors are predicted for, where nobody said how many have a value."""
         part = SMALLER if self.statistic.by or self.statistic.where is not None else 1.0
         return 1.0 if self.told else PRESENT * part
 
@@ -44,7 +44,7 @@ class CdfAssumptions(Output):
 
     @property
     def condition(self) -> str:
-        """Where nobody told how many rows there are: for how many the error is predicted. Fewer have a larger one."""
+        """Where nobody said how many rows there are: for how many the error is predicted. Fewer have a larger one."""
         return "" if self.told else f"if {self._least_rows}"
 
     @property

@@ -90,7 +90,7 @@ class MomentOutput(Output):
 
     @property
     def condition(self) -> str:
-        """Where nobody told how many rows there are: for how many the error is predicted. Fewer have a larger one."""
+        """Where nobody said how many rows there are: for how many the error is predicted. Fewer have a larger one."""
         return f"if {self._least_rows}" if self._least_rows else ""
 
     @property
@@ -103,7 +103,7 @@ class MomentOutput(Output):
 
     @property
     def _least_rows(self) -> str:
-        """How many rows must have a value for the error to be as predicted, where nobody told how many have."""
+        """How many rows must have a value for the error to be as predicted, where nobody said how many have."""
         shared, asked = self.shared, self.statistic
         if shared.known_rows is not None or (self.told and shared.sizes_told):
             return ""
@@ -126,12 +126,12 @@ class MomentOutput(Output):
 
     @property
     def _subject(self) -> str:
-        """What nobody told about the column, in a word."""
+        """What nobody said about the column, in a word."""
         return "share" if (self.shared.centred.lower, self.shared.centred.upper) == (0, 1) else "mean"
 
     @property
     def _told_enough(self) -> bool:
-        """Whether what nobody told does not matter, as the number of rows is known."""
+        """Whether what nobody said does not matter, as the number of rows is known."""
         return True
 
     @property
