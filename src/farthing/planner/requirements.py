@@ -122,9 +122,7 @@ class Requirements:
         limits = np.full(len(self.model.outputs), math.inf)
         for name, row in self._rows.items():
             # Any start will do; the reference is a scale that errors of this output are measured by.
-            output = next(o for o in self.problem.design.outputs if o.name == name)
-            scale = float(np.mean(1 / np.asarray(output.reference, dtype=float) ** 2))
-            limits[row] = (min(self.problem.requirements[name].within, _FAR) / 2) ** 2 * scale
+            limits[row] = (min(self.problem.requirements[name].within, _FAR) / 2) ** 2 * self._scale(name)
         first = replace(self.search, limits=limits).cheapest()
         start = {name: float(limits[row]) for name, row in self._rows.items()}
         return self._closed(
@@ -283,10 +281,19 @@ class Requirements:
             )  # fmt: skip
 
     def limits_of(self, found: Division) -> Floats:
-        """The mean squared errors of what is required, as a division leaves them."""
+        """The mean squared errors that are about enough for what is required, seen from a division.
+
+        It may leave a statistic better off than required, for the sake of another one that reads the same slot.
+        """
         limits = np.full(len(self.model.outputs), math.inf)
-        rows = list(self._rows.values())
-        limits[rows] = self.model.errors(found.shares.kinds, found.shares.strengths)[rows]
+        squares = self.model.errors(found.shares.kinds, found.shares.strengths)
+        errors = self.errors(found.shares)
+        for name, row in self._rows.items():
+            square = float(squares[row])
+            # Noise of whole numbers may leave no error at all where it has a deviation.
+            error = max(errors[name], math.sqrt(square / self._scale(name)))
+            room = max(min(self.problem.requirements[name].within, _FAR) / error, 1.0) if error > 0 else 1.0
+            limits[row] = square * room * room
         return limits
 
     def costs(self, limits: Floats) -> dict[str, float]:
@@ -306,6 +313,11 @@ class Requirements:
         except Unaffordable:
             return None
         return self.errors(found.shares)[name]
+
+    def _scale(self, name: str) -> float:
+        """What a squared error of 1 is in the squares of the model, which are relative."""
+        output = next(o for o in self.problem.design.outputs if o.name == name)
+        return float(np.mean(1 / np.asarray(output.reference, dtype=float) ** 2))
 
     def _with(self, limits: Floats, rows: Iterable[int]) -> Search:
         only = np.full(len(limits), math.inf)
