@@ -225,7 +225,7 @@ def test_a_raised_budget_is_an_entry_that_says_so(place: Place) -> None:
         ledger.register("people", 0.5, unit="person")
         ledger.charge("people", 0.5, request_id="r-1")
         raised = ledger.set_budget("people", 1.0, 1e-9)
-        lowered = ledger.set_budget("people", 0.75)
+        lowered = ledger.set_budget("people", 0.75, 0.0)
         assert (raised.body["raised"], lowered.body["raised"]) == (True, False)
         budget = ledger.budget("people")
         assert (budget.total, budget.remaining, budget.unit) == (ApproxDP(0.75), ApproxDP(0.25), "person")

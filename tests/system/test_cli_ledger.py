@@ -165,6 +165,20 @@ def test_budgets_are_made_raised_granted_and_set_aside(tmp_path: Path) -> None:
     assert entries[2].actor == "ada" and entries[2].body["raised"] is True
 
 
+def test_a_delta_that_is_left_out_stays_as_it_is(tmp_path: Path) -> None:
+    place = tmp_path / "new.db"
+    run("budget", "set", place, "census", "--epsilon", "2", "--delta", "1e-6", "--new")
+    with open_ledger(place) as ledger:
+        ledger.charge("census", (0.5, 1e-8), request_id="r-1")
+    code, out, _ = run("budget", "set", place, "census", "--epsilon", "4")
+    assert (code, out) == (0, "budget of census: epsilon 4, delta 1e-06; spent 0.5, left 3.5\n")
+    code, _, said = run("budget", "set", place, "census", "--epsilon", "4", "--delta", "0")
+    assert code == 2 and "too small for what was spent" in said and "say a delta of 2e-08 or more" in said
+    run("grant", place, "census", "bob", "--epsilon", "1", "--delta", "1e-7")
+    code, out, _ = run("grant", place, "census", "bob", "--epsilon", "2")
+    assert (code, out) == (0, "grant of bob in census: epsilon 2, delta 1e-07; spent 0, left 2\n")
+
+
 @pytest.mark.parametrize(
     ("words", "rule"),
     [

@@ -72,7 +72,9 @@ def _amounts(command: Command) -> Command:
     """Options of commands that set an amount."""
     for option in (
         click.option("--as", "actor", metavar="NAME", help="Who does it; your login name if left out."),
-        click.option("--delta", metavar="D", help="Delta; 0 if left out."),
+        click.option(
+            "--delta", metavar="D", help="Delta; if left out, as it is, or 0 for what is new or freed."
+        ),
         click.option("--epsilon", metavar="E", required=True, help="Epsilon."),
     ):
         command = option(command)
@@ -214,11 +216,12 @@ def budget_set_command(
         raise InvalidValue("unit", unit, "is for --new", "the unit of a dataset does not change")
     with _opened(place, key, "curator", actor, create=new) as ledger:
         if new:
-            ledger.register(dataset, *amount, unit=unit)
+            ledger.register(dataset, amount[0], amount[1] or 0.0, unit=unit)
         else:
             ledger.set_budget(_known(ledger, dataset), *amount)
         _say(ledger, dataset, as_json, "budget of")
-    warn_of_budget(*amount)
+        total = ledger.budget(dataset).total
+    warn_of_budget(total.epsilon, total.delta)
 
 
 @ledger_command.command("grant", help="Allow an analyst to spend a part of a dataset's budget.")
@@ -327,8 +330,8 @@ def _known(ledger: Ledger, dataset: str) -> str:
     return dataset
 
 
-def _amount(epsilon: str, delta: str | None) -> tuple[float, float]:
-    return decimal_number(epsilon, "epsilon"), 0.0 if delta is None else decimal_number(delta, "delta")
+def _amount(epsilon: str, delta: str | None) -> tuple[float, float | None]:
+    return decimal_number(epsilon, "epsilon"), None if delta is None else decimal_number(delta, "delta")
 
 
 def _receipt_at(path: str) -> Receipt:

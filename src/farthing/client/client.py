@@ -88,14 +88,16 @@ class Client:
         self._connection.post("/datasets", {**about, **facts, "columns": columns})
         return RemoteStudy(self._connection, name)
 
-    def grant(self, dataset: str, analyst: str, epsilon: float, delta: float = 0.0) -> Budget:
+    def grant(self, dataset: str, analyst: str, epsilon: float, delta: float | None = None) -> Budget:
         """For curators: let an analyst spend at most so much of a dataset in all; returns the grant as it then stands.
 
         The dataset's own budget still limits it. What the analyst has spent stays spent, and a second grant replaces
-        the first: `client.grant("survey", "bob", epsilon=0.5)`.
+        the first: `client.grant("survey", "bob", epsilon=0.5)`. If delta is left out, a grant that is there keeps its
+        own, and a new one has 0.
         """
         path = f"/datasets/{part(_text(dataset, 'dataset'))}/grants/{part(_text(analyst, 'analyst'))}"
-        return budget_from(self._connection.put(path, {"epsilon": epsilon, "delta": delta}))
+        amount = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
+        return budget_from(self._connection.put(path, amount))
 
     def study(self, dataset: str) -> RemoteStudy:
         """The study of a dataset: its budget as far as it is yours, and everything that can be asked."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -38,6 +39,7 @@ Withheld = tuple[int, int]
 """What is set aside: billionths of epsilon and units of delta."""
 
 _NONE: Withheld = (0, 0)
+_DELTAS = (0.0, *(float(f"{tens}e-{power}") for power in range(40, 1, -1) for tens in range(10, 100)))
 _PLAIN = (
     "epsilon_nano", "delta_units", "count", "sum_nano", "sum_units", "leak_units", "whole_units", "only_sums",
 )  # fmt: skip
@@ -356,6 +358,27 @@ class Account:
             known.append(self.whole_nano)
         known += self._renyi_reading()
         return epsilon_up(min(known)) if known else math.inf
+
+    def least_delta(self, epsilon: float) -> float:
+        """A two-digit delta with which `epsilon` covers what was spent; if none does, with which any epsilon does.
+
+        >>> account = Account.of(1.0, 1e-6)
+        >>> account.after(account.priced((0.3, 1e-8))).least_delta(1.0)
+        2e-08
+        """
+        nano = budget_in_nano(epsilon)
+
+        def fits(units: int) -> bool:
+            under = replace(self, epsilon_nano=nano, delta_units=units)
+            return under._fits() or under._whole_fits()
+
+        def covers(units: int) -> bool:
+            return replace(self, epsilon_nano=nano, delta_units=units).spent_upper < math.inf
+
+        enough = fits if fits(budget_in_units(_DELTAS[-1])) else covers
+        # What fits a budget fits a larger one (see Source), so the list is cut where it begins to fit.
+        place = bisect_left(_DELTAS, True, key=lambda delta: enough(budget_in_units(delta)))
+        return _DELTAS[min(place, len(_DELTAS) - 1)]
 
     def __repr__(self) -> str:
         noun = "charge" if self.count == 1 else "charges"

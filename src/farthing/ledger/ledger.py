@@ -19,6 +19,7 @@ from farthing.ledger.values import (
     WORLDS,
     checked_answer,
     checked_budget,
+    checked_change,
     checked_choice,
     checked_event,
     checked_name,
@@ -135,24 +136,36 @@ class Ledger(OpenLedger):
         name, marks = checked_name(dataset, "dataset"), self.marks(sources)
         return self._changed(Question(name), lambda tx: policy.attach(tx, name, marks))
 
-    def set_budget(self, dataset: str, epsilon: float, delta: float = 0.0) -> Entry:
-        """Give a dataset another budget. A raise is allowed, and is an entry that says so for ever."""
+    def set_budget(self, dataset: str, epsilon: float, delta: float | None = None) -> Entry:
+        """Give a dataset another budget; its delta stays as it is if left out.
+
+        A raise is allowed, and is an entry that says so for ever. A budget may be lowered below what was spent, but not
+        to a delta at which no epsilon covers it.
+        """
         self._only("set a budget", "curator")
-        name, budget = checked_name(dataset, "dataset"), checked_budget(epsilon, delta)
+        name, budget = checked_name(dataset, "dataset"), checked_change(epsilon, delta)
         return self._changed(Question(name), lambda tx: policy.set_budget(tx, name, *budget))
 
-    def grant(self, dataset: str, analyst: str, epsilon: float, delta: float = 0.0) -> Entry:
-        """Let an analyst spend at most so much in all; the dataset's own budget still rules above it."""
+    def grant(self, dataset: str, analyst: str, epsilon: float, delta: float | None = None) -> Entry:
+        """Let an analyst spend at most so much in all; the dataset's own budget still rules above it.
+
+        If delta is left out, a grant that is there keeps its own, and a new one has 0.
+        """
         self._only("grant a budget", "curator")
         name, who = checked_name(dataset, "dataset"), checked_name(analyst, "analyst")
-        budget = checked_budget(epsilon, delta)
+        budget = checked_change(epsilon, delta)
         return self._changed(Question(name, who), lambda tx: policy.grant(tx, name, who, *budget))
 
-    def reserve(self, dataset: str, epsilon: float, delta: float = 0.0, name: str = "reserve") -> Entry:
-        """Set aside a part of a budget under a name, for charges that name it; 0 frees it."""
+    def reserve(
+        self, dataset: str, epsilon: float, delta: float | None = None, name: str = "reserve"
+    ) -> Entry:
+        """Set aside a part of a budget under a name, for charges that name it; 0 frees it.
+
+        If delta is left out, a reserve that is there keeps its own unless it is freed, and a new one has 0.
+        """
         self._only("set aside a reserve", "curator")
         whole, label = checked_name(dataset, "dataset"), checked_name(name, "name")
-        budget = checked_budget(epsilon, delta)
+        budget = checked_change(epsilon, delta)
         return self._changed(Question(whole), lambda tx: policy.reserve(tx, whole, *budget, label))
 
     # What is spent.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
 from farthing.errors import InvalidValue
 from farthing.ledger.account import Account
-from farthing.ledger.amounts import budget_in_nano, budget_in_units
+from farthing.ledger.amounts import budget_in_nano, budget_in_units, delta_down
 from farthing.ledger.chain import canonical
 from farthing.ledger.entries import Entry
 from farthing.ledger.holdings import Holding
@@ -47,27 +48,50 @@ def attach(tx: Transaction, dataset: str, sources: Iterable[str]) -> Entry | Non
     return tx.append("source", dataset, canonical(body), keep={(dataset, ""): after})
 
 
-def set_budget(tx: Transaction, dataset: str, epsilon: float, delta: float) -> Entry:
+def set_budget(tx: Transaction, dataset: str, epsilon: float, delta: float | None) -> Entry:
     """Give a dataset another budget; what was spent stays spent."""
     before = known(tx, dataset)
-    after = before.with_budget(epsilon, delta)
+    after, delta = _changed(before, epsilon, delta)
     return _kept(tx, "budget", dataset, "", after, epsilon, delta, raised=_raised(before, after))
 
 
-def grant(tx: Transaction, dataset: str, analyst: str, epsilon: float, delta: float) -> Entry:
+def grant(tx: Transaction, dataset: str, analyst: str, epsilon: float, delta: float | None) -> Entry:
     """Let an analyst spend so much of a dataset's budget in all."""
     known(tx, dataset)
     before = tx.own()
     if before is None:
+        delta = delta or 0.0
         holding = Holding(Account.of(epsilon, delta))
         return _kept(tx, "grant", dataset, analyst, holding, epsilon, delta, new=True, raised=True)
-    after = before.with_budget(epsilon, delta)
+    after, delta = _changed(before, epsilon, delta)
     return _kept(tx, "grant", dataset, analyst, after, epsilon, delta, raised=_raised(before, after))
 
 
-def reserve(tx: Transaction, dataset: str, epsilon: float, delta: float, name: str) -> Entry:
+def _changed(before: Holding, epsilon: float, delta: float | None) -> tuple[Holding, float]:
+    """The same history under another budget, and its delta: the one it has if none is said.
+
+    Less than what was spent is allowed. A delta at which no epsilon covers it is not: then nothing would fit any more,
+    whatever epsilon is given, and nobody who changes an epsilon means that.
+    """
+    chosen = before.account.budget.delta if delta is None else delta
+    after = before.with_budget(epsilon, chosen)
+    if not after.account.spent_upper < math.inf:
+        least = before.account.least_delta(epsilon)
+        raise InvalidValue(
+            "delta",
+            chosen,
+            "is too small for what was spent: no epsilon covers that with it",
+            f"say a delta of {least:g} or more"
+            + ("" if delta is None else f", or none, which keeps {before.account.budget.delta:g}"),
+        )
+    return after, chosen
+
+
+def reserve(tx: Transaction, dataset: str, epsilon: float, delta: float | None, name: str) -> Entry:
     """Set aside so much of a dataset's budget under a name; nothing frees it."""
     holding = known(tx, dataset)
+    if delta is None:  # no epsilon and no delta said: it is freed, and not kept for its delta
+        delta = delta_down(holding.reserves.get(name, (0, 0))[1]) if epsilon else 0.0
     after = holding.with_reserve(name, budget_in_nano(epsilon), budget_in_units(delta))
     nano, units = after.withheld()
     if not (nano <= after.account.epsilon_nano and units <= after.account.delta_units):

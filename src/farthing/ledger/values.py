@@ -58,6 +58,16 @@ def checked_budget(epsilon: object, delta: object) -> tuple[float, float]:
     return number, checked_delta(delta)
 
 
+def checked_change(epsilon: object, delta: object) -> tuple[float, float | None]:
+    """(epsilon, delta) of a budget that may be there already; None for a delta that stays as it is.
+
+    >>> checked_change(0.5, None), checked_change(0.5, 1e-9)
+    ((0.5, None), (0.5, 1e-09))
+    """
+    number, least = checked_budget(epsilon, 0.0 if delta is None else delta)
+    return number, None if delta is None else least
+
+
 def checked_event(value: object) -> Event:
     """A charge in any accepted form (epsilon, an (epsilon, delta) pair, an event) as an event in range.
 

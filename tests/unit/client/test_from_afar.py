@@ -98,6 +98,7 @@ def test_a_curator_grants_from_afar(connect: Connect) -> None:
     before = curator.ledger.budget(DATASET).total
     granted = curator.grant(DATASET, "bob", epsilon=0.75, delta=1e-8)
     assert (granted.dataset, granted.analyst, granted.total.epsilon) == (DATASET, "bob", 0.75)
+    assert curator.grant(DATASET, "bob", epsilon=0.75).total.delta == 1e-8
     assert connect("bob").study(DATASET).budget.total.epsilon == 0.75
     assert curator.ledger.budget(DATASET).total == before
     with pytest.raises(RequestRefused, match="there is no user 'nobody'"):

@@ -243,3 +243,19 @@ def test_a_table_that_is_gone_is_told_without_its_name(
     file.unlink()
     gone = analyst.get("/api/v1/datasets/brief")
     assert code_of(gone) == (424, "engine_error") and "brief.csv" not in gone.text
+
+
+def test_a_delta_that_is_left_out_stays_as_it_is(curator: TestClient, served: Any) -> None:
+    curator.post("/api/v1/datasets", json={**NEW, "name": "longer"})
+    path = "/api/v1/datasets/longer"
+    served.state.root.charge("longer", (0.5, 1e-8), request_id="longer-1")
+    told = curator.put(f"{path}/budget", json={"epsilon": 2.0}).json()
+    assert (told["total"], told["spent"]) == ({"epsilon": 2.0, "delta": 1e-6}, {"epsilon": 0.5})
+    refused = curator.put(f"{path}/budget", json={"epsilon": 2.0, "delta": 0})
+    assert code_of(refused) == (422, "invalid_value") and "2e-08 or more" in refused.text
+    curator.put(f"{path}/grants/bob", json={"epsilon": 0.5, "delta": 1e-7})
+    assert curator.put(f"{path}/grants/bob", json={"epsilon": 0.75}).json()["total"]["delta"] == 1e-7
+    curator.put(f"{path}/reserves/later", json={"epsilon": 0.5, "delta": 1e-7})
+    kept = curator.put(f"{path}/reserves/later", json={"epsilon": 0.25}).json()["withheld"]
+    assert kept == {"later": {"epsilon": 0.25, "delta": 1e-7}}
+    assert curator.put(f"{path}/reserves/later", json={"epsilon": 0}).json()["withheld"] == {}

@@ -10,6 +10,7 @@ from fastapi import Depends, Path, Query
 from farthing.errors import FarthingError, InvalidValue, RequestRefused
 from farthing.ledger import Ledger
 from farthing.ledger.budgets import as_kept
+from farthing.privacy import ApproxDP
 from farthing.server.callers import Caller, caller, the_state
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
@@ -207,9 +208,10 @@ def budget(name: Name, state: TheState, who: Who) -> BudgetView:
 )
 def set_budget(name: Name, told: BudgetWords, state: TheState, who: Who) -> BudgetView:
     """What was spent stays spent; a raise is an entry of the ledger for ever."""
-    _refuse_unplannable(told.delta)
     total = _registered(state, who, name).budget(name).total
-    if total != as_kept(told.epsilon, told.delta):
+    if told.delta is not None:
+        _refuse_unplannable(told.delta)
+    if total != _wanted(told, total):
         state.ledger(who).set_budget(name, told.epsilon, told.delta)
     return _standing(state, who, name)
 
@@ -231,7 +233,7 @@ def grant(name: Name, user: User, told: BudgetWords, state: TheState, who: Who) 
                 {"name": user},
             )
     before = ledger.budget(name, user).total if user in ledger.analysts(name) else None
-    if before is None or before != as_kept(told.epsilon, told.delta):
+    if before is None or before != _wanted(told, before):
         ledger.grant(name, user, told.epsilon, told.delta)
     return budget_view(ledger.budget(name, user), ledger.budget(name))
 
@@ -246,8 +248,8 @@ def reserve(name: Name, label: Label, told: BudgetWords, state: TheState, who: W
     """Only charges that name it may use it; epsilon 0 and delta 0 free it."""
     ledger = _registered(state, who, name)
     before = ledger.budget(name).withheld.get(label)
-    now = (0.0, 0.0) if before is None else (before.epsilon, before.delta)
-    if now != (told.epsilon, told.delta):
+    now = ApproxDP(0.0) if before is None else before
+    if now != _wanted(told, now if told.epsilon else ApproxDP(0.0)):
         ledger.reserve(name, told.epsilon, told.delta, name=label)
     return _standing(state, who, name)
 
@@ -260,6 +262,11 @@ def _take_up_tables(state: State, ledger: Ledger) -> None:
             # A table that cannot be opened cannot be read under another name either.
             with suppress(FarthingError):
                 take_up_table(ledger, dataset_of(state, each), each.name)
+
+
+def _wanted(told: BudgetWords, before: ApproxDP) -> ApproxDP:
+    """What is to be set, where a delta that is left out stays as it is."""
+    return as_kept(told.epsilon, before.delta if told.delta is None else told.delta)
 
 
 def _refuse_unplannable(delta: float) -> None:

@@ -76,10 +76,10 @@ class Declaration(CheckedDeclaration):
 
 
 class BudgetWords(Words):
-    """An epsilon and a delta to be set."""
+    """An epsilon and a delta to be set; a delta that is left out stays as it is, and is 0 for what is new."""
 
     epsilon: Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)]
-    delta: Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)] = 0.0
+    delta: Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)] | None = None
 
 
 class SourceColumn(View):
