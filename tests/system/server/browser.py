@@ -19,7 +19,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from farthing.server.permissions import SCOPES_OF_ROLE
 from farthing.server.state import State
 from farthing.server.store import now
 from farthing.server.store.tables import declarations, logins
+from farthing.server.work.worker import Worker
 
 PEOPLE = {"ada": "curator", "bob": "analyst", "eve": "auditor"}
 PASSWORD = "a long enough password"  # of everybody
@@ -144,8 +145,13 @@ def visits_csv(rows: int = 90, people: int = 40) -> str:
 
 
 @contextmanager
-def serving(folder: Path, *, declared: bool = True, workers: int = 1, **told: Any) -> Iterator[Site]:
-    """The application on a free port of this machine, until the block ends."""
+def serving(
+    folder: Path, *, declared: bool = True, works: bool = True, processes: int = 0, **told: Any
+) -> Iterator[Site]:
+    """The application on a free port of this machine, until the block ends.
+
+    Its worker is a thread here, which imports nothing again; `processes` are so many real ones instead.
+    """
     data = folder / "data"
     data.mkdir()
     (data / "people.csv").write_text(people_csv(), encoding="utf-8")
@@ -156,7 +162,7 @@ def serving(folder: Path, *, declared: bool = True, workers: int = 1, **told: An
         port = listening.getsockname()[1]
         told = {"ledger": str(folder / "study.db"), **told}
         settings = Settings(
-            data=data, port=port, cheap_passwords=True, log_requests=False, workers=workers, **told
+            data=data, port=port, cheap_passwords=True, log_requests=False, workers=processes, **told
         )
         app = create_app(settings)
         site = Site(f"http://127.0.0.1:{port}", app.state.farthing, settings, folder)
@@ -169,10 +175,25 @@ def serving(folder: Path, *, declared: bool = True, workers: int = 1, **told: An
         thread.start()
         try:
             _wait_until_it_answers(port)
-            yield site
+            with _worker_of(site.state) if works and not processes else nullcontext():
+                yield site
         finally:
             server.should_exit = True
             thread.join()
+
+
+@contextmanager
+def _worker_of(state: State) -> Iterator[None]:
+    """A worker in a thread of this process; as it opens the tables of the server, each job finds them open."""
+    worker = Worker(state)
+    state.workers.wake = worker.wake  # type: ignore[method-assign]
+    thread = threading.Thread(target=worker.run, name="worker", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        worker.drain()
+        thread.join()
 
 
 def _wait_until_it_answers(port: int) -> None:

@@ -23,7 +23,7 @@ FIRST = {"level": 1}
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server that nobody asks for a release: it needs no worker."""
-    with serving(tmp_path_factory.mktemp("site"), workers=0) as made:
+    with serving(tmp_path_factory.mktemp("site"), works=False) as made:
         yield made
 
 
