@@ -26,8 +26,8 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,10 @@ from rich.table import Table
 
 import farthing as ft
 from benchmarks.promise_tables import KINDS, Example, Floats, Kind, examples
+from farthing.inference.answers import Around
 from farthing.inference.noise_sums import tail_of_sum
+from farthing.release.moments.outputs import MomentOutput
+from farthing.release.noise import Noise
 from farthing.release.ranging.strategy_slots import StrategySlot
 from farthing.study import Plan
 
@@ -97,6 +100,16 @@ class Delivered:
         return f"{'broken' if self.faults else 'in doubt'}: {words}" if words else "kept"
 
 
+@dataclass(frozen=True)
+class Answers:
+    """Many releases of one statistic: of each its cells, their 95% intervals, and the cells as the noise left them."""
+
+    values: Floats
+    lower: Floats
+    upper: Floats
+    raw: Floats
+
+
 def expected_of(example: Example, kind: Kind) -> dict[str, Any]:
     """Everything about the table as it truly is, as a steward would say it."""
     group, flag, band = (example.columns[name] for name in ("group", "flag", "band"))
@@ -124,36 +137,34 @@ def delivered(example: Example, kind: Kind, *, told: bool, releases: int) -> Del
             example.dataset, epsilon=EPSILON, delta=DELTA, ledger=Path(folder) / "study.db", name="table"
         )
         plan = study.plan(statistic, expected=expected_of(example, kind) if told else {"rows": example.rows})
-        drawn, truth = prepared(plan, kind.truth and kind.truth(example))
+        answers, truth = released(plan, kind.truth and kind.truth(example), releases)
         attainable = attainable_coverage(plan, truth, kind.bounds and kind.bounds(example))
-        answers = [drawn() for _ in range(releases)]
         found = compared(example, kind, told, plan, answers, truth, attainable)
         study.close()
     return found
 
 
 def compared(
-    example: Example, kind: Kind, told: bool, plan: Plan, answers: list[Any], truth: Floats, attainable: float
+    example: Example, kind: Kind, told: bool, plan: Plan, answers: Answers, truth: Floats, attainable: float
 ) -> Delivered:
     """What came out, beside what was promised."""
     promised = np.asarray(plan.statistics[0].law.standard_errors, dtype=float)
-    errors = np.array([np.atleast_1d(answer.values) - truth for answer in answers])
-    inside = np.array([(answer.lower <= truth + 1e-9) & (truth - 1e-9 <= answer.upper) for answer in answers])
-    plain = np.array([np.atleast_1d(answer.raw) - truth for answer in answers])
+    errors, plain = answers.values - truth, answers.raw - truth
+    inside = (answers.lower <= truth + 1e-9) & (truth - 1e-9 <= answers.upper)
     squares = [np.mean(each**2, axis=1) / np.mean(promised**2) for each in (errors, plain)]
     rms, raw = (float(np.sqrt(np.mean(each))) for each in squares)
-    spreads = [float(np.std(each) / len(answers) ** 0.5) for each in (inside.mean(axis=1), *squares)]
+    spreads = [float(np.std(each) / len(errors) ** 0.5) for each in (inside.mean(axis=1), *squares)]
     totals = errors.sum(axis=1)
     spread = float(totals.std() / len(totals) ** 0.5)
     bias = float(totals.mean() / spread) if kind.adds_up and spread > 0 else None
     return Delivered(
-        example.name, kind.name, told, len(answers), float(inside.mean()), attainable, rms, raw, bias,
+        example.name, kind.name, told, len(errors), float(inside.mean()), attainable, rms, raw, bias,
         (spreads[0], spreads[1], spreads[2]),
     )  # fmt: skip
 
 
-def prepared(plan: Plan, truth: Floats | None) -> tuple[Callable[[], Any], Floats]:
-    """What draws an answer of a plan of one statistic, each with noise of its own, and what it should be."""
+def released(plan: Plan, truth: Floats | None, releases: int) -> tuple[Answers, Floats]:
+    """Answers of a plan of one statistic, each with noise of its own, and what they should be."""
     measurements, (output,) = plan.measurements, plan.design.outputs
     dataset, noises = plan.study.dataset, measurements.noises
     derived = dataset.derive(**dict(measurements.derived)) if measurements.derived else dataset
@@ -167,14 +178,37 @@ def prepared(plan: Plan, truth: Floats | None) -> tuple[Callable[[], Any], Float
             if isinstance(slot, StrategySlot)
         }
         truth = np.atleast_1d(output.answer(plain, noises).values)
+    measured = [
+        {slot.name: slot.measure(slot.own(exact), noises[slot.name]) for slot in measurements.slots}
+        for _ in range(releases)
+    ]
+    if isinstance(output, MomentOutput):
+        return answers_of_moments(output, measured, noises), truth
+    found = [output.answer(one, noises) for one in measured]
+    parts = [[getattr(one, name) for one in found] for name in ("values", "lower", "upper", "raw")]
+    return Answers(*(np.array(part, dtype=float).reshape(releases, -1) for part in parts)), truth
 
-    def drawn() -> Any:
-        measured = {
-            slot.name: slot.measure(slot.own(exact), noises[slot.name]) for slot in measurements.slots
-        }
-        return output.answer(measured, noises)
 
-    return drawn, truth
+def answers_of_moments(
+    output: MomentOutput, measured: Sequence[Mapping[str, Any]], noises: Mapping[str, Noise]
+) -> Answers:
+    """The same answers, as the cells of one output: their intervals are solved for together, ten times as fast.
+
+    A cell of moments is a function of its own measurements only. The first release is answered by itself as well: one
+    that comes out otherwise is an error here.
+    """
+    shared, many = output.shared, len(measured)
+    rows, mean, variance = (np.tile(part, many) for part in (shared.rows, output.mean, output.variance))
+    wide = replace(output, shared=replace(shared, rows=rows), mean=mean, variance=variance, labels=())
+    together = {name: np.concatenate([one[name] for one in measured]) for name in measured[0]}
+    values, _, interval = wide.estimate(together, noises)
+    raw = interval.centre if isinstance(interval, Around) else values
+    found = Answers(*(part.reshape(many, -1) for part in (values, *interval(0.95), raw)))
+    alone = output.answer(measured[0], noises)
+    for name in ("values", "lower", "upper", "raw"):
+        if not np.allclose(getattr(found, name)[0], getattr(alone, name), rtol=1e-12, atol=1e-12):
+            raise RuntimeError(f"{output.name}: {name} of a release depend on what else is released")
+    return found
 
 
 def attainable_coverage(plan: Plan, truth: Floats, bounds: tuple[float, float] | None = None) -> float:
