@@ -189,19 +189,23 @@ def released(plan: Plan, truth: Floats | None, releases: int) -> tuple[Answers, 
     return Answers(*(np.array(part, dtype=float).reshape(releases, -1) for part in parts)), truth
 
 
+def wide_moments(output: MomentOutput, releases: int) -> MomentOutput:
+    """An output whose cells are those of many releases: each is a function of its own measurements only."""
+    shared = output.shared
+    rows, mean, variance = (np.tile(part, releases) for part in (shared.rows, output.mean, output.variance))
+    return replace(output, shared=replace(shared, rows=rows), mean=mean, variance=variance, labels=())
+
+
 def answers_of_moments(
     output: MomentOutput, measured: Sequence[Mapping[str, Any]], noises: Mapping[str, Noise]
 ) -> Answers:
     """The same answers, as the cells of one output: their intervals are solved for together, ten times as fast.
 
-    A cell of moments is a function of its own measurements only. The first release is answered by itself as well: one
-    that comes out otherwise is an error here.
+    The first release is answered by itself as well: one that comes out otherwise is an error here.
     """
-    shared, many = output.shared, len(measured)
-    rows, mean, variance = (np.tile(part, many) for part in (shared.rows, output.mean, output.variance))
-    wide = replace(output, shared=replace(shared, rows=rows), mean=mean, variance=variance, labels=())
+    many = len(measured)
     together = {name: np.concatenate([one[name] for one in measured]) for name in measured[0]}
-    values, _, interval = wide.estimate(together, noises)
+    values, _, interval = wide_moments(output, many).estimate(together, noises)
     raw = interval.centre if isinstance(interval, Around) else values
     found = Answers(*(part.reshape(many, -1) for part in (values, *interval(0.95), raw)))
     alone = output.answer(measured[0], noises)

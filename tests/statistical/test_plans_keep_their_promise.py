@@ -1,24 +1,37 @@
-"""A mixed plan, released 400 times: every statistic as far from the truth as foretold.
+"""A mixed plan, released 60,000 times: every statistic as far from the truth as foretold.
 
-The noise is drawn by the mechanisms themselves from an explicit source, so the outcome does not change from run to run.
-The band of 93 to 97.5% is the promise; for 400 draws it is two standard errors wide on one side and more on the other.
+The noise is drawn by the mechanisms themselves from an explicit source, in vectors; the values follow in vectors, too,
+and those of the first releases are compared with the answers. The choice of a median is not drawn: its law is known.
+
+The least favourable noise is that of one Laplace number, whose squares vary by sqrt(5) times their mean: the mean
+square of 60,000 has a standard error of 0.9%. It lies ten of these from the ends of the band for its root, 0.95 to
+1.05; that of noise which is a tenth too large or too small lies nine and more of its own from the band, on the other
+side. Coverage has a standard error of 0.09%, and is ten of these from its band. So both a false alarm and a miss of
+noise that is a tenth off have a probability below 1e-15, for any seed.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from benchmarks.promises import wide_moments
 
 import farthing as ft
+from farthing.release.counting.count_outputs import CountOutput
+from farthing.release.moments.outputs import MomentOutput
+from farthing.release.quantile_outputs import QuantileOutput
+from farthing.release.regression_outputs import RegressionOutput
 from sources import TestSource
 
 pytestmark = pytest.mark.slow
 
-RELEASES = 400
+RELEASES, COMPARED = 60_000, 5
 ROWS = 60_000
 ASKED = [
     ft.count(by="sex"),
@@ -37,13 +50,16 @@ ASKED = [
 def table() -> pa.Table:
     draw = np.random.default_rng(11)
     age = draw.integers(20, 80, ROWS)
+    # Evenly spread over their law, so that the rows around the median are as dense as expected whatever is drawn.
+    law = NormalDist(50_000, 15_000)
+    incomes = draw.permutation([law.inv_cdf((place + 0.5) / ROWS) for place in range(ROWS)])
     return pa.table(
         {
             "sex": np.tile(["F", "M"], ROWS // 2),
             "age": age,
             "smoker": draw.random(ROWS) < 0.3,
             "bmi": np.clip(draw.normal(22 + age / 10, 4), 10, 60),
-            "income": np.clip(draw.normal(50_000, 15_000, ROWS), 0, 120_000),
+            "income": np.clip(incomes, 0, 120_000),
         }
     )
 
@@ -91,42 +107,84 @@ def truths(rows: pa.Table) -> dict[str, np.ndarray]:
     return {name: np.asarray(values, dtype=float) for name, values in found.items()}
 
 
+Errors = dict[str, tuple[np.ndarray, np.ndarray]]
+"""Of every statistic what it is off by, outcomes x cells, and how likely each outcome is."""
+
+
+def values_of(output: Any, measured: dict[str, np.ndarray], noises: Any) -> np.ndarray:
+    """The values of many releases, as the noise left them: releases x cells."""
+    if isinstance(output, MomentOutput):
+        flat = {name: numbers.reshape(-1) for name, numbers in measured.items()}
+        return wide_moments(output, RELEASES).estimate(flat, noises)[0].reshape(RELEASES, -1)
+    if isinstance(output, RegressionOutput):
+        equations = output.equations
+        parts = [equations.direction(entry) for entry in equations.entries]
+        numbers = np.stack([measured[e.slot.name][:, 0] * e.slot.step for e in equations.entries], axis=1)
+        gram, right = (np.tensordot(numbers, [part[side] for part in parts], axes=1) for side in (0, 1))
+        to_data, constant = equations.to_data()
+        return np.linalg.solve(gram, right[:, :, None])[:, :, 0] @ to_data.T + constant
+    assert isinstance(output, CountOutput)
+    belongs = output.members[:, None] == np.arange(len(output.reference))
+    return measured[output.slots[0].name] @ belongs.astype(float)
+
+
+def law_of(output: QuantileOutput, counts: np.ndarray, noises: Any) -> tuple[np.ndarray, np.ndarray]:
+    """All points that a median may be, and how likely each is chosen: exp(-rate * rows between it and the middle)."""
+    (choice,) = output.slot.mechanism(noises[output.slot.name]).choosing.choices
+    through = np.cumsum(counts)
+    middle = through[-1] / 2
+    apart = np.maximum(0, np.maximum(through - counts - middle, middle - through))
+    weights = np.exp(-float(choice.rate) * apart)
+    return output.grid.values[:, None], weights / weights.sum()
+
+
 @pytest.fixture(scope="module")
-def released(tmp_path_factory: pytest.TempPathFactory) -> tuple[ft.study.Plan, dict[str, np.ndarray]]:
-    """The plan, and for every statistic its errors: releases x cells."""
+def released(tmp_path_factory: pytest.TempPathFactory) -> tuple[ft.study.Plan, Errors]:
+    """The plan, and for every statistic its errors."""
     rows = table()
     plan = plan_of(rows, tmp_path_factory.mktemp("promise") / "study.db")
-    measurements, source = plan.measurements, TestSource(400)
+    measurements, truth = plan.measurements, truths(rows)
+    noises = measurements.noises
     prepared = plan.study.dataset.derive(**dict(measurements.derived))
     exact = prepared.exact({slot.name: slot.aggregate for slot in measurements.slots})
-    truth = truths(rows)
-    errors: dict[str, list[np.ndarray]] = {name: [] for name in truth}
+    drawn, errors = {}, {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("farthing.mechanisms.base.SYSTEM", source)
-        for _ in range(RELEASES):
-            drawn = {
-                s.name: s.measure(exact[s.name], measurements.noises[s.name]) for s in measurements.slots
-            }
-            for output in plan.design.outputs:
-                values = output.answer(drawn, measurements.noises).values
-                errors[output.name].append(np.atleast_1d(values) - truth[output.name])
-    return plan, {name: np.array(found) for name, found in errors.items()}
+        patch.setattr("farthing.mechanisms.base.SYSTEM", TestSource(400))
+        for slot in measurements.slots:
+            if noises[slot.name].kind != "exponential":
+                numbers: Any = replace(slot.mechanism(noises[slot.name]), cells=RELEASES * slot.cells)
+                many = np.tile(slot.merged(exact[slot.name]), RELEASES)
+                drawn[slot.name] = np.reshape(numbers.release(many), (RELEASES, slot.cells))
+    even = np.full(RELEASES, 1 / RELEASES)
+    for output in plan.design.outputs:
+        if isinstance(output, QuantileOutput):
+            values, chances = law_of(output, np.asarray(exact[output.slot.name]).reshape(-1), noises)
+        else:
+            values, chances = values_of(output, drawn, noises), even
+            for place in range(COMPARED):
+                answer = output.answer({name: numbers[place] for name, numbers in drawn.items()}, noises)
+                assert np.atleast_1d(answer.raw) == pytest.approx(values[place], rel=1e-9), output.name
+        errors[output.name] = values - truth[output.name], chances
+    return plan, errors
 
 
 @pytest.mark.parametrize("name", [statistic.name for statistic in ASKED])
-def test_errors_are_as_foretold(name: str, released: tuple[ft.study.Plan, dict[str, np.ndarray]]) -> None:
-    plan, errors = released
-    foretold, found = plan[name], errors[name]
-    cells = np.array(foretold.errors(0.95))
-    inside = float(np.mean(np.abs(found) <= cells))
-    # The error of a quantile is how far its interval reaches, which holds whatever the data: farther than it is off.
-    assert inside >= 0.93 and (inside <= 0.975 or name == "median of income"), inside
+def test_errors_are_as_foretold(name: str, released: tuple[ft.study.Plan, Errors]) -> None:
+    plan, (found, chances) = released[0], released[1][name]
+    foretold = plan[name]
+    inside = float(np.mean(chances @ (np.abs(found) <= np.array(foretold.errors(0.95)))))
     sizes = np.asarray(foretold.law.standard_errors, dtype=float)
-    ratio = float(np.sqrt(np.mean((found / sizes) ** 2)))
-    assert 0.9 <= ratio <= 1.1, ratio
+    ratio = float(np.sqrt(np.mean(chances @ (found / sizes) ** 2)))
+    if name == "median of income":
+        # Its error is how far its interval reaches, which holds whatever the data: farther than it is off.
+        assert inside >= 0.95 and 0.95 <= ratio <= 1.05
+        return
+    # A regression is foretold to first order: what it leaves out makes its errors three percent larger.
+    off = 0.03 if name.startswith("regression") else 0.0
+    assert 0.94 - off / 3 <= inside <= 0.96 and 0.95 <= ratio <= 1.05 + off, (inside, ratio)
 
 
-def test_the_ledger_agrees_with_the_plan(released: tuple[ft.study.Plan, dict[str, np.ndarray]]) -> None:
+def test_the_ledger_agrees_with_the_plan(released: tuple[ft.study.Plan, Errors]) -> None:
     plan, _ = released  # measured many times above, and never charged
     assert plan.study.budget.spent.upper == 0.0
     release = plan.release()
