@@ -143,6 +143,7 @@ def _of_forks(
 ) -> tuple[list[float], float]:
     """The seconds of every call that every client finished in time, sorted; and the processor's, of all together."""
     gate, open_gate = os.pipe()
+    waiting, ready = os.pipe()
     pipes = []
     for client in range(clients):
         reading, writing = os.pipe()
@@ -152,6 +153,8 @@ def _of_forks(
                 os.close(open_gate)
                 call = make()
                 call(client, -1)  # connected and prepared before the clock starts
+                os.write(ready, b".")
+                os.close(ready)
                 os.read(gate, 1)
                 with os.fdopen(writing, "wb") as file:
                     file.write(_timed(call, client, seconds).tobytes())
@@ -160,7 +163,10 @@ def _of_forks(
                 os._exit(status)
         os.close(writing)
         pipes.append(reading)
-    time.sleep(1.0)
+    os.close(ready)
+    for _ in range(clients):  # until each is ready; one that died is noticed below
+        os.read(waiting, 1)
+    os.close(waiting)
     os.close(open_gate)
     times, cpu = array("d"), 0.0
     for pipe in pipes:
@@ -179,11 +185,13 @@ def _of_forks(
 
 def _timed(call: Callable[[int, int], None], client: int, seconds: float) -> array[float]:
     times, n, cpu = array("d"), 0, time.process_time()
-    end = time.perf_counter() + seconds
-    while (start := time.perf_counter()) < end:
+    start = time.perf_counter()
+    end = start + seconds
+    while start < end:  # at least once, however busy the machine
         call(client, n)
         times.append(time.perf_counter() - start)
         n += 1
+        start = time.perf_counter()
     times.append(time.process_time() - cpu)  # the last number is the processor's time
     return times
 

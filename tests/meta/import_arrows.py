@@ -161,6 +161,7 @@ def _way(graph: Mapping[str, set[str]], start: str, end: str) -> list[str]:
     return []
 
 
+@cache
 def _file_of(name: str | None, folder: Path) -> Path | None:
     """The file of this package that is imported under a dotted name: a module, or a package's `__init__`."""
     top, *below = (name or "").split(".")
@@ -186,17 +187,25 @@ def imports_of(path: Path, folder: Path) -> tuple[Import, ...]:
     """Every import of a file, also those inside functions and those for types only."""
     parts = path.relative_to(folder).with_suffix("").parts
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-    not_run_on_import = {
-        inner
-        for outer in ast.walk(tree)
-        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _for_types_only(outer)
-        for inner in ast.walk(outer)
-    }
     return tuple(
-        Import(getattr(node, "lineno", 0), name, node in not_run_on_import)
-        for node in ast.walk(tree)
+        Import(getattr(node, "lineno", 0), name, lazy)
+        for node, lazy in _nodes(tree)
         for name in _imported(node, folder.name, parts)
     )
+
+
+def _nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node once, and whether it is left alone while its module is being imported."""
+    waiting = [(tree, False)]
+    while waiting:
+        node, lazy = waiting.pop()
+        lazy = (
+            lazy
+            or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            or _for_types_only(node)
+        )
+        yield node, lazy
+        waiting.extend((child, lazy) for child in ast.iter_child_nodes(node))
 
 
 def _for_types_only(node: ast.AST) -> bool:

@@ -110,8 +110,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     (folder / "test_it.py").write_text(TESTS, encoding="utf-8")
     names = re.findall(r"^def (test_\w+)", TESTS, re.MULTILINE)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    environment["PYTHONPATH"] = str(TOP / "tests")
-    command = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    environment |= {"PYTHONPATH": str(TOP / "tests"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider"]
     orders = [[f"test_it.py::{name}" for name in order] for order in (names, names[::-1])]
     started = [
         subprocess.Popen([*command, *order], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)

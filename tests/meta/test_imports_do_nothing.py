@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -23,42 +25,49 @@ HEAVY = (
 SERVING = ("fastapi", "pydantic", "starlette", "uvicorn", "sqlalchemy", "argon2", "jwt", "httpx")
 
 
-@pytest.mark.parametrize(
-    ("statement", "heavy"),
-    [
-        ("import farthing", (*HEAVY, *SERVING)),
-        ("import farthing.accounting", HEAVY),
-        ("import farthing.plots", HEAVY),
-        ("import farthing.cli", ("scipy", "altair", "vl_convert", "hypothesis", "mpmath", *SERVING)),
-    ],
-)
-def test_importing_loads_nothing_heavy(statement: str, heavy: tuple[str, ...]) -> None:
-    loaded = _output_of(f"{statement}; import sys; print([m for m in {heavy!r} if m in sys.modules])")
-    assert loaded == "[]\n"
+# In this order in one process: each imports what stands before it anyway.
+STEPS = {
+    "farthing": (*HEAVY, *SERVING),
+    "farthing.accounting": HEAVY,
+    "farthing.plots": HEAVY,
+    "farthing.cli": ("scipy", "altair", "vl_convert", "hypothesis", "mpmath", *SERVING),
+}
+PROGRAM = """
+import decimal, flint, importlib, json, locale, numpy, sys, warnings
+
+def state():
+    return (list(warnings.filters), numpy.geterr(), flint.ctx.prec, decimal.getcontext().prec,
+            sys.getrecursionlimit(), locale.setlocale(locale.LC_ALL), sys.excepthook)
+
+before, steps, loaded = state(), json.loads(sys.argv[1]), {}
+for name, heavy in steps.items():
+    importlib.import_module(name)
+    loaded[name] = [module for module in heavy if module in sys.modules]
+print("TOLD", json.dumps({"loaded": loaded, "same": state() == before}))
+"""
 
 
-def test_importing_prints_nothing_and_warns_of_nothing() -> None:
-    """With every warning an error; a warning, a patch or a setting made at import would surprise somebody's program."""
-    assert _output_of("import farthing, farthing.plots, farthing.cli") == ""
-
-
-def test_importing_leaves_global_settings_alone() -> None:
-    program = (
-        "import sys, warnings, locale, decimal, numpy, flint\n"
-        "def state():\n"
-        "    return (list(warnings.filters), numpy.geterr(), flint.ctx.prec, decimal.getcontext().prec,"
-        " sys.getrecursionlimit(), locale.setlocale(locale.LC_ALL), sys.excepthook)\n"
-        "before = state()\n"
-        "import farthing, farthing.plots, farthing.cli\n"
-        "print(state() == before)"
-    )
-    assert _output_of(program) == "True\n"
-
-
-def _output_of(program: str) -> str:
+@pytest.fixture(scope="module")
+def told() -> tuple[dict[str, Any], str]:
+    """What a process says that imports one after the other, with every warning an error, and what else it printed."""
     run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-W", "error", "-c", PROGRAM, json.dumps(STEPS)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    assert run.stderr == ""
-    return run.stdout
+    printed, _, answer = run.stdout.partition("TOLD ")
+    return json.loads(answer), printed + run.stderr
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_importing_loads_nothing_heavy(told: tuple[dict[str, Any], str], name: str) -> None:
+    assert told[0]["loaded"][name] == []
+
+
+def test_importing_prints_nothing_and_warns_of_nothing(told: tuple[dict[str, Any], str]) -> None:
+    """With every warning an error; a warning, a patch or a setting made at import would surprise somebody's program."""
+    assert told[1] == ""
+
+
+def test_importing_leaves_global_settings_alone(told: tuple[dict[str, Any], str]) -> None:
+    assert told[0]["same"]

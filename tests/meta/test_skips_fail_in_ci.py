@@ -52,8 +52,11 @@ def _run(
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     for name, source in files.items():
         (folder / name).write_text(source, encoding="utf-8")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | {"CI": ci}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    # Plugins of others, which take longer to import than all of this, have no say in it.
+    environment |= {"CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    own = ("-p", "xdist", *workers) if workers else ()
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *own],
         cwd=folder, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
