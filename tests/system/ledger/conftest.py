@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from backends.keeper import CannotStart, kept
-from system.ledger.nursery import Nursery, nursery
+from system.ledger.nursery import Forker, Nursery, forker, nursery
 from system.ledger.places import Place, postgres_place, sqlite_place
 
 NewPlace = Callable[[], Place]
@@ -39,10 +39,17 @@ def mortal_postgres() -> Iterator[dict[str, Any]]:
     yield from _server(uuid.uuid4().hex)
 
 
+@pytest.fixture(scope="session")
+def client_forker() -> Iterator[Forker]:
+    """The process that forks the clients of all tests."""
+    with forker() as found:
+        yield found
+
+
 @pytest.fixture
-def clients(tmp_path: Path) -> Iterator[Nursery]:
+def clients(tmp_path: Path, client_forker: Forker) -> Iterator[Nursery]:
     """A nursery whose clients write into this test's directory."""
-    with nursery(tmp_path) as found:
+    with nursery(tmp_path, client_forker) as found:
         yield found
 
 

@@ -132,12 +132,12 @@ class Archive:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.place = sqlite_place(folder)
-        self.history = made(self.place, 20)
+        self.history = made(self.place, 12)
         settled(self.place)
         self.older = copied(self.place, folder / "older")
         self.older_receipts = len(self.history.receipts)
         with self.place.open() as ledger:
-            self.history.live(ledger, 10, 20)
+            self.history.live(ledger, 6, 12)
         settled(self.place)
         self.rows = rows_of(self.place)
         self.older_rows = rows_of(self.older)

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from system.ledger.checks import problems
-from system.ledger.nursery import Client, Nursery, lines_of, refuse_failures
+from system.ledger.nursery import PATIENCE, Client, Nursery, lines_of, refuse_failures
 from system.ledger.places import Place
 
 EPSILON = 0.01
 FITS = 40  # charges; some rounds end in refusals, which are killed as well
 LANES = 4
-LONGEST = 0.12  # seconds of spending before a kill
+MOST_SAID = 9  # lines before a kill by the clock: an answer is three of them
+LONGEST = 0.04  # seconds of spending after them
 MOST_LINES = 5_000  # of the ledger's own code before a kill
 
 
@@ -58,11 +59,12 @@ def _end(nursery: Nursery, place: Place, victim: Victim, chance: random.Random) 
     """Killed at some moment; one that dies by itself, at a line, is given the time to get there."""
     if victim.at_line and victim.client.wait(2.0):
         return
-    file, until = nursery.file(place, victim.lane), time.monotonic() + 30.0  # a busy machine lets it wait
-    while not (victim.at_line or victim.opening) and time.monotonic() < until:
-        if len(lines_of(file)) > victim.said_before:
-            break
-        time.sleep(0.002)
+    file, until = nursery.file(place, victim.lane), time.monotonic() + PATIENCE
+    said = victim.said_before + chance.randrange(1, MOST_SAID)  # a busy machine lets it wait
+    while not (victim.at_line or victim.opening) and len(lines_of(file)) < said:
+        assert time.monotonic() < until, "a client never said what it did"
+        if victim.client.wait(0.002):  # by an exception, which it told: the test ends with it
+            return
     time.sleep(chance.uniform(0.0, LONGEST))
     victim.client.kill()
     assert victim.client.wait()

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -47,12 +47,10 @@ class Client:
         return True
 
 
-class Nursery:
-    """Where clients are forked, and the folder where they write what they saw."""
+class Forker:
+    """The process that forks clients. It imports farthing, which takes longer than most tests: one serves many."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._clients: list[Client] = []
+    def __init__(self) -> None:
         path = os.pathsep.join(
             [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
         )
@@ -61,12 +59,31 @@ class Nursery:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
 
+    def fork(self, task: dict[str, Any]) -> Client:
+        """A fresh process that does the task."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(json.dumps(task), file=self._process.stdin, flush=True)
+        return Client(int(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        """No more clients; those that live die with it."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(PATIENCE)
+        self._process.stdout.close()
+
+
+class Nursery:
+    """The clients of one test, and the folder where they write what they saw."""
+
+    def __init__(self, folder: Path, forker: Forker) -> None:
+        self._folder, self._forker = folder, forker
+        self._clients: list[Client] = []
+
     def start(self, place: Place, role: str, lane: object, **task: Any) -> Client:
         """One more client; those of the same lane write to the same file."""
-        assert self._process.stdin is not None and self._process.stdout is not None
         task |= {"role": role, "place": asdict(place), "lane": lane, "file": str(self.file(place, lane))}
-        print(json.dumps(task), file=self._process.stdin, flush=True)
-        client = Client(int(self._process.stdout.readline()))
+        client = self._forker.fork(task)
         self._clients.append(client)
         return client
 
@@ -83,20 +100,27 @@ class Nursery:
         for client in self._clients:
             client.kill()
             client.wait()
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(PATIENCE)
-        self._process.stdout.close()
 
 
 @contextmanager
-def nursery(folder: Path) -> Iterator[Nursery]:
-    """A nursery that is closed afterwards."""
-    found = Nursery(folder)
+def forker() -> Iterator[Forker]:
+    """A process that forks clients, closed afterwards."""
+    found = Forker()
     try:
         yield found
     finally:
         found.close()
+
+
+@contextmanager
+def nursery(folder: Path, shared: Forker | None = None) -> Iterator[Nursery]:
+    """A nursery that is empty afterwards; with a process of its own unless it is given one."""
+    with forker() if shared is None else nullcontext(shared) as source:
+        found = Nursery(folder, source)
+        try:
+            yield found
+        finally:
+            found.close()
 
 
 @contextmanager
