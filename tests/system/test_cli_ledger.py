@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,6 +16,7 @@ from click.testing import CliRunner
 from farthing.cli.commands import main
 from farthing.errors import BudgetExceeded
 from farthing.ledger import open_ledger
+from farthing.privacy import ApproxDP, Composed, GaussianNoise
 
 
 def run(*words: str | Path) -> tuple[int, str, str]:
@@ -177,6 +181,30 @@ def test_a_delta_that_is_left_out_stays_as_it_is(tmp_path: Path) -> None:
     run("grant", place, "census", "bob", "--epsilon", "1", "--delta", "1e-7")
     code, out, _ = run("grant", place, "census", "bob", "--epsilon", "2")
     assert (code, out) == (0, "grant of bob in census: epsilon 2, delta 1e-07; spent 0, left 2\n")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [0.8, (0.4, 1e-5), GaussianNoise(2.0), Composed(((GaussianNoise(20.0), 13), (ApproxDP(0.5), 2)))],
+)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_what_a_refusal_offers_is_typed_and_then_it_fits(tmp_path: Path, event: Any, delta: float) -> None:
+    with open_ledger(tmp_path / "my study.db") as ledger:
+        ledger.register("census", 1.0, delta)
+        ledger.reserve("census", 0.4)
+        ledger.grant("census", "bob", 0.3)
+        ledger.charge("census", 0.1, request_id="r-1", analyst="bob")
+        with pytest.raises(BudgetExceeded) as refusal:
+            ledger.charge("census", event, request_id="r-2", analyst="bob")
+        told = str(refusal.value)
+        assert "budget 'census'" in told and "the grant of 'bob' in 'census'" in told
+        raises = re.findall(
+            r"in all: farthing ledger (.+? --epsilon [^ ;]+(?: --delta [^ ;]+)?)(?:;|\.$)", told
+        )
+        assert [words.split()[0] for words in raises] == ["budget", "grant"]
+        for words in raises:
+            assert run(*shlex.split(words))[0] == 0
+        assert ledger.charge("census", event, request_id="r-2", analyst="bob").state == "reserved"
 
 
 @pytest.mark.parametrize(

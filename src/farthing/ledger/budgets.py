@@ -11,6 +11,7 @@ from farthing.accounting import compose
 from farthing.errors import FarthingError
 from farthing.ledger.account import Account
 from farthing.numerics import Bounds
+from farthing.numerics.digits import ceiling
 from farthing.privacy.events import ApproxDP, Event
 from farthing.privacy.units import Unit
 
@@ -23,7 +24,8 @@ class Budget:
     spent whose answer has not been given yet, in plain sums; it counts as spent. `withheld` is set aside by reserves.
 
     `untouched` says that nothing was charged yet but charges of nothing. `unit` says in words whose privacy it is, and
-    `protects` as data; None where nobody said, or where the ledger holds somebody's own words.
+    `protects` as data; None where nobody said, or where the ledger holds somebody's own words. `place` is where the
+    ledger is, for a command; nothing where a server has it.
 
     >>> events = lambda: [ApproxDP(0.3)]
     >>> budget = Budget("census", "", ApproxDP(1.0), 0.3, 0.0, {}, ApproxDP(0.7), 3, "person", False, None, events)
@@ -43,6 +45,15 @@ class Budget:
     untouched: bool = False
     protects: Unit | None = None
     _events: Callable[[], Iterable[Event]] = field(default=lambda: (), repr=False, compare=False)
+    place: str = field(default="", repr=False, compare=False)
+    _total: Callable[[float], ApproxDP | None] | None = field(default=None, repr=False, compare=False)
+
+    def total_for(self, epsilon: float) -> ApproxDP | None:
+        """A total, rounded up, with which so much would be left; None where none was found."""
+        if self._total is None:  # of a budget that is not in a ledger that is open here
+            lack = max(0.0, epsilon - self.remaining.epsilon)
+            return ApproxDP(float(ceiling(self.total.epsilon + lack, 4)), self.total.delta)
+        return self._total(epsilon)
 
     @cached_property
     def spent(self) -> Bounds:

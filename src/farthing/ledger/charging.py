@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import lru_cache
 from typing import Any
 
-from farthing.errors import BudgetExceeded, InvalidValue, LedgerTampered, NotAllowed
-from farthing.ledger.amounts import delta_up, epsilon_up
+from farthing.errors import InvalidValue, LedgerTampered, NotAllowed
+from farthing.ledger.amounts import delta_up
 from farthing.ledger.chain import canonical
 from farthing.ledger.entries import FORFEITED, RELEASED, RESERVED, Charge, Entry
 from farthing.ledger.holdings import Holding, checked_reserve
+from farthing.ledger.limits import Limit
 from farthing.ledger.policy import known, registered
 from farthing.ledger.prices import Price
 from farthing.ledger.quotes import Quote, Request, quoted, written
 from farthing.ledger.receipts import epsilon_of
 from farthing.ledger.transaction import Reader, Transaction, Whose
 from farthing.ledger.values import event_of
-from farthing.privacy.events import ApproxDP
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +30,8 @@ class Charged:
     state: str = RESERVED
 
 
-def charge(tx: Transaction, request: Request, quote: Quote | None) -> Charged | BudgetExceeded:
-    """Charge a request, or find the charge it had; a refusal is returned, so that its entry is kept.
+def charge(tx: Transaction, request: Request, quote: Quote | None) -> Charged | tuple[Limit, ...]:
+    """Charge a request, or find the charge it had; all that refuse it are returned, so that the entry of it is kept.
 
     Every account pays or none does: they are changed by one entry.
     """
@@ -47,13 +45,15 @@ def charge(tx: Transaction, request: Request, quote: Quote | None) -> Charged | 
     if quote is None or not quote.holds(whole, own, others):
         quote = quoted(request, whole, own, others)
     keep: dict[Whose, Holding] = {}
+    limits: list[Limit] = []
     for name, found, part, spare in [
         (request.dataset, (whole, own), quote, reserve),
         *((name, others[name], quote.others[name], "") for name in request.others),
     ]:
-        refusal = _charged(tx, request, name, found, part, spare, keep)
-        if refusal is not None:
-            return refusal
+        limits += _charged(request, name, found, part, spare, keep)
+    if limits:
+        _refuse(tx, request, limits[0])
+        return tuple(limits)
     entry = tx.append(
         "charge",
         request.dataset,
@@ -72,26 +72,28 @@ def _accounts(tx: Transaction, dataset: str) -> tuple[Holding, Holding | None]:
 
 
 def _charged(
-    tx: Transaction,
     request: Request,
     dataset: str,
     found: tuple[Holding, Holding | None],
     quote: Quote,
     reserve: str,
     keep: dict[Whose, Holding],
-) -> BudgetExceeded | None:
-    """Put the accounts of one dataset after the charge into `keep`, or refuse it."""
+) -> list[Limit]:
+    """Put the accounts of one dataset after the charge into `keep`; those that refuse it."""
     whole, own = found
+    limits = []
     after = whole.admitted(quote.price, reserve)
     if after is None:
-        return _refused(tx, request, whole, quote.price, dataset, reserve)
-    keep[dataset, ""] = after
+        limits.append(Limit(dataset, "", whole, quote.price, reserve))
+    else:
+        keep[dataset, ""] = after
     if request.analyst:
         own_after = own.admitted(quote.own_price) if own is not None and quote.own_price is not None else None
         if own_after is None:
-            return _refused(tx, request, own, quote.own_price or quote.price, dataset, "", grant=True)
-        keep[dataset, request.analyst] = own_after
-    return None
+            limits.append(Limit(dataset, request.analyst, own, quote.own_price or quote.price))
+        else:
+            keep[dataset, request.analyst] = own_after
+    return limits
 
 
 def settle(
@@ -202,85 +204,18 @@ def _repeated(tx: Reader, request: Request, earlier: Entry) -> Charged:
     return Charged(earlier, state=state_after(tx.outcome()))
 
 
-def _refused(
-    tx: Transaction,
-    request: Request,
-    holding: Holding | None,
-    price: Price,
-    dataset: str,
-    reserve: str,
-    *,
-    grant: bool = False,
-) -> BudgetExceeded:
+def _refuse(tx: Transaction, request: Request, limit: Limit) -> None:
     """Record that a charge was refused, by a dataset's budget or by a grant in it; no account changes."""
-    who = request.analyst if grant else ""
-    budget_id = f"{dataset}/{who}" if who else dataset
-    if holding is None:
-        remaining = ApproxDP(0.0)
-    else:
-        remaining = holding.account.remaining_beside(holding.withheld(but=reserve))
+    remaining, price = limit.remaining, limit.price
     tx.append(
         "refused",
         request.dataset,
         canonical({
             "event": request.event.to_dict(), "world": request.world, "digest": request.digest,
-            "nano": written(price), "units": price.delta_units, "budget": budget_id,
+            "nano": written(price), "units": price.delta_units, "budget": limit.budget_id,
             "remaining": {"epsilon": remaining.epsilon, "delta": remaining.delta},
             **({"others": list(request.others)} if request.others else {}),
         }),
         analyst=request.analyst,
         request_id=request.request_id,
     )  # fmt: skip
-    return _explained(price, remaining, holding, reserve, dataset, who)
-
-
-def _explained(
-    price: Price,
-    remaining: ApproxDP,
-    holding: Holding | None,
-    reserve: str,
-    dataset: str,
-    analyst: str,
-) -> BudgetExceeded:
-    """The refusal in words; `analyst` where it is their grant that has too little, and not the budget."""
-    epsilon = None if price.epsilon_nano is None else epsilon_up(price.epsilon_nano)
-    delta = delta_up(price.delta_units)
-    asked = "an unbounded epsilon" if epsilon is None else f"epsilon={_shown(epsilon, ROUND_CEILING)}"
-    if delta:
-        asked += f", delta={_shown(delta, ROUND_CEILING)}"
-    left = f"epsilon={_shown(remaining.epsilon, ROUND_FLOOR)}"
-    if remaining.delta:
-        left += f", delta={_shown(remaining.delta, ROUND_FLOOR)}"
-    more = f"ask its curator for more: {command_for_more(dataset, analyst)}"
-    if holding is None:
-        way_out = f"there is no grant; ask a curator for one: {command_for_more(dataset, analyst)}"
-    elif remaining.epsilon > 0:
-        way_out = f"a charge of at most {left} would fit; lower it or {more}"
-    else:
-        way_out = more
-    where = f"the grant of {analyst!r} in {dataset!r}" if analyst else f"budget {dataset!r}"
-    aside = holding.withheld(but=reserve) if holding is not None else (0, 0)
-    if any(aside):
-        left += f" (beside the {_shown(epsilon_up(aside[0]), ROUND_CEILING)} set aside)"
-    return BudgetExceeded(
-        f"charge of {asked} exceeds the {left} left in {where}; {way_out}.",
-        requested=None if epsilon is None else ApproxDP(epsilon, delta),
-        remaining=remaining,
-        budget_id=f"{dataset}/{analyst}" if analyst else dataset,
-    )
-
-
-def command_for_more(dataset: str, analyst: str = "") -> str:
-    """What a curator types to give more: of a dataset's budget, or of somebody's grant in it.
-
-    >>> print(command_for_more("people.csv"), command_for_more("people.csv", "ada"), sep="; ")
-    farthing ledger budget set LEDGER people.csv --epsilon E; farthing ledger grant LEDGER people.csv ada --epsilon E
-    """
-    if analyst:
-        return f"farthing ledger grant LEDGER {shlex.quote(dataset)} {shlex.quote(analyst)} --epsilon E"
-    return f"farthing ledger budget set LEDGER {shlex.quote(dataset)} --epsilon E"
-
-
-def _shown(amount: float, rounding: str) -> str:
-    """Three significant digits, rounded so that what is said is true."""
-    return f"{float(Context(prec=3, rounding=rounding).create_decimal(repr(amount))):.3g}"

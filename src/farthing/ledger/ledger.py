@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from farthing.errors import BudgetExceeded, InvalidValue, NotAllowed
+from farthing.errors import InvalidValue, NotAllowed
 from farthing.ledger import charging, policy
 from farthing.ledger.changes import Change
 from farthing.ledger.entries import Charge, Entry
+from farthing.ledger.limits import refusal
 from farthing.ledger.questions import Found, Question
 from farthing.ledger.quotes import Quote, Request, quoted
 from farthing.ledger.reading import OpenLedger
@@ -213,8 +214,8 @@ class Ledger(OpenLedger):
             request.dataset, request.analyst, request.request_id, fresh=True, others=request.others
         )
         outcome = self._changed(question, lambda tx: charging.charge(tx, request, quote))
-        if isinstance(outcome, BudgetExceeded):
-            raise outcome
+        if isinstance(outcome, tuple):
+            raise refusal(outcome, request, self.place)
         return charging.charge_made(self.id, request, outcome)
 
     def admits(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import shlex
 import uuid
 from contextlib import suppress
 from dataclasses import replace
@@ -136,7 +137,8 @@ def _opened(
         if not create:
             raise LedgerUnavailable(
                 f"there is no ledger at {store.name}",
-                "check the path; a release makes one, and so does farthing ledger budget set LEDGER DATASET --new",
+                "check the path; a release makes one, and so does "
+                f"farthing ledger budget set {shlex.quote(store.name)} DATASET --epsilon 1 --new",
             )
         if role != "curator":
             raise NotAllowed(role, "make a ledger", "ask a curator to make it")

@@ -13,8 +13,9 @@ from farthing.errors import InvalidValue, NotAllowed
 from farthing.ledger.amounts import delta_down, epsilon_down, epsilon_up
 from farthing.ledger.budgets import Budget
 from farthing.ledger.chain import Chain
-from farthing.ledger.charging import charge_of, check_owner, command_for_more, state_after
+from farthing.ledger.charging import charge_of, check_owner, state_after
 from farthing.ledger.entries import Entry, Stored
+from farthing.ledger.limits import command_for_more, total_for
 from farthing.ledger.policy import known
 from farthing.ledger.questions import Found, Question
 from farthing.ledger.receipts import Receipt
@@ -66,6 +67,11 @@ class OpenLedger:
     def role(self) -> str:
         """What they may do; fixed when the ledger was opened."""
         return self._role
+
+    @property
+    def place(self) -> str:
+        """Where it was opened, as a command is told it, without a password; nothing if it was lent."""
+        return "" if self._lent else self._store.name
 
     @property
     def id(self) -> str:
@@ -154,7 +160,9 @@ class OpenLedger:
                 "analyst",
                 who,
                 f"must have a grant in {name!r}",
-                f"ask a curator for one: {command_for_more(name, who)}",
+                command_for_more(
+                    self.place, name, who, whole.account.remaining_beside(whole.withheld()), None
+                ),
             )
         account = holding.account
         return Budget(
@@ -173,6 +181,8 @@ class OpenLedger:
             account.untouched,
             whole.unit if isinstance(whole.unit, Unit) else None,
             lambda: self._events(name, who),
+            self.place,
+            lambda epsilon: total_for(account, epsilon, holding.withheld()),
         )
 
     def entries(self, dataset: str | None = None, since: int = 0) -> Iterator[Entry]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Budget
 from farthing.ledger.amounts import NANO
-from farthing.ledger.charging import command_for_more
+from farthing.ledger.limits import all_of, command_for_more, command_to_free
 from farthing.numerics.digits import shown_down
 from farthing.planner import Admits, Allocation, Problem, allocate
 from farthing.privacy import ApproxDP
@@ -47,37 +47,41 @@ def left_of(budget: Budget, whole: Budget | None = None) -> tuple[ApproxDP, bool
     return left, not left.epsilon > _CRUMB * budget.total.epsilon
 
 
-def allowance_of(budget: Budget, epsilon: float | None = None, whole: Budget | None = None) -> Allowance:
+def allowances_of(
+    budgets: Iterable[tuple[Budget, Budget | None]], epsilon: float | None = None
+) -> list[Allowance]:
+    """What each account that pays allows; all that allow too little are named in one refusal."""
+    found = [_allowance(budget, epsilon, whole) for budget, whole in budgets]
+    short = {_id(each): each for part in found if isinstance(part, list) for each in part}
+    if short:
+        raise _exceeded(list(short.values()), epsilon)
+    return [part for part in found if isinstance(part, Allowance)]
+
+
+def _allowance(budget: Budget, epsilon: float | None, whole: Budget | None) -> Allowance | list[Budget]:
     """All that is left, or `epsilon` of it with the same share of what is left of delta.
 
     The first plan of an untouched budget may have all of it: nothing was answered yet, so nothing has to be kept for
     choices that depend on answers. Later plans share what the ledger's filters leave. `whole` is the dataset's own
-    budget where `budget` is a grant in it: a charge must fit both.
+    budget where `budget` is a grant in it: a charge must fit both. Those of the two that have too little, if one does.
     """
+    wanted = 0.0 if epsilon is None else checked_epsilon(epsilon)
+    if epsilon is not None and not wanted > 0:
+        raise InvalidValue("epsilon", epsilon, "must be > 0", "leave it out for all that is left")
     left, _ = left_of(budget, whole)
+    both = [budget] if whole is None else [budget, whole]
     untouched = budget.untouched and not budget.withheld
     if whole is not None:
         untouched = untouched and whole.untouched and not whole.withheld
-    aside = _set_aside(budget if whole is None else whole) if _short(budget, whole).analyst == "" else ""
     if epsilon is None and untouched:
         # A grant may be larger than what it is a grant in.
         totals = [budget.total] if whole is None else [budget.total, whole.total]
         return Allowance(min(each.epsilon for each in totals), min(each.delta for each in totals))
-    short = _short(budget, whole)
-    more = f"ask its curator for more: {command_for_more(short.dataset, short.analyst)}"
-    if not left.epsilon > (_CRUMB * budget.total.epsilon if epsilon is None else 0):
-        crumb = f" but {left.epsilon:.2g}" if left.epsilon > 0 else ""
-        raise BudgetExceeded(
-            f"nothing is left of {_called(short)} (epsilon={short.total.epsilon:g}){crumb}; {aside or more}.",
-            requested=epsilon,
-            remaining=left,
-            budget_id=_id(short),
-        )
+    crumb = _CRUMB * budget.total.epsilon if epsilon is None else 0
+    if not left.epsilon > crumb:
+        return [each for each in both if not each.remaining.epsilon > max(crumb, wanted - 1 / NANO)]
     if epsilon is None:
         return Allowance(left.epsilon, left.delta)
-    wanted = checked_epsilon(epsilon)
-    if not wanted > 0:
-        raise InvalidValue("epsilon", epsilon, "must be > 0", "leave it out for all that is left")
     # A ledger keeps billionths: a third of a budget, or of what is left of it, is wanted as it is kept.
     most = budget.total.epsilon if untouched else left.epsilon
     if 0 < wanted - most < 1 / NANO:
@@ -85,24 +89,42 @@ def allowance_of(budget: Budget, epsilon: float | None = None, whole: Budget | N
     if untouched and wanted == budget.total.epsilon:
         return Allowance(wanted, budget.total.delta)
     if not wanted <= left.epsilon:
-        raise BudgetExceeded(
-            f"a plan of epsilon={wanted:.12g} exceeds the {shown_down(left.epsilon)} left of {_called(short)}; plan "
-            f"with no more than that, or "
-            f"{aside or more}.",
-            requested=wanted,
-            remaining=left,
-            budget_id=_id(short),
-        )
+        return [each for each in both if not wanted <= each.remaining.epsilon]
     # Where there is more than one charge plain sums have half of delta, so the parts of a fresh budget share that half.
     delta = budget.total.delta / 2 if untouched else left.delta
     return Allowance(wanted, delta * (wanted / left.epsilon))
 
 
-def _short(budget: Budget, whole: Budget | None) -> Budget:
-    """Which of the two has less left: the grant, or the budget that it is a grant in."""
-    if whole is None or budget.remaining.epsilon <= whole.remaining.epsilon:
-        return budget
-    return whole
+def _exceeded(short: list[Budget], epsilon: float | None) -> BudgetExceeded:
+    """What is in the way of a plan, all of it, and how much in all each would have to be."""
+    least = min(short, key=lambda each: each.remaining.epsilon)
+    left = least.remaining
+    ways = all_of(_way_out(each, epsilon) for each in short)
+    if epsilon is None or not any(each.remaining.epsilon > 0 for each in short):
+        crumb = f" but {left.epsilon:.2g}" if left.epsilon > 0 else ""
+        spent = " and ".join(f"{_called(each)} (epsilon={each.total.epsilon:g})" for each in short)
+        told = f"nothing is left of {spent}{crumb}; {ways}."
+    else:
+        lefts = " and ".join(
+            f"the {shown_down(each.remaining.epsilon)} left of {_called(each)}" for each in short
+        )
+        most = "that" if len(short) == 1 else shown_down(left.epsilon)
+        lower = f"plan with no more than {most}, or " if left.epsilon > 0 else ""
+        told = f"a plan of epsilon={epsilon:.12g} exceeds {lefts}; {lower}{ways}."
+    return BudgetExceeded(told, requested=epsilon, remaining=left, budget_id=_id(least))
+
+
+def _way_out(budget: Budget, epsilon: float | None) -> str:
+    """How a budget that has too little comes to have enough: for the plan that was asked for, or for as much again."""
+    wanted = budget.total.epsilon or 1.0 if epsilon is None else epsilon
+    more = command_for_more(
+        budget.place, budget.dataset, budget.analyst, budget.total_for(wanted), budget.total
+    )
+    kept = sum(amount.epsilon for amount in budget.withheld.values())
+    enough = kept > 0 if epsilon is None else budget.remaining.epsilon + kept >= epsilon
+    if not (kept and enough):
+        return more
+    return f"{command_to_free(budget.place, budget.dataset, budget.withheld, kept)}, or {more}"
 
 
 def _called(budget: Budget) -> str:
@@ -130,16 +152,3 @@ def allocated(
     new = plan.earlier is None and not quick
     admits = admitting(plan.study, problem.delta) if new else None
     return allocate(problem, start, quick=quick, admits=admits)
-
-
-def _set_aside(budget: Budget) -> str:
-    """What reserves keep from plans, and how to free it; nothing where there are none."""
-    if not budget.withheld:
-        return ""
-    kept = sum(amount.epsilon for amount in budget.withheld.values())
-    name = next(iter(budget.withheld))
-    named = "" if name == "reserve" else f" --name {shlex.quote(name)}"
-    return (
-        f"free what is set aside by reserves, epsilon={kept:.6g} ({', '.join(map(repr, budget.withheld))}): "
-        f"farthing ledger reserve LEDGER {shlex.quote(budget.dataset)}{named} --epsilon 0"
-    )

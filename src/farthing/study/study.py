@@ -25,7 +25,7 @@ from farthing.release import Statistic
 from farthing.release.designs import Design, design_of
 from farthing.release.facts import Counted
 from farthing.study import answerers, monitors, row_count
-from farthing.study.allowance import Allowance, allowance_of, left_of
+from farthing.study.allowance import Allowance, allowances_of, left_of
 from farthing.study.holdouts import opened_holdout
 from farthing.study.plan import Plan
 from farthing.study.released import Release, releases_in, reopened, warn_if_changed
@@ -369,7 +369,7 @@ class Study:
 
     def allowance(self, epsilon: float | None = None) -> Allowance:
         """The epsilon and delta that a plan may use now."""
-        allowances = [allowance_of(budget, epsilon, whole) for budget, whole in self._budgets()]
+        allowances = allowances_of(self._budgets(), epsilon)
         return Allowance(min(each.epsilon for each in allowances), min(each.delta for each in allowances))
 
     @property
@@ -465,11 +465,12 @@ class Study:
         refuse_other_unit(self.dataset, registered, self.sampling_rate)
         total = registered.total
         if total != as_kept(self.epsilon, self.delta):
+            place = self.ledger.place or "LEDGER"
             raise InvalidValue(
                 "budget",
                 f"epsilon={self.epsilon:.12g}, delta={self.delta:.12g}",
                 f"must be that of the ledger, epsilon={total.epsilon:.12g} and delta={total.delta:.12g}",
-                f"to change it there: farthing ledger budget set LEDGER {shlex.quote(self.name)} "
+                f"to change it there: farthing ledger budget set {shlex.join([place, self.name])} "
                 f"--epsilon {self.epsilon:.12g} --delta {self.delta:.12g}",
             )
 

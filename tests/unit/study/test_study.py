@@ -97,7 +97,7 @@ def test_a_study_is_continued_and_another_budget_is_refused(make_study: Make) ->
     with pytest.raises(InvalidValue) as refusal:
         make_study(2.0)
     told = str(refusal.value)
-    assert "farthing ledger budget set LEDGER people --epsilon 2 --delta 0" in told
+    assert f"farthing ledger budget set {again.ledger.place} people --epsilon 2 --delta 0" in told
 
 
 @pytest.mark.parametrize("delta", [0.0, pytest.param(1e-9, marks=pytest.mark.slow)])
@@ -128,7 +128,7 @@ def test_what_reserves_set_aside_is_named_where_nothing_else_is_left(make_study:
     study.ledger.reserve("people", 0.75, name="census day")
     command = (
         "free what is set aside by reserves, epsilon=0.75 ('census day'): "
-        "farthing ledger reserve LEDGER people --name 'census day' --epsilon 0."
+        f"farthing ledger reserve {study.ledger.place} people --name 'census day' --epsilon 0, or ask its curator"
     )
     with pytest.raises(BudgetExceeded) as refusal:
         study.plan(ft.count(), epsilon=0.5)
@@ -302,20 +302,47 @@ def test_a_grant_that_is_spent_is_called_one_and_the_command_is_grant(make_study
     hers = make_study(analyst="ada")
     with pytest.raises(BudgetExceeded) as refusal:
         hers.plan(ft.count(), epsilon=0.5)
-    told = "0.25 left of the grant of 'ada' in 'people'; plan with no more than that, or ask its curator for more: "
-    assert f"{told}farthing ledger grant LEDGER people ada --epsilon E." in str(refusal.value)
+    told = "0.25 left of the grant of 'ada' in 'people'; plan with no more than that, or ask its curator for more, "
+    place = study.ledger.place
+    command = f"epsilon=0.5 in all: farthing ledger grant {place} people ada --epsilon 0.5."
+    assert told + command in str(refusal.value)
     first, second = hers.plan(ft.count()), hers.plan(ft.mean("age"))
     first.release()
     for refused in (lambda: hers.plan(ft.mean("age")), second.release):
         with pytest.raises(
-            BudgetExceeded, match=r"the grant of 'ada' in 'people'.*ledger grant LEDGER people ada"
+            BudgetExceeded,
+            match=r"the grant of 'ada' in 'people'.*ledger grant \S+ people ada --epsilon 0\.5",
         ) as no:
             refused()
         assert no.value.budget_id == "people/ada" and "budget set" not in str(no.value)
     with pytest.raises(
-        InvalidValue, match=r"must have a grant in 'people'.*ledger grant LEDGER people eve --epsilon E"
+        InvalidValue, match=r"must have a grant in 'people'.*ledger grant \S+ people eve --epsilon 0\.75"
     ):
         make_study(analyst="eve").plan(ft.count())
+
+
+def test_all_that_is_in_the_way_of_a_plan_is_told_at_once(make_study: Make) -> None:
+    study = make_study()
+    study.register()
+    study.ledger.grant("people", "ada", 0.25)
+    study.ledger.reserve("people", 0.6, name="later")
+    hers, place = make_study(analyst="ada"), study.ledger.place
+    with pytest.raises(BudgetExceeded) as refusal:
+        hers.plan(ft.count(), epsilon=0.5)
+    told = str(refusal.value)
+    assert (
+        "the 0.25 left of the grant of 'ada' in 'people' and the 0.4 left of the budget of 'people'" in told
+    )
+    assert "plan with no more than 0.25" in told
+    for command in (
+        f"grant {place} people ada --epsilon 0.5;",
+        f"reserve {place} people --name later --epsilon 0, or",
+        f"budget set {place} people --epsilon 1.1.",
+    ):
+        assert f"farthing ledger {command}" in told
+    study.ledger.grant("people", "ada", 0.5)
+    study.ledger.set_budget("people", 1.1)
+    assert hers.allowance(0.5).epsilon == 0.5
 
 
 def test_a_grant_in_a_budget_that_is_spent_names_the_budget(make_study: Make) -> None:
@@ -324,7 +351,7 @@ def test_a_grant_in_a_budget_that_is_spent_names_the_budget(make_study: Make) ->
     study.ledger.grant("people", "ada", 0.5)
     study.plan(ft.count()).release()
     with pytest.raises(
-        BudgetExceeded, match=r"the budget of 'people' .*ledger budget set LEDGER people"
+        BudgetExceeded, match=r"the budget of 'people' .*ledger budget set \S+ people --epsilon 2"
     ) as refusal:
         make_study(analyst="ada").plan(ft.mean("age"))
     assert refusal.value.budget_id == "people"
