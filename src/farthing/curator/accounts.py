@@ -25,6 +25,7 @@ _OTHER_UNIT = (
     "rows that the budget of {!r} covers are read: make the dataset with that unit, or keep this study in a ledger of "
     "its own; the two budgets then add up"
 )
+_FEW = 5  # names in a message
 _MORE = re.compile(r"(.*) and \d+ more", re.DOTALL)
 
 
@@ -120,7 +121,7 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
         if place == 0 and not pieces and _is_known(source):  # it is known by its name and by nothing else
             others |= {source.name} & register.names
         if place > 0 and not all(holders or [()]):
-            others.add(_by_name(register, source, first))
+            others.add(_by_name(register, source))
     others.discard(first)
     if others and sampling_rate is not None:
         raise InvalidValue(
@@ -153,7 +154,7 @@ def are_other_tables(kept: Sequence[Sequence[str]], marks: Sequence[Sequence[str
     return any(before and now and not set(before) & set(now) for before, now in pairs)
 
 
-def _by_name(register: Register, source: Source, first: str) -> str:
+def _by_name(register: Register, source: Source) -> str:
     """The account of a further table that none is known to stand for; its people must have one."""
     named = checked_name(source.name, "name")
     is_known = _is_known(source)
@@ -164,9 +165,14 @@ def _by_name(register: Register, source: Source, first: str) -> str:
         return older[0]
     if not is_known:
         rule = "must be named, so that the people in it pay from their own budget"
-        way_out = (
-            f'write dataset(..., name="...") with the name of a budget in this ledger, such as {first!r}'
-        )
+        way_out = 'write dataset(..., name="...") with the name of the budget that protects them'
+        if register.names:
+            way_out += f": this ledger has {_named(register.names)}"
+        else:
+            way_out += (
+                "; this ledger has none yet: open one with Study(...).register() of that table by itself, or with "
+                'Ledger.register("...", epsilon)'
+            )
         raise InvalidValue("dataset", source.name, rule, way_out)
     raise InvalidValue(
         "dataset",
@@ -180,6 +186,12 @@ def _by_name(register: Register, source: Source, first: str) -> str:
 def _is_known(source: Source) -> bool:
     """Whether its name says which table it is: every frame of a kind has the name of the kind."""
     return source.is_named or source.frame is None
+
+
+def _named(names: Set[str]) -> str:
+    """Some of the names, which are no secret; all of them where they are few."""
+    shown = [repr(name) for name in sorted(names)[:_FEW]]
+    return ", ".join(shown) + f" and {len(names) - _FEW} more" * (len(names) > _FEW)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -114,12 +114,17 @@ def test_a_table_without_a_budget_is_refused_with_the_way_out(ledger: Ledger, fo
         match=r"'planes.csv': must have a budget.*Study\(\.\.\.\)\.register\(\).*Ledger.register",
     ):
         Study(rows("people.csv").union(rows("planes.csv")), epsilon=1.0, ledger=ledger)
-    with pytest.raises(InvalidValue, match=r"must be named.*dataset\(\.\.\., name="):
-        Study(rows("people.csv").union(rows(frame)), epsilon=1.0, ledger=ledger)
+    with pytest.raises(
+        InvalidValue, match=r"must be named.*dataset\(\.\.\., name=.*none yet: open one.*register\("
+    ):
+        Study(rows("people.csv").union(rows(frame)), epsilon=1.0, ledger=ledger, name="joined")
     with pytest.raises(InvalidValue, match="'crews': must have a budget"):
         Study(rows("people.csv").union(rows(frame, name="crews")), epsilon=1.0, ledger=ledger)
     assert ledger.datasets() == []
     spend(ledger, rows(frame, name="crews"))
+    with pytest.raises(InvalidValue, match=r"must be named.*this ledger has 'crews'\.$") as refusal:
+        Study(rows("people.csv").union(rows(frame)), epsilon=1.0, ledger=ledger, name="joined")
+    assert "joined" not in str(refusal.value)  # no budget of that name could be named
     spend(ledger, rows("people.csv").union(rows(frame, name="crews")))
     assert left(ledger, "crews", "people.csv") == [0.5, 0.75]
     Study(rows("planes.csv"), epsilon=1.0, ledger=ledger).register()  # as the message says
