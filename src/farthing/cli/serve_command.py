@@ -157,6 +157,10 @@ def _words(facts: Started) -> str:
             f"    {facts.login}",
             "",
         ]
+    if facts.is_new:
+        lines.append(
+            f"Opening it adds {facts.user} as a user; `farthing users token {facts.user}` works only after that."
+        )
     return "\n".join([*lines, "Ctrl-C stops it."])
 
 

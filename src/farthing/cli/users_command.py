@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.words import whole_number
-from farthing.errors import InvalidValue
+from farthing.errors import InvalidValue, RequestRefused
 
 if TYPE_CHECKING:
     from farthing.server.store import Store
@@ -219,7 +219,15 @@ def _store(ledger: str, make: bool = False) -> Iterator[Store]:
 def _known(store: Store, name: str) -> User:
     from farthing.server.auth.people import known_user
 
-    return known_user(store, name)
+    try:
+        return known_user(store, name)
+    except RequestRefused as refusal:
+        raise RequestRefused(
+            refusal.code,
+            f"there is no user {name!r}; look at farthing users list, or add them with farthing users add. The link "
+            "that farthing serve prints adds whom it signs in when it is opened, and not before.",
+            refusal.fields,
+        ) from None
 
 
 def _password(from_stdin: bool) -> str:

@@ -27,6 +27,7 @@ from farthing.server.settings import Settings
 from farthing.server.state import State
 from farthing.server.store import Store
 from farthing.server.store.tables import users
+from farthing.server.store.users import find, was_removed
 
 NEXT_PORTS = 20  # how many ports after the usual one are tried
 PATIENCE = 15  # seconds that requests have to finish when the server stops
@@ -40,6 +41,9 @@ class Started:
     url: str
     login: str | None  # a one-time link, where only this machine can reach the server
     user: str | None  # whom it signs in
+    is_new: bool = (
+        False  # whether the link makes that user: before it is opened nobody can make a token for them
+    )
 
 
 def serve(settings: Settings, *, exact_port: bool, started: Callable[[Started], None]) -> None:
@@ -115,7 +119,14 @@ class Server(uvicorn.Server):
         """Start, and say so."""
         await super().startup(sockets)
         link = login_link(self._state) if allows_links(self._settings) else None
-        self._say(Started(self._settings, self._settings.origin, link, login_name() if link else None))
+        user = login_name() if link else None
+        self._say(Started(self._settings, self._settings.origin, link, user, self._is_new(user)))
+
+    def _is_new(self, user: str | None) -> bool:
+        if user is None:
+            return False
+        with self._state.store.reading() as connection:
+            return find(connection, user) is None and not was_removed(connection, user)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Take no new requests and finish those that run; streams of events end at once."""

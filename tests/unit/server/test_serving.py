@@ -6,14 +6,16 @@ import asyncio
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvicorn
 from click.testing import CliRunner
 
-from farthing.cli import main
+from farthing.cli import main, serve_command
 from farthing.errors import InvalidValue
 from farthing.server.binding import check_binding
-from farthing.server.serving import NEXT_PORTS, listening
+from farthing.server.serving import NEXT_PORTS, Server, Started, listening
 from farthing.server.settings import Settings
 
 TLS = {"tls_certificate": Path("a"), "tls_key": Path("b")}
@@ -142,3 +144,20 @@ def test_without_the_servers_packages_it_says_what_to_install(monkeypatch: pytes
     run = CliRunner().invoke(main, ["serve"])
     assert run.exit_code == 2
     assert "pip install 'farthing[server]'" in run.output
+
+
+def test_a_link_that_makes_its_user_says_that_there_is_none_before(
+    served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(self: uvicorn.Server, sockets: object = None) -> None:
+        """No port is opened."""
+
+    monkeypatch.setattr(uvicorn.Server, "startup", nothing)
+    monkeypatch.setattr("farthing.server.serving.login_name", lambda: "owner")
+    said: list[Started] = []
+    asyncio.run(Server(served.app, served.settings, said.append).startup())
+    served.add("owner", "curator")
+    asyncio.run(Server(served.app, served.settings, said.append).startup())
+    before, after = (serve_command._words(facts) for facts in said)
+    assert "Opening it adds owner as a user; `farthing users token owner` works only after that." in before
+    assert "sign in as owner" in after and "adds owner" not in after
