@@ -463,9 +463,8 @@ class Study:
         registered = self.ledger.budget(self.name)
         self._refuse_other_rate(rate_of(registered))
         refuse_other_unit(self.dataset, registered, self.sampling_rate)
-        total = registered.total
+        total, place = registered.total, self.ledger.place or "LEDGER"
         if total != as_kept(self.epsilon, self.delta):
-            place = self.ledger.place or "LEDGER"
             raise InvalidValue(
                 "budget",
                 f"epsilon={self.epsilon:.12g}, delta={self.delta:.12g}",
