@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-PATIENCE = 240.0  # seconds for a server to start, an installation by apt included
+PATIENCE = 600.0  # seconds for a server to start, an installation by apt included
 
 
 class Server(Protocol):

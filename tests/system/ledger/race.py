@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from system.ledger.nursery import Nursery, refuse_failures, shut_gate, wait_until_said
+from system.ledger.nursery import PATIENCE, Nursery, refuse_failures, shut_gate, wait_until_said
 from system.ledger.places import Place
 
 EPSILON = 0.01
@@ -15,7 +15,8 @@ EPSILON = 0.01
 def raced(
     nursery: Nursery, place: Place, folder: Path, *, processes: int, attempts: int, **task: Any
 ) -> list[dict[str, Any]]:
-    """Everything that `processes` clients saw who all charged from one moment on."""
+    """Everything that `processes` clients saw who all charged from one moment on, and waited for each other."""
+    task = {"timeout": PATIENCE, **task}
     with shut_gate(folder) as gate:
         clients = [
             nursery.start(place, "race", lane, attempts=attempts, epsilon=EPSILON, gate=str(gate), **task)

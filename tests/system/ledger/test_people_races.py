@@ -16,6 +16,7 @@ from farthing.server.auth.people import add_user, change_user, known_user
 from farthing.server.store import Store, attempts, logins, now, users
 from farthing.server.store.logins import Flow, Login
 from system.ledger.conftest import NewPlace
+from system.ledger.nursery import PATIENCE
 
 T = TypeVar("T")
 HOUR = 3600 * 10**9
@@ -38,7 +39,7 @@ def at_once(calls: list[Callable[[], T]]) -> list[Any]:
     start, ended = threading.Barrier(len(calls)), [None] * len(calls)
 
     def one(number: int, call: Callable[[], Any]) -> None:
-        start.wait(30)
+        start.wait(PATIENCE)
         try:
             ended[number] = call()
         except Exception as problem:
@@ -48,7 +49,7 @@ def at_once(calls: list[Callable[[], T]]) -> list[Any]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     return ended
 
 
