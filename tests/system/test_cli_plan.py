@@ -61,6 +61,8 @@ def test_a_plan_is_printed_and_nothing_is_spent(study: Path) -> None:
     assert result.exit_code == 0, result.output
     for part in ("count by sex", "mean of age", "discrete Laplace", "nothing is spent yet", "To release it"):
         assert part in result.stdout
+    hint = f"values lie outside their bounds, and count as the nearer bound: farthing check {study}\n"
+    assert result.stdout.count(hint) == 1  # however many statistics they change
     assert charges(study) == 0
 
 

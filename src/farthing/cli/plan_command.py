@@ -18,6 +18,8 @@ _BEFORE = (
     "and spends nothing."
 )
 
+_OUTSIDE = "To see how many values lie outside their bounds, and count as the nearer bound: farthing check {}"
+
 HELP = """\
 Show the error of every statistic of a study (study.toml) before anything is spent, and what the plan would cost.
 
@@ -45,6 +47,7 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
     from rich.console import Console
 
     from farthing.cli.waiting import stages
+    from farthing.release.bounds import clipped_columns
     from farthing.study.study_file import read_study
 
     asked = read_study(file)
@@ -62,6 +65,8 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
         click.echo(shown)
         if not as_json:
             click.echo(f"\nTo release it: farthing release {file}")
+            if any(clipped_columns(one.output.statistic, study.dataset.schema) for one in plan.statistics):
+                click.echo(_OUTSIDE.format(file))
             if plan.earlier is None and _was_released(asked, study):
                 click.echo(_BEFORE.format(asked.request_id), err=True)
         if plot is not None:

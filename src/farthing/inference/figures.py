@@ -52,10 +52,19 @@ def with_interval(value: float, lower: float, upper: float) -> str:
 
     >>> with_interval(3.0, 0.0, 9.0), with_interval(5.0, 4.0, 6.0)
     ('3 (0 to 9)', '5 ± 1')
+
+    An interval without ends leaves no digit meaningful, and none is to be read off a rounding: the first four stand.
+
+    >>> with_interval(0.29764, -math.inf, math.inf), with_interval(-15_903.2, -math.inf, math.inf)
+    ('0.2976 (-∞ to ∞)', '-15,903 (-∞ to ∞)')
     """
     below, above = value - lower, upper - value
     widest = max(below, above)
     if math.isfinite(widest) and abs(above - below) <= 1e-6 * widest:
         return with_error(value, widest)
-    decimals = decimals_for(widest if math.isfinite(widest) else min(below, above))
+    nearer = min(below, above)
+    if math.isinf(nearer) and value:
+        decimals = max(0, 3 - math.floor(math.log10(abs(value)))) if math.isfinite(value) else 0
+    else:
+        decimals = decimals_for(widest if math.isfinite(widest) else nearer)
     return f"{plain(value, decimals)} ({plain(lower, decimals)} to {plain(upper, decimals)})"

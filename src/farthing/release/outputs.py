@@ -115,6 +115,10 @@ class Output(ABC):
         """
         return self.predicted(noises)
 
+    def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
+        """The least and the most that declared bounds allow each cell, as far as bounds and noisy numbers tell."""
+        return None
+
     @abstractmethod
     def answer(
         self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95

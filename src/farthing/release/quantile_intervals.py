@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import ErrorLaw, Term
+from farthing.release.bounds import outside, too_few_rows
 from farthing.release.expectations import without_missing
 from farthing.release.facts import Facts
 from farthing.release.statistic import Statistic
@@ -122,11 +123,8 @@ def note_of(statistic: Statistic, lower: float, upper: float, whole: int, cells:
     known = "the interval was measured and holds whatever the data"
     if statistic.for_population:
         known = "the interval was measured and holds for any population whose units are sampled independently"
-    text = f"{known}; values outside {lower:g} to {upper:g} count as the nearer bound"
-    if whole:
-        which = "it is" if cells == 1 else f"{whole:,} of {cells:,} intervals are"
-        text += f"; {which} as wide as the bounds: there are too few rows for this epsilon"
-    return text
+    text = f"{known}; values {outside(lower, upper)} count as the nearer bound"
+    return f"{text}; {too_few_rows(statistic, whole, cells)}" if whole else text
 
 
 def is_bell_curve(facts: Facts, column: str) -> bool:

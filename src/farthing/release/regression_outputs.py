@@ -29,6 +29,7 @@ from farthing.release.regression_expectations import (
     way_out,
 )
 from farthing.release.regression_intervals import NoisyLine
+from farthing.release.regression_notes import endless_note, rare_categories
 from farthing.release.regression_sums import NormalEquations, Scaled, normal_equations
 from farthing.release.slots import Integers, Slot
 from farthing.release.statistic import Statistic
@@ -307,7 +308,7 @@ class RegressionOutput(Output):
         size = self.equations.size
         entries = self.equations.entries
         noise = self._noise_level(noises)
-        values, lines = [], []
+        values, lines, rare = [], [], []
         to_data, constant = self.equations.to_data()
         for group in range(len(self.rows)):
             gram, right = self.equations.filled(
@@ -315,6 +316,7 @@ class RegressionOutput(Output):
             )
             values.append(to_data @ np.linalg.solve(_repaired(gram, noise), right) + constant)
             lines.append(self.line(gram, right, noises))
+            rare.append(rare_categories(self.equations, gram, noises))
         terms = self._terms(np.concatenate([line.weights(line.theta) for line in lines]), noises)
         terms.append(Term("normal", 1.0, np.sqrt(np.concatenate([line.sampling for line in lines]))))
         law = ErrorLaw(terms, len(lines) * size)
@@ -336,7 +338,7 @@ class RegressionOutput(Output):
             interval,
             self.labels,
             confidence=confidence,
-            note=_note(endless, self.labels),
+            note=endless_note(endless, self.labels, rare),
         )
 
     def _noise_level(self, noises: Mapping[str, Noise]) -> float:
@@ -391,22 +393,6 @@ class _WorstLine(WorstLaw):
     def error(self, confidence: float = 0.95) -> float:
         """How far the widest interval is expected to reach."""
         return float(self.errors(checked_confidence(confidence)).max())
-
-
-def _note(endless: NDArray[np.bool_], labels: Sequence[Any]) -> str:
-    """Which coefficients have an interval without an end, and what would help."""
-    if not endless.any():
-        return ""
-    named = [
-        ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-        for label, one in zip(labels, endless, strict=True)
-        if one
-    ]
-    few = f"{', '.join(named[:4])} and {len(named) - 4} more" if len(named) > 5 else " and ".join(named)
-    return (
-        f"the interval has no end for {few}: compared with the noise, the rows vary too little; "
-        "more epsilon, tighter bounds, fewer features or more rows would help"
-    )
 
 
 def outputs_of(

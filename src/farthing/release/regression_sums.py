@@ -45,6 +45,7 @@ class Scaled:
     half_width: float
     flag: bool = False
     category: Any = None  # the flag is whether the column has this value
+    compared: Any = None  # the first category of the column, which has no flag of its own
 
     @property
     def label(self) -> str:
@@ -65,7 +66,7 @@ class Scaled:
         for value in domain.values[1:]:
             test = f"{quoted(column)} = {written_constant(value)}"
             text = f"(case when {test} then 1.0 when not {test} then -1.0 end)"
-            found.append(cls(column, text, 0.5, 0.5, flag=True, category=value))
+            found.append(cls(column, text, 0.5, 0.5, flag=True, category=value, compared=domain.values[0]))
         return tuple(found)
 
     @classmethod

@@ -13,6 +13,7 @@ from farthing.curator import Answered
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, TableChanged
 from farthing.inference import Answer
 from farthing.ledger import Ledger, Receipt, Stored
+from farthing.release.bounds import with_bounds
 from farthing.study.odds import budget_cautions
 from farthing.study.requests import drawn_anew, fresh_name, settled, without_answer
 from farthing.study.stored import plain, records_of, restored, stored_form
@@ -199,9 +200,13 @@ def released(
     study.register()
     foretold = _foretold(plan)
     outputs, noises = plan.design.outputs, plan.allocation.noises
+    schema = study.dataset.schema
 
     def finish(measured: Mapping[str, Any]) -> dict[str, Any]:
-        answers = [output.answer(measured, noises) for output in outputs]
+        answers = [
+            with_bounds(output.answer(measured, noises), output.statistic, schema, output.limits(measured))
+            for output in outputs
+        ]
         levels = [
             (foretold["at_once"]["level"], statistic["level_at_once"]) for statistic in foretold["statistics"]
         ]

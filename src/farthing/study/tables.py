@@ -111,9 +111,14 @@ def release_table(release: Release) -> str:
     for answer in release.answers.values():
         rows += _answer_rows(answer)
     lines = aligned(rows)
+    notes: dict[str, list[str]] = {}
     for answer in release.answers.values():
         if answer.note:
-            lines += ["", *textwrap.wrap(f"note: {answer.name}: {answer.note}", 100, subsequent_indent="  ")]
+            notes.setdefault(answer.note, []).append(answer.name)
+    for note, names in notes.items():  # several statistics of one column say the same: once is enough
+        few = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3:,} more"]
+        told = f"{', '.join(few[:-1])} and {few[-1]}" if few[1:] else few[0]
+        lines += ["", *textwrap.wrap(f"note: {told}: {note}", 100, subsequent_indent="  ")]
     for text in release.warnings:
         lines += ["", *textwrap.wrap(f"warning: {text}", 100, subsequent_indent="  ")]
     if release.about is not None:

@@ -213,7 +213,10 @@ def test_a_note_says_how_many_groups_have_no_more_than_their_bounds() -> None:
     few, many = (
         output.answer({slot.name: np.array([5_000, n]) for slot in output.slots}, noises) for n in (1, 4_000)
     )
-    assert few.note == "1 of 2 intervals are as wide as the bounds: there are too few rows for this epsilon"
+    assert few.note == (
+        "1 of 2 intervals is as wide as the bounds: there are too few rows for this epsilon, "
+        "or the categories of sex do not match the file: farthing check"
+    )
     assert few.lower[1] == 10.0 and few.upper[1] == 60.0 and many.note == ""
 
 

@@ -235,13 +235,32 @@ def test_a_note_says_that_it_was_measured_what_the_bounds_do_and_when_it_says_no
     assert answer.note == f"{known} bound"
     (nothing,) = releases(output, 0.01, counts_of(output, [100.0]), 1)
     assert (nothing.lower, nothing.upper) == (0.0, 50_000.0)
-    assert nothing.note.endswith("it is as wide as the bounds: there are too few rows for this epsilon")
+    assert nothing.note.endswith(
+        "the interval is as wide as the bounds: there are too few rows for this epsilon"
+    )
     groups = output_of(median("cost", by="sex"))
     (both,) = releases(groups, 1.0, np.stack([counts_of(groups, [100.0]), counts_of(groups, [7.0] * 900)]), 1)
-    assert "1 of 2 intervals are as wide as the bounds" in both.note
+    assert (
+        "1 of 2 intervals is as wide as the bounds: there are too few rows for this epsilon, or the"
+        in both.note
+    )
+    assert both.note.endswith("or the categories of sex do not match the file: farthing check")
     sample = output_of(median("cost", for_population=True))
     (answer,) = releases(sample, 5.0, counts_of(sample, [100.0] * 500), 1)
     assert "any population whose units are sampled independently" in answer.note
+
+
+def test_a_standard_error_is_nothing_only_where_the_interval_is_one_point() -> None:
+    """Whole numbers jump: of 27s and a few 28s two thirds of the chances may all be 27, and the rest are not."""
+    output, seen = output_of(quantile("days", 0.5)), 0
+    for share in np.linspace(0.40, 0.60, 21):
+        values = np.where(np.arange(2_000) < share * 2_000, 27, 28)
+        for answer in releases(output, 0.2, counts_of(output, values), 4):
+            low, high = answer.interval_at(0.68)
+            seen += float(low[0]) == float(high[0]) and answer.lower < answer.upper
+            assert (answer.standard_errors == 0) == (answer.lower == answer.upper)
+            assert answer.standard_errors >= (answer.upper - answer.lower) / 4
+    assert seen  # else this shows nothing
 
 
 @pytest.mark.parametrize(

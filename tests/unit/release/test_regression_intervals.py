@@ -172,3 +172,42 @@ def test_without_expectations_categories_are_taken_to_be_alike_and_exclude_each_
     flags = np.array([[1, -1, -1], [1, 1, -1], [1, -1, 1]])
     assert output.gram == pytest.approx(flags.T @ flags / 3, abs=1e-6)
     assert output.depends_on == "how far g varies"
+
+
+@pytest.mark.parametrize(
+    ("column", "categories", "values", "blamed"),
+    [
+        ("region", ["n", "e", "s", "w"], ["n", "e", "s"], "region = w"),
+        ("region", ["n", "e", "s", "w"], ["e", "s", "w"], "region = n"),  # all others are compared with it
+        ("smoker", bool, [True], "smoker = false"),
+        ("smoker", bool, [False], "smoker = true"),
+    ],
+)
+def test_the_category_that_no_row_has_is_named_from_its_noisy_count(
+    column: str, categories: Any, values: list[Any], blamed: str
+) -> None:
+    generator = np.random.default_rng(4)
+    table = {
+        "x": generator.uniform(-1, 1, ROWS),
+        column: generator.choice(values, ROWS),
+        "y": generator.uniform(-1, 1, ROWS),
+    }
+    schema = {"x": (-1.0, 1.0), "y": (-1.0, 1.0), column: categories}
+    data = dataset(pyarrow.table(table), schema=schema, rows=ROWS)
+    slots, (output,), derived, _ = outputs_of([linear_regression("y", ["x", column])], Facts(data, {}))
+    assert isinstance(output, RegressionOutput)
+    exact = data.derive(**derived).exact({slot.name: slot.aggregate for slot in slots})
+    sums = {name: np.asarray(numbers).reshape(-1) for name, numbers in exact.items()}
+    _, answers = releases(output, sums, Noise("laplace", 0.5), 12)
+    notes = [answer.note for answer in answers if answer.note]
+    assert len(notes) > 6
+    for note in notes:
+        _, _, why = note.partition(": hardly any row has ")
+        assert why.startswith(f"{blamed} (") and why.endswith("or merge it with another")
+        assert why.count(" = ") == 1  # and no other
+
+
+def test_where_every_category_has_rows_it_is_the_rows_that_vary_too_little() -> None:
+    output, sums = made(columns(2, 0.2, 0.999, 0.5), ["x0", "x1"])
+    noises = {slot.name: Noise("laplace", 0.1) for slot in output.slots}
+    assert "the rows vary too little" in output.answer(sums, noises).note

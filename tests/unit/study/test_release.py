@@ -95,7 +95,8 @@ def test_a_release_prints_every_cell_or_says_how_many_more(release: ft.study.Rel
     assert lines[0].split() == ["statistic", "cell", "answer", "(95%)"]
     assert lines[2].startswith("count by sex") and lines[3].split()[0] == "M"
     assert any(line.strip() == "... and 10 more" for line in lines)
-    assert lines[-1].startswith("mean of age")
+    assert lines[-3].startswith("mean of age") and lines[-2] == ""
+    assert lines[-1].startswith("note: mean of age: values outside 0 to ")
 
 
 def test_notes_are_printed_below_the_table(study: ft.Study) -> None:

@@ -16,6 +16,7 @@ from farthing.inference.answers import Around
 from farthing.inference.error_laws import StatedLaw
 from farthing.inference.ratios import Measured, Ratio
 from farthing.inference.sampled_laws import SampledLaw, WorstLaw, cases_far_out, even_cases, noise_at
+from farthing.release.bounds import too_few_rows
 from farthing.release.counting.shares import PRESENT, SMALLER
 from farthing.release.moments.sharing import Shared
 from farthing.release.noise import Noise
@@ -348,7 +349,7 @@ class MomentOutput(Output):
         interval = cache(interval)
         low, high = interval(confidence)
         whole = int(np.sum(high - low >= self.most * (1 - 1e-9)))
-        note = _whole_note(whole, max(1, len(self.labels)))
+        note = too_few_rows(self.statistic, whole, max(1, len(self.labels))) if whole else ""
         return Answer.within(
             self.name, values, errors, interval, self.labels, confidence=confidence, note=note, raw=raw
         )
@@ -381,14 +382,6 @@ class MomentOutput(Output):
         return self.shared.own(slot, measured) * slot.step
 
 
-def _whole_note(whole: int, cells: int) -> str:
-    """How many intervals are all that the bounds allow: the number beside such a one says nothing."""
-    if not whole:
-        return ""
-    which = "the interval is" if cells == 1 else f"{whole:,} of {cells:,} intervals are"
-    return f"{which} as wide as the bounds: there are too few rows for this epsilon"
-
-
 @dataclass(frozen=True)
 class MeanOutput(MomentOutput):
     """The mean: the middle of the bounds plus S1 / N."""
@@ -419,6 +412,10 @@ class MeanOutput(MomentOutput):
     def most(self) -> float:
         """The distance of the bounds."""
         return 2 * self.shared.centred.half_width
+
+    def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
+        """The bounds."""
+        return self.shared.centred.lower, self.shared.centred.upper
 
     def _near_a_bound(self, plain: ErrorLaw) -> bool:
         away = np.abs(self.mean - self.shared.centred.middle)

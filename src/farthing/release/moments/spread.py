@@ -72,6 +72,10 @@ class VarianceOutput(MomentOutput):
         """The largest variance."""
         return self.shared.centred.half_width**2
 
+    def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
+        """Nothing, and the spread of values half of which lie on each bound."""
+        return 0.0, self.most
+
     @property
     def _ranked(self) -> bool:
         """With very noisy counts the interval of the mean decides the width, which no first order shows."""

@@ -85,6 +85,13 @@ class SumOutput(MomentOutput):
         law = ErrorLaw(terms, len(totals))
         return values, law.standard_errors, Around(totals, law, least, most)
 
+    def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
+        """All values on one bound, where the number of rows is known or was measured too."""
+        if self.shared.plain is not None:
+            return None
+        rows = np.maximum(self.number(measured), 1.0)
+        return self.shared.centred.lower * rows, self.shared.centred.upper * rows
+
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """Units come independently of each other, with what they bring: at most the sum of all squares.
 
