@@ -91,7 +91,8 @@ class Outlook:
     def _statistic(self, statistic: PlannedStatistic) -> dict[str, Any]:
         problem, asked = self.plan.problem, statistic.output.statistic
         required = problem.requirements.get(statistic.name)
-        error, scale = statistic.error(), _scale(statistic)
+        error, percent_of = statistic.error(), self._percent_of(statistic)
+        scale = _scale(statistic) if percent_of else None
         expected = _expected_value(statistic, self.plan.expected)
         return {
             "name": statistic.name,
@@ -109,6 +110,7 @@ class Outlook:
             "worst_error": _finite(statistic.worst_error()) if self.proof else None,
             "error_at_once": _finite(statistic.error(at_once=True)) if self.proof else None,
             "error_percent": None if scale is None else _finite(100 * error / scale),
+            "percent_of": None if scale is None else percent_of,
             "reference": expected,
             "whisker": None
             if expected is None or not math.isfinite(error)
@@ -123,6 +125,23 @@ class Outlook:
             "labels": label_texts(statistic.output.labels[:MOST_CELLS]),
             "errors": [_finite(each) for each in self._errors(statistic)],
         }
+
+    def _percent_of(self, statistic: PlannedStatistic) -> str:
+        """What a percentage of its error is one of: as somebody said, or as follows from the number of rows alone.
+
+        Empty where nobody said anything: a share of a number that farthing made up says nothing.
+        """
+        asked, expected, design = statistic.output.statistic, self.plan.expected, self.plan.design
+        if expected.get(statistic.name) is not None:
+            return "what is expected"
+        sized = "rows" in expected or self.plan.study.dataset.rows is not None or design.counted is not None
+        if asked.kind in _COUNTS:
+            if asked.kind == "count" and not asked.by and asked.where is None:
+                return "what is expected" if sized else ""
+            return "the value assumed" if sized else ""
+        if asked.kind in ("cdf", "linear_regression") or expected.get(asked.column) is None:
+            return ""
+        return "what is expected" if sized or asked.kind != "sum" else ""
 
     def _errors(self, statistic: PlannedStatistic) -> list[float]:
         if statistic.cells == 1:

@@ -87,6 +87,18 @@ def test_a_price_is_an_error_in_the_datas_units_first(curator: TestClient, serve
     )
 
 
+def test_a_percentage_says_what_it_is_one_of_and_none_stands_where_nobody_said(curator: TestClient) -> None:
+    entries = [{"kind": "mean", "column": "income"}, {"kind": "count", "by": ["sex"]}, {"kind": "count"}]
+    view = checked(curator.post(PRICE, json={"dataset": "people", "statistics": entries}))
+    assert [(one["error_percent"], one["percent_of"]) for one in view["statistics"]] == [(None, None)] * 3
+    said = {"dataset": "people", "statistics": entries, "expected": {"rows": 400}}
+    mean, by_sex, count = checked(curator.post(PRICE, json=said))["statistics"]
+    assert mean["error_percent"] is None  # only the number of rows was said
+    assert (by_sex["percent_of"], count["percent_of"]) == ("the value assumed", "what is expected")
+    assert count["error_percent"] == pytest.approx(100 * count["error"] / 400)
+    assert by_sex["error_percent"] == pytest.approx(100 * by_sex["error"] / 200)
+
+
 def test_code_and_file_ask_for_the_same_and_name_no_source(curator: TestClient) -> None:
     view = checked(curator.post(PRICE, json={**DRAFT, "epsilon": 0.5, "reserve": 0.1}))
     assert "ft.Client('http://127.0.0.1:8642'" in view["code"] and "plan.reserve(epsilon=0.1)" in view["code"]

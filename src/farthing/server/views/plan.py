@@ -91,7 +91,12 @@ class StatisticView(View):
     worst_error: float | None = Field(
         description="the error of the worst cell as it is released, to which `within` applies; null for an estimate"
     )
-    error_percent: float | None = Field(description="of what is expected or assumed of it")
+    error_percent: float | None = Field(
+        description="of what `percent_of` says; null where nobody said what to expect"
+    )
+    percent_of: str | None = Field(
+        default=None, description="what `error_percent` is a share of: what is expected, or the value assumed"
+    )
     reference: float | None = Field(description="what somebody said is expected of it")
     whisker: list[float] | None
     sentence: str

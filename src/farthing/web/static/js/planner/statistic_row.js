@@ -57,13 +57,13 @@ function Error({ planned, entry, schema }) {
     <div class="statistic-error">
       <p class="error-line">
         <span class="error-number number">${plusMinus(planned.error)}</span><span class="error-unit">${known ? told : ""}</span>
-        ${Number.isFinite(planned.error_percent) ? html` <span class="error-percent number">${percent(planned.error_percent)} of what is expected</span>` : null}
+        ${Number.isFinite(planned.error_percent) ? html` <span class="error-percent number">${percent(planned.error_percent)} of ${planned.percent_of ?? "what is expected"}</span>` : null}
       </p>
       ${known ? null : html`<p class="muted small">No error can be predicted for this; say what you expect, below.</p>`}
       <${Expected} planned=${planned} entry=${entry} schema=${schema} />
       <p class="statistic-sentence">${planned.sentence}</p>
       ${planned.required ? html`<p class="statistic-required small">Locked: ${planned.required}.</p>` : null}
-      ${planned.cells > 1 && Number.isFinite(planned.error_at_once) ? html`<p class="muted small">All ${planned.cells} at once: ${plusMinus(planned.error_at_once)}, 95 times in 100.</p>` : null}
+      ${planned.cells > 1 && Number.isFinite(planned.error_at_once) ? html`<p class="muted small">${planned.cells === 2 ? "Both" : `All ${planned.cells} numbers`} at once: ${plusMinus(planned.error_at_once)}, 95 times in 100.</p>` : null}
       <p class="muted small">It takes ${epsilon(planned.epsilon)} by itself (${planned.mechanism}).</p>
       ${planned.note ? html`<p class="statistic-note">${planned.note}</p>` : null}
     </div>`;
