@@ -44,6 +44,21 @@ def test_a_csv_file_is_not_read_beyond_its_header(tmp_path: Path) -> None:
     assert init(str(tmp_path / "people.csv"), "--out", str(tmp_path / "study.toml"))[0] == 0
 
 
+def test_a_time_zone_is_no_date_and_two_columns_of_one_name_have_a_header(tmp_path: Path) -> None:
+    moment = pa.array([datetime.datetime(2024, 1, 1)], pa.timestamp("us", tz="UTC"))
+    pq.write_table(pa.table({"at": moment, "day": moment.cast(pa.timestamp("us"))}), tmp_path / "tz.parquet")
+    assert init(str(tmp_path / "tz.parquet"), "--out", str(tmp_path / "study.toml"))[0] == 0
+    written = (tmp_path / "study.toml").read_text(encoding="utf-8").splitlines()
+    at, day = (line for line in written if line.startswith(("at =", "day =")))
+    assert at.startswith(
+        "at = { }  # times with a time zone, which no statistic can use: convert it to dates"
+    )
+    assert day.startswith("day = { range = [] }  # dates")
+    (tmp_path / "twice.csv").write_text("id,age,AGE\n1,2,3\n")
+    code, printed = init(str(tmp_path / "twice.csv"), "--out", str(tmp_path / "twice.toml"))
+    assert code == 2 and "rename one of the two" in printed and "(age and AGE are one)" in printed
+
+
 def test_parquet_gives_types_and_not_the_statistics_in_its_footer(tmp_path: Path) -> None:
     table = pa.table(
         {

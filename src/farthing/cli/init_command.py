@@ -168,11 +168,18 @@ def _shown(name: str) -> str:
 
 
 def _line(name: str, kind: str | None) -> str:
+    from farthing.data.declaration import ZONED
+
     key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
     entry, hint = {
         "whole numbers": ("{ range = [] }", "whole numbers: lowest and highest, such as [0, 110]"),
         "real numbers": ("{ range = [] }", "real numbers: lowest and highest, such as [10.0, 60.0]"),
         "dates": ("{ range = [] }", "dates: first and last, such as [2000-01-01, 2025-12-31]"),
+        ZONED: (
+            "{ }",
+            "times with a time zone, which no statistic can use: convert it to dates or to timestamps without a "
+            "zone, or remove this line",
+        ),
         "flags": ("{ flags = true }", "true or false"),
         "categories": ("{ categories = [] }", 'text: every category, such as ["F", "M"]'),
         "other": ("{ }", "of a type that no statistic can use: convert it, or remove this line"),

@@ -14,6 +14,7 @@ from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Rea
 from farthing.errors import InvalidValue
 
 EXACT_IN_A_DOUBLE = 2**53
+_TO_DATES = " to dates, or to timestamps without a time zone (the zone decides which day it was)"
 MOST_DIGITS = 38  # of a decimal, on the engines that have a limit
 
 
@@ -36,14 +37,27 @@ def refuse_wrong_type(name: str, kind: Any, domain: Domain, *, text_file: bool) 
     else:
         fits, wanted = _holds(kind, domain)
     if not fits:
+        zoned = kind.is_timestamp() and kind.timezone is not None
+        held = f"timestamps with a time zone ({kind})" if zoned else str(kind)
         raise InvalidValue(
-            f"schema[{name!r}]", domain, f"needs a column of {wanted}, and this one holds {kind}",
-            "declare what the column holds, or convert it in the source",
+            f"schema[{name!r}]", _in_words(domain), f"needs a column of {wanted}, and this one holds {held}",
+            f"declare what the column holds, or convert it in the source{_TO_DATES if zoned else ''}",
         )  # fmt: skip
     if kind.is_decimal() and kind.scale is not None:
         _refuse_undecimal(name, kind, domain)
     if kind.is_floating() or kind.is_decimal():
         _refuse_inexact(name, domain, f"a column of type {kind}")
+
+
+def _in_words(domain: Domain) -> str:
+    """What was declared, in the words of Python and of study.toml alike."""
+    if isinstance(domain, Categories):
+        few = ", ".join(map(str, domain.values[:4]))
+        return f"categories {few}{', ...' if len(domain.values) > 4 else ''}"
+    if isinstance(domain, Flags):
+        return "flags"
+    called = {Integers: "whole numbers", Reals: "real numbers", Dates: "dates"}[type(domain)]
+    return f"{called} from {domain.lower} to {domain.upper}"
 
 
 def typed(column: Any, domain: Domain, engine: Engine, *, csv: bool = False) -> Any:

@@ -126,7 +126,7 @@ class Check:
         if not dropped:
             return ", all quotes close"
         lines = "1 line is" if dropped == 1 else f"{dropped:,} lines are"
-        return f", all quotes close; {lines} dropped: blank, too short, too long, or not UTF-8"
+        return f", all quotes close; {lines} dropped: blank, too short, too long, or not UTF-8 (then save it as UTF-8)"
 
 
 def check(dataset: Dataset) -> Check:

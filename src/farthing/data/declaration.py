@@ -29,6 +29,9 @@ from farthing.data.schema import Categories, Flags, Reals, Schema, folded
 from farthing.data.sources import paths_of
 from farthing.errors import InvalidValue
 
+ZONED = "times with a time zone"
+"""What a column holds that no statistic can use: the zone decides which day a moment falls on."""
+
 DATASET_KEYS = ("source", "unit", "max_rows", "neighbours", "rows")
 _OPTIONS: dict[str, tuple[str, ...]] = {"range": ("decimal",), "categories": ("trim", "lower"), "flags": ()}
 _WAYS = "write { range = [lowest, highest] }, { categories = [...] } or { flags = true }"
@@ -147,6 +150,8 @@ def _holds(kind: Any) -> str | None:
         return "whole numbers"
     if types.is_floating(kind) or types.is_decimal(kind):
         return "real numbers"
+    if types.is_timestamp(kind) and kind.tz is not None:
+        return ZONED
     if types.is_date(kind) or types.is_timestamp(kind):
         return "dates"
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)

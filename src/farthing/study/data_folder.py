@@ -19,7 +19,7 @@ from typing import Any
 
 from farthing.data import postgres_table, spark_table
 from farthing.data.csv_files import CSV
-from farthing.data.declaration import columns_of
+from farthing.data.declaration import ZONED, columns_of
 from farthing.data.parquet_files import PARQUET
 from farthing.data.running import rows_of
 from farthing.data.sources import Source, opened
@@ -215,6 +215,7 @@ def _holds(kind: Any) -> str | None:
         (kind.is_boolean(), "flags"),
         (kind.is_integer(), "whole numbers"),
         (kind.is_floating() or kind.is_decimal(), "real numbers"),
+        (kind.is_timestamp() and kind.timezone is not None, ZONED),
         (kind.is_date() or kind.is_timestamp(), "dates"),
         (kind.is_string(), "categories"),
     ):

@@ -103,11 +103,12 @@ def test_a_malformed_line_is_dropped_not_quoted(tmp_path: Path) -> None:
         (lambda folder: _file(folder / "empty.csv", b""), "must start with a line of column names"),
         (
             lambda folder: _file(folder / "twice.csv", b"a,a\n1,2\n"),
-            "must start with a line of column names, each once",
+            "must not have two columns of one name in its first line, capitals aside",
         ),
         (lambda folder: _file(folder / "bad.parquet", b"not parquet at all"), "cannot be read"),
         (lambda folder: _file(folder / "bad.csv.gz", b"not gzip"), "cannot be read"),
-        (lambda folder: _file(folder / "latin.csv", b"\xff\xfe,b\n"), "cannot be read"),
+        (lambda folder: _file(folder / "latin.csv", b"\xff\xfe,b\n"), "must be UTF-8 text"),
+        (lambda folder: _file(folder / "latin.csv", "größe\n1\n".encode("latin-1")), "save it as UTF-8"),
         (lambda folder: 42, "must be a path, a pandas, polars or Arrow table, or an Ibis table"),
     ],
 )
@@ -158,6 +159,18 @@ def test_a_wrong_type_is_refused_when_the_dataset_is_made(column: Any, domain: A
     else:
         with pytest.raises(InvalidValue, match=r"needs a column of .*declare what the column holds"):
             dataset(table, schema={"x": domain})
+
+
+def test_a_time_zone_is_refused_in_words_with_the_way_out() -> None:
+    moments = pa.array([datetime.datetime(2024, 5, 6)], pa.timestamp("us", tz="Europe/Berlin"))
+    days = (datetime.date(2024, 1, 1), datetime.date(2024, 12, 31))
+    with pytest.raises(InvalidValue) as refusal:
+        dataset(pa.table({"when": moments}), schema={"when": days})
+    text = str(refusal.value)
+    assert text.startswith("schema['when']='dates from 2024-01-01 to 2024-12-31': needs a column of dates")
+    assert "holds timestamps with a time zone (timestamp('" in text and "Dates(" not in text
+    assert "convert it in the source to dates, or to timestamps without a time zone" in text
+    dataset(pa.table({"when": moments.cast(pa.timestamp("us"))}), schema={"when": days})
 
 
 def test_whole_numbers_beyond_a_double_are_refused_in_columns_of_doubles() -> None:

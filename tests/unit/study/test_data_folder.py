@@ -60,6 +60,9 @@ def test_only_tables_inside_are_listed_with_names_and_types(root: Path) -> None:
     found = {each.name: each for each in DataFolder(root).listed()}
     assert set(found) == {"people.parquet", "deep/visits.csv", "rows.csv", "inner.csv"}
     assert dict(found["people.parquet"].columns)["weight"] == "real numbers"
+    pq.write_table(pa.table({"at": pa.array([0], pa.timestamp("s", tz="UTC"))}), root / "zoned.parquet")
+    zoned = {each.name: each for each in DataFolder(root).listed()}["zoned.parquet"]
+    assert zoned.columns == (("at", "times with a time zone"),)
     assert found["deep/visits.csv"].columns == (("cost", None), ("when", None))
 
 

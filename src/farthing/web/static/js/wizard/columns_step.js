@@ -16,6 +16,12 @@ export function ColumnsStep({ draft, change, told }) {
     ${declarable(draft).map((name) => html`<${Column} key=${name} name=${name} column=${draft.columns[name]} holds=${draft.sourceColumns.find((one) => one.name === name).holds} set=${(part) => set(name, part)} told=${told} checked=${checked} />`)}`;
 }
 
+/** Why no statistic can use a column, and what to do about it. */
+const UNUSABLE = {
+  'times with a time zone': 'holds times with a time zone, which no statistic can use: store it as dates, or as timestamps without a time zone, and choose the file again.',
+  other: 'is of a type that no statistic can use: convert it in the file, or leave it out.',
+};
+
 function Column({ name, column, holds, set, told, checked }) {
   const id = columnId(name);
   const [sentence, problem] = [sentenceAbout(checked, name), problemWith(checked, name)];
@@ -33,6 +39,7 @@ function Column({ name, column, holds, set, told, checked }) {
         <${CheckField} id=${id + '-trim'} checked=${Boolean(column.trim)} onValue=${(trim) => set({ trim })} label=${html`<span class="unseen">${name}: </span>Ignore blanks before and after, so that " north" is north`} />
         <${CheckField} id=${id + '-lowercase'} checked=${Boolean(column.lowercase)} onValue=${(lowercase) => set({ lowercase })} label=${html`<span class="unseen">${name}: </span>Ignore capitals, so that North is north. Write the list above in small letters`} />`}
       <div aria-live="polite">
+        ${UNUSABLE[holds] && html`<p class="small">${name} ${UNUSABLE[holds]}</p>`}
         ${column.kind === 'none' && html`<p class="small muted">Left out: nothing can be asked about ${name}.</p>`}
         ${column.kind !== 'none' && sentence && html`<p class="small muted">${sentence}</p>`}
         ${column.kind !== 'none' && problem && html`<p class="field-error">${name} ${problem}.</p>`}

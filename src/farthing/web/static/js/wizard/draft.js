@@ -40,7 +40,7 @@ export const KINDS = [
 
 const HELD = {
   'whole numbers': 'integers', integers: 'integers', 'real numbers': 'reals', reals: 'reals',
-  flags: 'flags', dates: 'dates', categories: 'categories', other: 'none',
+  flags: 'flags', dates: 'dates', categories: 'categories', other: 'none', 'times with a time zone': 'none',
 };
 
 /** The draft with another file: its columns, each with the kind that its type tells. */
