@@ -8,6 +8,7 @@ repeated Laplace noise is a mixture of atoms and tilted Irwin-Hall densities, in
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import flint
@@ -24,10 +25,16 @@ from theorems.transcripts import many_digits
 # --- lattices, shown and hidden ----------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=2)
+def twin_of(multiples: tuple[int, ...], step: float) -> LatticeTwin:
+    """Of the last ones asked for: several deltas are judged by the same law."""
+    return LatticeTwin.of(multiples, step)
+
+
 def check(multiples: np.ndarray, step: float, delta: float, width: float, *, typed: bool = True) -> None:
     """The proven interval holds the twin's answer; for what people type estimates are good to 1e-10 as well."""
     values = multiples * step
-    twin = LatticeTwin.of(multiples.tolist(), step)
+    twin = twin_of(tuple(multiples.tolist()), step)
     truth, composition = twin.epsilon_at(delta), compose(values)
     bounds = composition.epsilon_at(delta)
     # The doubles are off the lattice by a rounding each, and the twin's curve by its own error.

@@ -27,14 +27,16 @@ def optimum(epsilons: list[float], deltas: list[float], delta: float) -> mpmath.
         if room < 0:
             return mpmath.inf
         values = [mpmath.mpf(e) for e in epsilons]
-        mass, subsets = mpmath.mpf(1), [mpmath.mpf(0)]
+        mass, listed = mpmath.mpf(1), [(mpmath.mpf(0), mpmath.mpf(1), mpmath.mpf(1))]  # s, exp(-s), exp(s)
         for e in values:
-            mass /= 1 + mpmath.exp(-e)
-            subsets = subsets + [s + e for s in subsets]
-        subsets.sort()
+            down, up = mpmath.exp(-e), mpmath.exp(e)
+            mass /= 1 + down
+            listed = listed + [(s + e, below * down, above * up) for s, below, above in listed]
+        listed.sort()
+        subsets = [s for s, _, _ in listed]
         plus = minus = mpmath.mpf(0)
-        for place, s in enumerate(subsets):
-            plus, minus = plus + mpmath.exp(-s), minus + mpmath.exp(s)
+        for place, (_, below, above) in enumerate(listed):
+            plus, minus = plus + below, minus + above
             rest = (
                 plus - room / mass
             ) / minus  # exp(-y) where D meets the room, if y lies before the next loss
