@@ -39,7 +39,7 @@ class HandOutput:
     reference: Any
     coefficients: Mapping[str, Any]
     step: float = 0.0
-    depends_on = limitless = ""
+    condition = depends_on = limitless = ""
 
     def predicted(self, noises: Mapping[str, Noise]) -> HandLaw:
         variances = sum(
@@ -59,7 +59,7 @@ class ChoiceOutput:
     reference: Any
     spread: float
     coefficients: Mapping[str, Any] = field(default_factory=dict)
-    depends_on = limitless = ""
+    condition = depends_on = limitless = ""
 
     def variance_curve(self, epsilon: float) -> Any:
         return np.array([(self.spread / epsilon) ** 2 + 0.01])

@@ -117,8 +117,8 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
     """The refusal of an error that no noise gives, or not the one that is held; without `lacks`, at any epsilon."""
     problem, name, held = requirements.problem, refused.name, refused.held
     asked = problem.requirements[name]
+    output = next(one for one in problem.design.outputs if one.name == name)
     if math.isinf(refused.error):
-        output = next(one for one in problem.design.outputs if one.name == name)
         return Infeasible(
             f"{name!r} within {told(asked.within)} cannot be promised: its error depends on {output.depends_on}; "
             f"{output.limitless}.",
@@ -133,12 +133,22 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
         instead = {**problem.requirements, name: replace(asked, within=error)}
         return 1.0 if lacks is None else lacks(replace(problem, requirements=instead))
 
-    closest = _accepted(least, tried) if least < math.inf else None
+    narrowest = float(ceiling(refused.error, 4))
+    closest = (
+        narrowest if tried(narrowest) <= 1 else None
+    )  # what is said to be left is the first that is tried
+    for start in (least, narrowest):
+        closest = _accepted(start, tried) if closest is None and start < math.inf else closest
     why = f"the hold of {listed(held)}" if held else "the narrowest noise there is"
-    ways = ["drop the hold"] * bool(held) + [f"ask for {told(closest or 0.0)}"] * (closest is not None)
+    assumed = output.condition.endswith(" is spread as assumed")
+    subject = output.condition.removeprefix("if ").removesuffix(" is spread as assumed")
+    rests = f" {output.condition}" if assumed else ""
+    ways = [f"say what you expect of {subject}"] * assumed + ["drop the hold"] * bool(held)
+    # More epsilon alone does not help below what the narrowest noise leaves, and a larger error alone does.
+    ways.append(f"allow more than {ceiling(least, 4)}" if closest is None else f"ask for {told(closest)}")
     return Infeasible(
-        f"{name!r} within {told(asked.within)} cannot be met: {why} leaves an error of "
-        f"{ceiling(refused.error, 4)}; {', or '.join(ways) or 'allow a larger error, and raise epsilon'}.",
+        f"{name!r} within {told(asked.within)} cannot be met{rests}: {why} leaves an error of "
+        f"{ceiling(refused.error, 4)}; {', or '.join(ways)}.",
         blocking=tuple(held) or (name,), closest=closest, epsilon=math.inf,
         hardest=None if closest is None else name, offers={} if closest is None else {name: closest},
     )  # fmt: skip

@@ -64,6 +64,11 @@ class PlannedOutput(Protocol):
         ...
 
     @property
+    def condition(self) -> str:
+        """What its predicted error rests on, as "if ..."; empty where it follows from the noise alone."""
+        ...
+
+    @property
     def depends_on(self) -> str:
         """What its error depends on that nobody said, in words."""
         ...
