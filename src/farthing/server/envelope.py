@@ -30,6 +30,7 @@ from farthing.errors import (
     RequestRefused,
     SessionEnded,
 )
+from farthing.server.problems import problems_of
 
 STATUS: dict[str, int] = {
     "unauthenticated": 401,
@@ -85,7 +86,6 @@ UNAVAILABLE = (
     "The server's log says why."
 )
 _log = logging.getLogger("farthing.server.failures")
-_WHERE = 60  # characters of a key that are repeated to whoever sent it
 
 
 class ErrorBody(BaseModel):
@@ -162,17 +162,14 @@ async def refused_by_farthing(_: Request, problem: Exception) -> JSONResponse:
     return refusal(problem)
 
 
-async def refused_by_pydantic(_: Request, problem: Exception) -> JSONResponse:
-    """Handler of bodies and queries that break their model. What was sent is not repeated, only where it is wrong."""
+async def refused_by_pydantic(request: Request, problem: Exception) -> JSONResponse:
+    """Handler of bodies and queries that break their model. What was sent is not repeated but for numbers."""
     assert isinstance(problem, RequestValidationError)
-    problems = [
-        {"where": ".".join(str(part)[:_WHERE] for part in each["loc"]), "rule": str(each["msg"])[:300]}
-        for each in problem.errors()[:20]
-    ]
+    problems = problems_of(request, problem)
     first = f"{problems[0]['where']}: {problems[0]['rule']}" if problems else "it breaks a rule"
-    return refusal(
-        RequestRefused("invalid_request", f"the request cannot be used: {first}.", {"problems": problems})
-    )
+    sentence = f"the request cannot be used: {first}".removesuffix("?")
+    end = "?" if first.endswith("?") else "."
+    return refusal(RequestRefused("invalid_request", sentence + end, {"problems": problems}))
 
 
 async def refused_by_starlette(_: Request, problem: Exception) -> JSONResponse:

@@ -14,8 +14,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from farthing.errors import BudgetExceeded, RequestRefused
-from farthing.ledger import Ledger, Verification
-from farthing.server.views.entry import STATES
+from farthing.ledger import Ledger, Verification, open_ledger
+from farthing.server.views.entry import STATES, sentence_of
 from unit.server.conftest import DATASET, Served, served_in
 
 API = "/api/v1/ledger"
@@ -283,3 +283,13 @@ def test_a_ledger_that_was_edited_does_not_verify(damaged: Served) -> None:
     ]
     assert not bob.get(API).json()["verified"]["ok"]
     assert code(bob.get(f"{API}/entries")) == (503, "ledger_tampered")
+
+
+def test_an_epsilon_and_a_delta_stay_spent(tmp_path: Path) -> None:
+    with open_ledger(tmp_path / "study.db") as ledger:
+        ledger.register("people", 1.0, 1e-6)
+        ledger.release(ledger.charge("people", (0.5, 1e-8), request_id="r-1"), "{}")
+        ledger.forfeit(ledger.charge("people", (0.25, 1e-8), request_id="r-2"), "gone")
+        said = [sentence_of(entry) for entry in ledger.entries() if entry.kind in ("released", "forfeited")]
+    assert said[0].endswith("epsilon 0.5 and delta 1e-08 stay spent.")
+    assert said[1].endswith("epsilon 0.25 and delta 1e-08 stay spent.")

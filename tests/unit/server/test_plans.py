@@ -272,6 +272,33 @@ def test_what_cannot_be_asked_is_refused_with_its_reason(
         assert code_of(curator.post(path, json={**DRAFT, **change})) == (422, code)
 
 
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (
+            {"kind": "count", "wihtin": 5},
+            "body.statistics.0.wihtin: is not known here; did you mean 'within'?",
+        ),
+        ({"kind": "count", "zebra": 5}, "body.statistics.0.zebra: is not known here."),
+        (
+            {"kind": "histogram", "column": "age", "bins": 100_000},
+            "body.statistics.0.bins: must be less than",
+        ),
+        ({"kind": "histogram", "column": "age", "bins": 0}, "body.statistics.0.bins: must be greater than"),
+        ({"column": "age"}, "body.statistics.0.kind: is required."),
+    ],
+)
+def test_a_refused_body_says_the_key_the_number_and_the_rule(
+    curator: TestClient, entry: dict[str, Any], said: str
+) -> None:
+    refused = curator.post(PRICE, json={"dataset": "people", "statistics": [entry]}).json()["error"]
+    assert refused["message"].startswith(f"the request cannot be used: {said}")
+    (problem,) = refused["fields"]["problems"]
+    assert "constrained" not in str(refused)
+    if "bins" in entry:
+        assert problem["rule"].endswith(f", not {entry['bins']}")
+
+
 def test_a_wrong_expression_says_where(curator: TestClient) -> None:
     draft = {"dataset": "people", "statistics": [{"kind": "count", "where": "age < 'x'"}]}
     fields = curator.post(PRICE, json=draft).json()["error"]["fields"]

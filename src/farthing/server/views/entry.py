@@ -133,6 +133,7 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
     who = entry.analyst or entry.actor
     epsilon, delta = amount_of(entry, own)
     price = _amount(epsilon, delta, entry.kind in ("charge", "released", "forfeited"))
+    stays = "stay" if " and " in price else "stays"
     request = request_of(entry)
     body = entry.body
     if entry.kind == "created":
@@ -164,10 +165,10 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
         )
         return f"{who} was charged {price} for {request}{paid}, before anything was computed."
     if entry.kind == "released":
-        return f"The answer of {request} was recorded; {price} stays spent."
+        return f"The answer of {request} was recorded; {price} {stays} spent."
     if entry.kind == "forfeited":
         return (
-            f"{request} will never have an answer ({body.get('reason', 'no reason')}); {price} stays spent."
+            f"{request} will never have an answer ({body.get('reason', 'no reason')}); {price} {stays} spent."
         )
     return f"{entry.actor} wrote an entry of kind {entry.kind}."
 
