@@ -345,7 +345,7 @@ def test_expectations_that_make_no_sense_are_refused(expected: object, words: st
 def test_designs_tell_what_they_took_for_granted() -> None:
     design = design_of([st.count(by="sex")], PEOPLE)
     assert any("10,000 rows" in line for line in design.assumptions)
-    assert any(line.startswith("sex is taken") for line in design.assumptions)
+    assert any(line.startswith("sex is assumed") for line in design.assumptions)
     assert design_of([st.count(by="sex")], PEOPLE, {"rows": 1e4, "sex": {"F": 1, "M": 1}}).assumptions == ()
 
 
