@@ -24,7 +24,7 @@ from sources import TestSource
 
 pytestmark = pytest.mark.slow
 
-NUMBERS, COMPARED = 150_000, 10  # noise drawn for each slot, and real answers
+NUMBERS, COMPARED = 400_000, 10  # noise drawn for each slot, and real answers
 ROWS = 20_000
 SCHEMA = {"sex": ["F", "M"], "age": (0, 110), "region": ["n", "e", "s", "w"], "income": (0.0, 120_000.0)}
 LISTED = [(0.0, 30_000.0), (10_000.0, 90_000.0), (0.0, 120_000.0)]
