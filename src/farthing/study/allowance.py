@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from farthing.errors import BudgetExceeded, InvalidValue
+from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 from farthing.ledger import Budget
 from farthing.ledger.amounts import NANO
 from farthing.ledger.limits import all_of, command_for_more, command_to_free
@@ -151,4 +151,9 @@ def allocated(
     """The noises that the ledger would admit now; it is not asked about what was released, or is only looked at."""
     new = plan.earlier is None and not quick
     admits = admitting(plan.study, problem.delta) if new else None
-    return allocate(problem, start, quick=quick, admits=admits)
+    try:
+        return allocate(problem, start, quick=quick, admits=admits)
+    except Infeasible:
+        if admits is not None:  # where others have spent meanwhile, that is the reason
+            plan.study.allowance(plan.epsilon)
+        raise

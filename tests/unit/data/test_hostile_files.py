@@ -82,7 +82,7 @@ def test_a_row_in_the_place_of_a_header_is_not_shown(tmp_path: Path) -> None:
 def test_bytes_that_are_no_text_do_not_hang_on_to_the_refusal(tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_bytes(SECRET.encode() + b"\xff,34\n")
-    with pytest.raises(InvalidValue, match="cannot be read") as caught:
+    with pytest.raises(InvalidValue, match="must be UTF-8 text") as caught:
         ft.dataset(file, schema={"age": (0, 10)})
     assert caught.value.__context__ is caught.value.__cause__ is None
 

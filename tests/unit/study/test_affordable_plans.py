@@ -12,6 +12,7 @@ import pytest
 import farthing as ft
 from farthing.errors import BudgetExceeded
 from farthing.release.counting.combination import CombinedOutput
+from farthing.study import Plan
 
 COLUMNS = 30
 WIDE = ft.dataset(
@@ -124,3 +125,15 @@ def test_counts_that_are_estimated_from_several_measurements_are_released(tmp_pa
     for statistic in plan.statistics:
         assert statistic.error() <= statistic.worst_error() < 1.5 * statistic.error()
     assert plan.release().cost <= 1.0
+
+
+def test_what_others_spent_meanwhile_is_why_a_plan_is_refused(tmp_path: Path) -> None:
+    """Between the look at a budget and the division of it: "cost epsilon=..., raise epsilon" was the refusal."""
+    study = ft.Study(WIDE, 1.0, ledger=tmp_path / "study.db")
+    study.plan(ft.count(), epsilon=0.5).release()
+    asked = tuple(equal_counts(2))
+    plan = Plan.asked_for(study, asked, study.problem(asked, 0.4, None), None, 0.4)
+    study.plan(ft.count(where="c3 = 1"), epsilon=0.5).release()
+    with pytest.raises(BudgetExceeded):
+        _ = plan.allocation
+    study.close()
