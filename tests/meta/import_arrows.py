@@ -36,8 +36,18 @@ def _arrows() -> dict[str, set[str]]:
 ARROWS = _arrows()
 # For each folder: what each of its parts may import of the others; "." are the modules that stand in the folder itself.
 INSIDE: dict[str, dict[str, list[str]]] = TABLES["inside"]
+
+
+def _source_file(module: str) -> str:
+    return module.replace(".", "/") + ".py"
+
+
 # Imports (importer, imported) that close a cycle and are known; every other cycle is refused.
-KNOWN = {(row["importer"], target) for row in TABLES["closes_cycle"] for target in row["imports"]}
+KNOWN = {
+    (_source_file(row["importer"]), _source_file(target))
+    for row in TABLES["closes_cycle"]
+    for target in row["imports"]
+}
 
 # Third-party modules that may be imported while farthing is being imported. Everything else waits inside a function,
 # so that `import farthing` stays quick and the optional parts stay optional.
