@@ -7,7 +7,7 @@ filters, which hold for choices that depend on answers, decide what is left for 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,7 +23,7 @@ from farthing.release.facts import Counted
 if TYPE_CHECKING:
     from farthing.curator import Curator
     from farthing.data import Dataset
-    from farthing.ledger import Budget, Ledger, Receipt
+    from farthing.ledger import Budget, Ledger, Receipt, Stored
 
 
 class Counting(Protocol):
@@ -113,12 +113,7 @@ def found_count(study: Counting, *, wait: bool = False) -> RowCount:
     is left alone, or waited for.
     """
     found: RowCount | None = None
-    for attempt in range(1, _MOST_ATTEMPTS):
-        request_id = _request_id(study, attempt)
-        try:
-            stored = study.ledger.stored(request_id)
-        except NotAllowed:  # somebody else was quicker with the name
-            continue
+    for request_id, stored in _attempts(study):
         if stored is None:
             return found or RowCount(request_id)
         own = (stored.charge.dataset, stored.charge.analyst) == (study.name, study.analyst or "")
@@ -128,7 +123,7 @@ def found_count(study: Counting, *, wait: bool = False) -> RowCount:
                 found = _read(study, request_id) or found
             except AnswerForfeited:
                 continue
-    raise InvalidValue("rows", None, "were counted too often", "say about how many there are: rows=...")
+    raise AssertionError("the last attempt is one that nobody made")
 
 
 def count_rows(
@@ -151,7 +146,10 @@ def count_rows(
     found = found_count(study, wait=True)
     if found.answer is not None and not fresh:
         return found
-    request_id = _next_id(study) if fresh else found.request_id
+    if fresh:
+        *_, (request_id, _) = _attempts(study)
+    else:
+        request_id = found.request_id
     study.register()
     mechanism = DiscreteLaplace(epsilon, max(1, study.dataset.sensitivity(Count()).l1))
     question = _Counting(NAME, Count(), mechanism, study.dataset.probability)
@@ -170,12 +168,7 @@ def count_rows(
 
 def lost_count(study: Counting, since: int) -> str | None:
     """The request id of a count that was charged since a moment (in nanoseconds) and has no answer, if there is one."""
-    for attempt in range(1, _MOST_ATTEMPTS):
-        request_id = _request_id(study, attempt)
-        try:
-            stored = study.ledger.stored(request_id)
-        except NotAllowed:
-            continue
+    for request_id, stored in _attempts(study):
         if stored is None:
             return None
         own = (stored.charge.dataset, stored.charge.analyst) == (study.name, study.analyst or "")
@@ -209,14 +202,17 @@ def row_answer(value: float, scale: float) -> Answer:
     return Answer.around(NAME, max(0.0, value), law, centre=value, least=0)
 
 
-def _next_id(study: Counting) -> str:
+def _attempts(study: Counting) -> Iterator[tuple[str, Stored | None]]:
+    """The request ids of counts with what the ledger has of them; the last has nothing yet."""
     for attempt in range(1, _MOST_ATTEMPTS):
         request_id = _request_id(study, attempt)
         try:
-            if study.ledger.stored(request_id) is None:
-                return request_id
-        except NotAllowed:
+            stored = study.ledger.stored(request_id)
+        except NotAllowed:  # somebody else was quicker with the name
             continue
+        yield request_id, stored
+        if stored is None:
+            return
     raise InvalidValue("rows", None, "were counted too often", "say about how many there are: rows=...")
 
 
