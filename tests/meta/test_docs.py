@@ -35,12 +35,6 @@ def test_every_command_and_option_is_explained() -> None:
     assert missing == []
 
 
-def test_every_page_is_in_the_table_of_contents() -> None:
-    contents = (TOP / "mkdocs.yml").read_text(encoding="utf-8")
-    pages = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
-    assert [page for page in pages if page not in contents] == []
-
-
 def test_links_from_the_top_lead_somewhere() -> None:
     """mkdocs checks the links of its own pages; these two files are read on a forge."""
     broken = [

@@ -16,7 +16,7 @@ TOP = Path(__file__).parents[2]
 BLOCK = re.compile(r"```console\n\$ (?P<command>[^\n]*)\n(?P<shown>.*?)```", re.S)
 CASES = [
     pytest.param(match["command"], match["shown"], id=f"{page}: {match['command'][:60]}")
-    for page in ("docs/cli.md", "README.md")
+    for page in ("docs/cli.md", "docs/tour.md")
     for match in BLOCK.finditer((TOP / page).read_text(encoding="utf-8"))
     if "farthing " in match["command"]
 ]
