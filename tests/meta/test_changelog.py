@@ -1,55 +1,52 @@
-"""Every fragment of the changelog can be assembled without reading it first."""
+"""The changelog has a section for what is unreleased, one for this version, and nothing beside it."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
+import tomllib
 
 import pytest
 from tree import TOP
 
-FOLDER = TOP / "changelog.d"
-KINDS = ("added", "changed", "fixed", "removed", "security")
+VERSION = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+LINE = 120
 
 
-def faults_of(path: Path) -> list[str]:
-    """What keeps a fragment from being assembled; empty for a good one."""
+def faults_of(text: str, version: str) -> list[str]:
+    """What keeps readers from finding their version, or its lines from being read; empty for a good changelog."""
     found = []
-    if not re.fullmatch(rf"[a-z0-9]+(-[a-z0-9]+)*\.({'|'.join(KINDS)})\.md", path.name):
-        found.append(f"{path.name}: must be named what-it-is.kind.md, kind one of {', '.join(KINDS)}")
-    text = path.read_text(encoding="utf-8")
-    if not text.strip():
-        return [*found, f"{path.name}: is empty"]
-    if not text.endswith(".\n"):
-        found.append(f"{path.name}: must end with a full stop and a newline")
-    if "\n\n" in text or text.startswith(("#", "-", "*")):
-        found.append(f"{path.name}: must be one paragraph, without heading or bullet")
+    sections = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    if sections[:1] != ["Unreleased"]:
+        found.append("the first section must be called Unreleased")
+    if sections[1:2] != [version]:
+        found.append(f"the second section must be {version}, the version in pyproject.toml")
+    entries = re.findall(r"^- .*(?:\n  .*)*", text, re.MULTILINE)
+    found += [f"must end with a full stop: {entry}" for entry in entries if not entry.endswith(".")]
+    found += [f"is longer than {LINE}: {line}" for line in text.splitlines() if len(line) > LINE]
     return found
 
 
-def test_every_fragment_is_well_formed() -> None:
-    fragments = [path for path in FOLDER.iterdir() if path.name != "README.md"]
-    assert [fault for path in fragments for fault in faults_of(path)] == []
+def test_the_changelog_is_in_order() -> None:
+    assert faults_of((TOP / "CHANGELOG.md").read_text(encoding="utf-8"), VERSION) == []
+
+
+def test_changes_are_written_in_one_place() -> None:
+    assert not (TOP / "changelog.d").exists(), "write a line under Unreleased in CHANGELOG.md instead"
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    "text",
     [
-        ("a-thing.added.md", ""),
-        ("a-thing.added.md", "No full stop\n"),
-        ("a-thing.added.md", "Two.\n\nParagraphs.\n"),
-        ("a-thing.added.md", "- A bullet.\n"),
-        ("a-thing.new.md", "A kind nobody knows.\n"),
-        ("A_Thing.added.md", "A name out of shape.\n"),
+        "# Changelog\n\n## 1.0\n",
+        "## Unreleased\n\n## 0.9\n",
+        "## Unreleased\n\n- No full stop\n\n## 1.0\n",
+        "## Unreleased\n\n- Two lines\n  without one\n\n## 1.0\n",
+        f"## Unreleased\n\n{'long ' * 40}\n\n## 1.0\n",
     ],
 )
-def test_a_bad_fragment_is_named(tmp_path: Path, name: str, text: str) -> None:
-    path = tmp_path / name
-    path.write_text(text, encoding="utf-8")
-    assert len(faults_of(path)) == 1
+def test_a_fault_is_named(text: str) -> None:
+    assert faults_of(text, "1.0")
 
 
-def test_the_changelog_says_where_the_fragments_are() -> None:
-    assert "changelog.d/" in (TOP / "CHANGELOG.md").read_text(encoding="utf-8")
-    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert all(f"`{kind}`" in readme for kind in KINDS)
+def test_a_good_changelog_has_no_fault() -> None:
+    assert faults_of("## Unreleased\n\n- A thing that\n  is new.\n\n## 1.0\n\nThe first.\n", "1.0") == []
