@@ -41,8 +41,8 @@ from benchmarks.promise_tables import KINDS, Example, Floats, Kind, examples
 from farthing.inference.answers import Around
 from farthing.inference.noise_sums import tail_of_sum
 from farthing.release.moments.outputs import MomentOutput
-from farthing.release.noise import Noise
 from farthing.release.ranging.strategy_slots import StrategySlot
+from farthing.release.slots import Noise
 from farthing.study import Plan
 
 RELEASES, QUICK = 400, 60

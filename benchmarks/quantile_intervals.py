@@ -19,7 +19,7 @@ from rich.table import Table
 
 import farthing as ft
 from farthing.release.designs import design_of
-from farthing.release.noise import Noise
+from farthing.release.slots import Noise
 
 PLACES: tuple[tuple[float, ...], ...] = (
     (0.01,),

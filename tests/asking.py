@@ -12,8 +12,7 @@ from farthing.curator import Answered, Curator
 from farthing.data import Count, Dataset, Sum, dataset
 from farthing.ledger import Ledger
 from farthing.release.measurements import Measurements
-from farthing.release.noise import Noise
-from farthing.release.slots import Slot
+from farthing.release.slots import Noise, Slot
 
 PEOPLE = dataset(pa.table({"age": [30, 45, 51], "person": [1, 1, 2]}), schema={"age": (0, 110)})
 

@@ -239,7 +239,8 @@ def _replace_the_doors() -> None:
     from farthing.data.engines import duckdb, postgres, spark
     from farthing.mechanisms import randomness
     from farthing.mechanisms.samplers import opendp
-    from farthing.release.strategies.optimising import descent, laplace
+    from farthing.release.strategies.optimising import laplace
+    from farthing.release.strategies.optimising import objective as descent
 
     _replace(randomness._System, "take", lambda take: lambda self, count, /: DRAWS.noise(count))
     # os.urandom itself stays: uuid4 names things on servers that several processes share, and means nothing else.

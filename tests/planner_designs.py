@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from farthing.data import Count
-from farthing.data.sensitivity import Sensitivity
+from farthing.data.stability import Sensitivity
 from farthing.privacy import BoundedRange, Composed, Event
-from farthing.release.noise import Noise
-from farthing.release.slots import Slot
+from farthing.release.slots import Noise, Slot
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ import pytest
 from backends.engine_under_test import EngineUnderTest
 from backends.tables import SCHEMAS, TABLES
 from farthing.data import dataset
-from farthing.data.coded_axes import CodedAxis, coded_axes
-from farthing.data.coded_rows import coded_rows
+from farthing.data.coded_rows import CodedAxis, coded_axes, coded_rows
 from farthing.data.expressions import read_cell
 
 

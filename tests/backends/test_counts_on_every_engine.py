@@ -13,7 +13,7 @@ from farthing.data import Schema, dataset
 from farthing.data.expressions import read, read_cell
 from farthing.release import statistics as st
 from farthing.release.counting.questions import Question, question_of
-from farthing.release.counting.refinement import own_refinement, refinement_of
+from farthing.release.counting.shares import own_refinement, refinement_of
 from farthing.release.validation import checked
 
 SCHEMA = Schema.read(SCHEMAS["people"])

@@ -12,8 +12,7 @@ import pytest
 from backends.engine_under_test import EngineUnderTest
 from backends.hostile_columns import hostile
 from farthing.data import Count, Sum, dataset
-from farthing.data.coded_axes import coded_axes
-from farthing.data.coded_rows import coded_rows
+from farthing.data.coded_rows import coded_axes, coded_rows
 from farthing.errors import InvalidValue
 
 # Each unit has as many rows as it may keep, so that the answers are the same whatever is drawn.

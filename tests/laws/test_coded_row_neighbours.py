@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.data import dataset
-from farthing.data.coded_axes import coded_axes
-from farthing.data.coded_rows import coded_rows, sensitivity_of_coded_rows
+from farthing.data.coded_rows import coded_axes, coded_rows, sensitivity_of_coded_rows
 from laws.test_neighbours import SCHEMA, TYPES, Case, cases, run, table_of
 
 

@@ -34,7 +34,7 @@ from farthing.data import (
 )
 from farthing.data.engines.duckdb import quiet
 from farthing.data.gathering import gatherings
-from farthing.data.sensitivity import Sensitivity, sensitivity_of_rows
+from farthing.data.stability import Sensitivity, sensitivity_of_rows
 
 CHAINS = int(os.environ.get("FARTHING_CHAINS", "60"))
 PAIRS = 10

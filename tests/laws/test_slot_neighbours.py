@@ -18,9 +18,9 @@ import pytest
 import farthing as ft
 from farthing.data import Sensitivity
 from farthing.release.designs import Design, design_of
-from farthing.release.quantile_slots import QuantileSlot
 from farthing.release.ranging.strategy_slots import StrategySlot
 from farthing.release.ranging.transforms import sensitivity_through
+from farthing.release.slots import QuantileSlot
 from farthing.release.statistics import marginals, ranges
 
 TYPES = pyarrow.schema(

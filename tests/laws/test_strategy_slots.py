@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from farthing.data.sensitivity import ADD_REMOVE, REPLACE, Sensitivity, sensitivity_of_rows
+from farthing.data.stability import ADD_REMOVE, REPLACE, Sensitivity, sensitivity_of_rows
 from farthing.release.ranging.marginal_transforms import MarginalTransform
 from farthing.release.ranging.transforms import StrategyTransform, sensitivity_through
 from farthing.release.strategies.marginals import plan_marginals

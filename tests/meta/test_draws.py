@@ -95,7 +95,6 @@ SEEDS = {
     "src/farthing/auditing/attacks/differencing.py": "made-up people, and noise that is wrong on purpose",
     "src/farthing/auditing/attacks/reconstruction.py": "made-up people, and noise that is wrong on purpose",
     "src/farthing/inference/graphical/model.py": "rows drawn from a model that was released",
-    "src/farthing/inference/graphical/sampling.py": "rows drawn from a model that was released",
     "src/farthing/adaptive/synthesis/layered.py": "rows drawn from a model that was released",
     "src/farthing/study/decoding.py": "rows drawn from a model that was released",
 }

@@ -20,7 +20,7 @@ from farthing.data import dataset
 from farthing.release import statistics as st
 from farthing.release.counting.count_outputs import CountOutput
 from farthing.release.designs import design_of
-from farthing.release.noise import Noise
+from farthing.release.slots import Noise
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import farthing as ft
-from farthing.release.noise import Noise
+from farthing.release.slots import Noise
 from farthing.release.statistics import cdf, marginals, ranges
 from sources import TestSource
 

@@ -16,8 +16,8 @@ from scipy import stats
 
 from farthing.mechanisms import exact
 from farthing.mechanisms.samplers import discrete_gaussian_noise, discrete_laplace_noise, opendp
-from farthing.mechanisms.samplers.law import Law
 from farthing.mechanisms.samplers.staircase import Staircase
+from farthing.mechanisms.samplers.table import Law
 from sources import TestSource
 from statistical.chi_square import SCALES, Bins, rejects
 

@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import farthing as ft
-from farthing.cli import main, spending
+from farthing.cli import main
+from farthing.cli import waiting as spending
 from farthing.ledger import open_ledger
 from farthing.study.study_file import read_study
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from farthing.cli import main, survey
+from farthing.cli import demo_command as survey
+from farthing.cli import main
 from farthing.ledger import Receipt, open_ledger
 from farthing.study.study_file import read_study
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from farthing.accounting.comparison import Charges
-from farthing.cli import main, reading, waiting
-from farthing.cli.reading import charges_of_text
+from farthing.cli import main, waiting
+from farthing.cli import words as reading
+from farthing.cli.words import charges_of_text
 from farthing.errors import InvalidValue
 
 

@@ -119,7 +119,7 @@ def test_a_picture_shows_one_dataset(place: Path, tmp_path: Path) -> None:
 def test_the_history_of_a_long_ledger_is_thinned_and_ends_at_the_present(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from farthing.cli import ledger_history
+    from farthing.cli import ledger_command as ledger_history
 
     monkeypatch.setattr(ledger_history, "MOST", 4)
     with open_ledger(place) as ledger:

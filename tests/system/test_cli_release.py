@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from farthing.cli import main, spending
+from farthing.cli import main
+from farthing.cli import waiting as spending
 from farthing.ledger import Receipt, open_ledger
 from farthing.study.study_file import read_study
 from study_people import table

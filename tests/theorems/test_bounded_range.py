@@ -17,7 +17,7 @@ from farthing.accounting.engines.grid import compose_on_grid
 from farthing.accounting.filters import BasicFilter, FullyAdaptiveFilter
 from farthing.accounting.filters.renyi_divergence import renyi_divergence_upper
 from farthing.accounting.hockey_stick import hockey_stick_divergence
-from farthing.mechanisms.bounded_range import event_of_bounded_range
+from farthing.mechanisms.weighted_choice import event_of_bounded_range
 from farthing.privacy import ApproxDP, BoundedRange, Composed, GaussianNoise, LaplaceNoise, Sampled
 from theorems.selection_twins import exponential_law, neighbours_of
 

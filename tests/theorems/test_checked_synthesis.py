@@ -20,7 +20,7 @@ from farthing.adaptive.checked_synthesis import (
     restored_synthesis,
 )
 from farthing.data import Sensitivity
-from farthing.data.coded_axes import CodedAxis
+from farthing.data.coded_rows import CodedAxis
 from farthing.data.schema import Integers
 from farthing.errors import InvalidValue
 

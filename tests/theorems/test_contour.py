@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.accounting.engines.ball_line import BallProof
-from farthing.accounting.engines.boxes import BoxBounds
-from farthing.accounting.engines.contour import excess_constant, prove
+from farthing.accounting.engines.contour import BoxBounds, excess_constant, prove
 from farthing.accounting.lattice import recognise
 from farthing.accounting.saddle import Aliases, Saddle, saddle_for_loss
 from farthing.accounting.transforms import FUNCTION_ERROR, Transform

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from farthing.mechanisms import DiscreteLaplace
-from farthing.release.data_dependent.costs import IntervalFamily
-from farthing.release.data_dependent.pieces import drift, noisy_roughness, roughness
+from farthing.release.data_dependent.dawa import IntervalFamily
+from farthing.release.data_dependent.refinement import drift, noisy_roughness, roughness
 from farthing.release.data_dependent.spending import Spending
 from sources import TestSource
 

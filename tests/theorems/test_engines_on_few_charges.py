@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from farthing import compose
 from farthing.accounting.engines.ball_line import BallProof
-from farthing.accounting.engines.boxes import BoxBounds
-from farthing.accounting.engines.contour import Proof, excess_constant, prove
+from farthing.accounting.engines.contour import BoxBounds, Proof, excess_constant, prove
 from farthing.accounting.inversion import Curve
 from farthing.accounting.lattice import Lattice, recognise
 from farthing.accounting.saddle import Aliases, saddle_for_loss

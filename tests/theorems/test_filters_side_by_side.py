@@ -15,8 +15,16 @@ from adaptive_adversary import Adversary, NaturalFilter, Strategy, hockey_stick
 from farthing.accounting.filters.renyi_divergence import renyi_divergence_upper
 from farthing.ledger.account import Account
 from farthing.ledger.amounts import DELTA_UNITS, NANO
-from farthing.ledger.orders import EXCESSES, NOTHING, ORDERS, PARTS, Order, conversion_in_nano, order_of
-from farthing.ledger.prices import divergences_of
+from farthing.ledger.prices import (
+    EXCESSES,
+    NOTHING,
+    ORDERS,
+    PARTS,
+    Order,
+    conversion_in_nano,
+    divergences_of,
+    order_of,
+)
 from farthing.privacy import (
     ApproxDP,
     BoundedRange,

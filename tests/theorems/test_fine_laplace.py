@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from farthing import compose
-from farthing.accounting.fine_laplace import enclosing_laplace
+from farthing.accounting.compose import enclosing_laplace
 from farthing.accounting.pricing import Pricing
 from farthing.privacy import ApproxDP, DiscreteLaplaceNoise, GaussianNoise
 

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.accounting.engines import grid, grid_compose
-from farthing.accounting.engines.grid import GridComposition, compose_on_grid
+from farthing.accounting.engines.grid import GridComposition, Side, compose_on_grid
 from farthing.accounting.engines.grid_compose import composed_curves
 from farthing.accounting.engines.grid_saddle import plan_for_delta
-from farthing.accounting.engines.grid_sides import Side
 from farthing.accounting.hockey_stick import hockey_stick_divergence
 from farthing.privacy import (
     ApproxDP,

@@ -7,7 +7,8 @@ import math
 import mpmath as mp
 import pytest
 
-from farthing.accounting.engines import grid_discrete, grid_renyi
+from farthing.accounting.engines import grid_events as grid_discrete
+from farthing.accounting.engines import grid_renyi
 from farthing.accounting.engines.grid import compose_on_grid
 from farthing.accounting.engines.grid_renyi import renyi_of_pairs
 from farthing.errors import InvalidValue

@@ -13,14 +13,14 @@ import flint
 import pytest
 
 from farthing.mechanisms import key_selection
-from farthing.mechanisms._keep_laws import (
+from farthing.mechanisms.key_selection import (
     KeepLaw,
+    KeySelection,
     delta_per_key,
     laplace_threshold,
     optimal_keep_probabilities,
     truncated_geometric_threshold,
 )
-from farthing.mechanisms.key_selection import KeySelection
 from farthing.numerics.balls import precision
 
 Law = dict[object, flint.arb]

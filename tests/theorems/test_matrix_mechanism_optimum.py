@@ -7,12 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from farthing.release.strategies import Norm
-from farthing.release.strategies.optimising.axes import optimised_product, products_in
-from farthing.release.strategies.optimising.descent import descended
 from farthing.release.strategies.optimising.gaussian import best_for_gaussian
-from farthing.release.strategies.optimising.grams import gram_bands
-from farthing.release.strategies.optimising.making import optimised, quiet
-from farthing.release.strategies.optimising.objective import LaplaceError, Windows
+from farthing.release.strategies.optimising.making import optimised, optimised_product, products_in, quiet
+from farthing.release.strategies.optimising.objective import LaplaceError, Windows, descended
+from farthing.release.strategies.optimising.starts import gram_bands
 from farthing.release.strategies.optimising.strategy import CellsAndSums, on_grid
 from farthing.release.workloads import (
     Workload,

@@ -8,7 +8,7 @@ from itertools import product
 import mpmath
 import pytest
 
-from farthing.mechanisms.permute_and_flip import PermuteAndFlip
+from farthing.mechanisms.noisy_max import PermuteAndFlip
 from theorems.selection_twins import (
     SLACK,
     Seeded,

@@ -18,7 +18,7 @@ from farthing.inference import (
     nearest_nonnegative,
     nonnegative_in_norm,
 )
-from farthing.inference.increasing_norms import nearest_increasing_in_norm
+from farthing.inference.isotonic import nearest_increasing_in_norm
 
 Floats = NDArray[np.float64]
 seeds = st.integers(0, 2**32)

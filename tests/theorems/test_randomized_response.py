@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 from farthing.accounting.hockey_stick import hockey_stick_divergence
-from farthing.mechanisms.estimate import Estimate, estimated_share
-from farthing.mechanisms.randomized_response import RandomizedResponse, _coins
+from farthing.mechanisms.randomized_response import Estimate, RandomizedResponse, _coins, estimated_share
 from theorems.selection_twins import Seeded, counted, number, rejected
 
 

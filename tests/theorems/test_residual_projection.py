@@ -15,9 +15,15 @@ from scipy.optimize import nnls
 
 from farthing.errors import InvalidValue
 from farthing.inference.joint_cells import nearest_joint
-from farthing.inference.marginals import Tables, all_spread, all_sums, closure, consistent_marginals
-from farthing.inference.nonnegative_marginals import nonnegative_marginals
-from farthing.inference.whole_marginals import rounded_marginals
+from farthing.inference.marginals import (
+    Tables,
+    all_spread,
+    all_sums,
+    closure,
+    consistent_marginals,
+    nonnegative_marginals,
+    rounded_marginals,
+)
 
 Floats = NDArray[np.float64]
 SIZES = (2, 3, 4)

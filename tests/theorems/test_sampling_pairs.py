@@ -11,17 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farthing.accounting.engines import grid_discrete
-from farthing.accounting.engines.grid_discrete import discrete_gaussian, discrete_laplace
-from farthing.accounting.engines.grid_events import loss_pair
+from farthing.accounting.engines import grid_events as grid_discrete
+from farthing.accounting.engines.grid_events import discrete_gaussian, discrete_laplace, loss_pair
 from farthing.accounting.engines.grid_pairs import (
     Density,
     LossPair,
+    gaussian_tails,
     sampled_loss,
     share_of_signal,
     unsampled_loss,
 )
-from farthing.accounting.engines.grid_tails import gaussian_tails
 from farthing.privacy import (
     ApproxDP,
     DiscreteGaussianNoise,

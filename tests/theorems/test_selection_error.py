@@ -8,11 +8,9 @@ from itertools import product
 import mpmath
 import pytest
 
-from farthing.mechanisms.exponential import ExponentialMechanism
-from farthing.mechanisms.noisy_max import ReportNoisyMax
-from farthing.mechanisms.permute_and_flip import PermuteAndFlip, steps_lost
+from farthing.mechanisms.exponential import ExponentialMechanism, TopK
+from farthing.mechanisms.noisy_max import PermuteAndFlip, ReportNoisyMax, steps_lost
 from farthing.mechanisms.scores import least_gap
-from farthing.mechanisms.top_k import TopK
 from theorems.selection_twins import exponential_law, noisy_max_law, permute_and_flip_law, top_k_law
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from farthing.errors import InvalidValue
 from farthing.inference import ErrorLaw, Term
-from farthing.inference.simultaneous_intervals import level_at_once
+from farthing.inference.answers import level_at_once
 
 
 def joint_coverage(scale: float, cells: int, error: float) -> float:

@@ -17,11 +17,9 @@ from farthing.accounting import compose
 from farthing.errors import InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.release.strategies import MatrixStrategy, Strategy, WaveletStrategy
-from farthing.release.strategies.hierarchical import hierarchical
-from farthing.release.strategies.identity import cells_alone
 from farthing.release.strategies.pricing import LevelNoise, Priced, priced
-from farthing.release.strategies.registry import find
-from farthing.release.strategies.weighted_tree import weighted_tree
+from farthing.release.strategies.registry import cells_alone, find
+from farthing.release.strategies.trees import hierarchical, weighted_tree
 from farthing.release.workloads import Workload, all_ranges, identity, prefix, product, ranges
 from sources import TestSource
 

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from farthing.release.strategies import MatrixStrategy, Norm, Strategy, TreeStrategy, WaveletStrategy
 from farthing.release.strategies.energies import energy, query_energies
-from farthing.release.strategies.hierarchical import best_hierarchical, hierarchical
-from farthing.release.strategies.identity import cells_alone
-from farthing.release.strategies.weighted_tree import weighted_tree
+from farthing.release.strategies.registry import cells_alone
+from farthing.release.strategies.trees import best_hierarchical, hierarchical, weighted_tree
 from farthing.release.workloads import Workload, all_ranges, identity, prefix, ranges, total, union
 
 SIZES = (5, 8, 13)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from farthing.inference import ErrorLaw, Term, error_of_sum, tail_of_sum
-from farthing.inference.lattice_sums import LatticeSum, lattice_sum
-from farthing.inference.mixed_sums import MixedSum
+from farthing.inference.mixed_sums import MixedSum, SeriesSum, series_sum
 from farthing.inference.noise_sums import (
     Normal,
     OneLaplace,
@@ -19,8 +18,14 @@ from farthing.inference.noise_sums import (
     law_of,
     tails_of_many,
 )
-from farthing.inference.series_sums import SeriesSum, series_sum
-from farthing.inference.terms import Parts, chernoff_radius, parts_of, variance_of_parts
+from farthing.inference.terms import (
+    LatticeSum,
+    Parts,
+    chernoff_radius,
+    lattice_sum,
+    parts_of,
+    variance_of_parts,
+)
 from farthing.inference.wide_sums import WideSum, wide_sum
 from theorems.convolution_twin import atoms, lattice_within
 

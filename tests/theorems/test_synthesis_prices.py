@@ -13,10 +13,8 @@ import pytest
 from farthing.accounting import compose
 from farthing.adaptive.known import KnownTable
 from farthing.adaptive.synthesis import synthesis_plan
-from farthing.adaptive.synthesis.candidates import Menu
 from farthing.adaptive.synthesis.layered import fitted
-from farthing.adaptive.synthesis.loop import PrivateRows, _compared
-from farthing.adaptive.synthesis.model_size import Growth
+from farthing.adaptive.synthesis.loop import Growth, Menu, PrivateRows, _compared
 from farthing.adaptive.synthesis.pricing import MOST_CELLS, SHARES, prices_within
 from farthing.adaptive.synthesis.transcript import Transcript
 from farthing.data import Sensitivity

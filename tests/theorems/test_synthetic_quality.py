@@ -12,7 +12,7 @@ from farthing.adaptive.checked_synthesis import checked_synthesis
 from farthing.adaptive.synthesis import synthesis_plan
 from farthing.adaptive.synthesis.transcript import Transcript
 from farthing.data import Sensitivity
-from farthing.data.coded_axes import CodedAxis
+from farthing.data.coded_rows import CodedAxis
 from farthing.data.schema import Integers
 from farthing.study.quality import MarginalQuality, Quality, _slack, apart
 from sources import TestSource

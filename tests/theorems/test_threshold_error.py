@@ -8,8 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from farthing.mechanisms._threshold_error import threshold_error
-from farthing.mechanisms.sparse_vector import AboveThreshold, SparseVector
+from farthing.mechanisms.sparse_vector import AboveThreshold, SparseVector, threshold_error
 
 
 def wrong(first: float, second: float, offset: int, queries: int, e: int) -> float:

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from farthing import compose
-from farthing.mechanisms.top_k import TopK
+from farthing.mechanisms.exponential import TopK
 from farthing.privacy import ApproxDP
 from theorems.selection_twins import (
     SLACK,

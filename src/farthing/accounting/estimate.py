@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.accounting.engines.boxes import BoxBounds
-from farthing.accounting.engines.contour import Proof, far_part, prove, reach
+from farthing.accounting.engines.contour import BoxBounds, Proof, far_part, prove, reach
 from farthing.accounting.engines.line import Line, PlainKernel
 from farthing.accounting.lattice import Lattice
 from farthing.accounting.saddle import Aliases, Saddle, dyadic, nodes

@@ -10,9 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from farthing.accounting.charges import Charges, Chunk, Kinds, joined, sort_events
+from farthing.accounting.charges import Charges, Chunk, Kinds, Leaks, collect_leaks, joined, sort_events
 from farthing.accounting.lattice import Lattice, recognise
-from farthing.accounting.leaks import Leaks, collect_leaks
 from farthing.accounting.sketch import Sketch
 from farthing.accounting.transforms import Array, Transform
 

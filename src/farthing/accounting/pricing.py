@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from farthing.accounting.charges import joined
+from farthing.accounting.charges import Target, joined, leak_of, target_of
 from farthing.accounting.engines.atoms import LARGEST_HALF, Atoms, half_sizes
 from farthing.accounting.engines.ball_line import BallProof, worthwhile
 from farthing.accounting.engines.contour import Proof, prove, reach
@@ -27,7 +27,6 @@ from farthing.accounting.engines.gaussian import GaussianCurve
 from farthing.accounting.estimate import Estimate, estimate_line, sketched_line
 from farthing.accounting.inversion import Curve, least_epsilon
 from farthing.accounting.lattice import Lattice
-from farthing.accounting.leaks import Target, leak_of, target_of
 from farthing.accounting.losses import ComposedLoss
 from farthing.accounting.saddle import Saddle, saddle_for_delta, saddle_for_loss
 from farthing.accounting.transforms import Transform

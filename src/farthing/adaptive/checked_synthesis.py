@@ -22,13 +22,12 @@ from farthing.adaptive.known import KnownTable
 from farthing.adaptive.synthesis import Synthesise, SynthesisPlan, SyntheticModel, synthesis_plan
 from farthing.adaptive.synthesis.transcript import Transcript
 from farthing.data import Dataset, Sensitivity
-from farthing.data.coded_axes import CodedAxis
-from farthing.data.coded_rows import coded_rows
+from farthing.data.coded_rows import CodedAxis, coded_rows
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.privacy import Composed, Event, GaussianNoise
 from farthing.privacy.events import checked_epsilon
 from farthing.release.counting.cells import CellAxis
-from farthing.release.ranging.axes import restored_axis, stored_axis
+from farthing.release.ranging.stored_strategies import restored_axis, stored_axis
 
 Codes = NDArray[np.int64]
 Columns = tuple[int, ...]
@@ -53,7 +52,7 @@ class CheckedSynthesis:
 
     >>> import pyarrow
     >>> from farthing.data import dataset
-    >>> from farthing.data.coded_axes import coded_axes
+    >>> from farthing.data.coded_rows import coded_axes
     >>> table = pyarrow.table({"sex": ["F", "M"] * 500, "smokes": [True, False] * 500})
     >>> people = dataset(table, schema={"sex": ["F", "M"], "smokes": bool})
     >>> question = checked_synthesis(coded_axes(people.schema), Sensitivity(1, 1, 1, 1), epsilon=20.0)

@@ -5,8 +5,7 @@ AuditReport     what it found, and what it could have found
 WorkerLost      a sampling process ended early
 """
 
-from farthing.auditing.audit import audit
-from farthing.auditing.report import AuditReport
+from farthing.auditing.audit import AuditReport, audit
 from farthing.auditing.sampling import WorkerLost
 
 __all__ = ["AuditReport", "WorkerLost", "audit"]

@@ -12,11 +12,9 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Literal
 
-from farthing.auditing.audit import LEAST_SAMPLES, audit
-from farthing.auditing.built_in import built_in_mechanisms
-from farthing.auditing.built_in_adaptive import adaptive_sessions
+from farthing.auditing.audit import LEAST_SAMPLES, AuditReport, audit
+from farthing.auditing.built_in import adaptive_sessions, built_in_mechanisms
 from farthing.auditing.planted import planted_bugs
-from farthing.auditing.report import AuditReport
 from farthing.auditing.sampling import WorkerLost
 
 Told = Callable[[int, int], None]

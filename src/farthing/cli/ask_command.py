@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farthing.cli.spending import confirm_spending, somebody_is_there, warn_of_budget
+from farthing.cli.waiting import confirm_spending, somebody_is_there, warn_of_budget
 from farthing.cli.words import decimal_number, whole_number
 from farthing.errors import FarthingError, InvalidExpression, InvalidValue, SessionEnded
 

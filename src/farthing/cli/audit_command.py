@@ -2,17 +2,243 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import math
+import operator
+import os
+import sys
 import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from farthing.cli.words import decimal_number, whole_number
-from farthing.errors import InvalidValue
+from farthing.errors import FarthingError, InvalidValue
+from farthing.numerics.digits import shown, shown_down
 
 if TYPE_CHECKING:
-    from farthing.auditing.self_test import Check
+    from rich.console import Console
+
+    from farthing.auditing import AuditReport
+    from farthing.auditing.self_test import Check, Outcome
+
+
+WIDE = 110  # columns from which on samples, seconds and events are shown; JSON has them always
+
+
+def print_outcomes(outcomes: Sequence[Outcome], confidence: float, seconds: float, console: Console) -> None:
+    """One table for the mechanisms, one for the planted bugs, then what went wrong, then what it means."""
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False, markup=False)
+
+    for kind, title in (
+        ("mechanism", "Mechanisms, each against its own event"),
+        ("planted bug", "Planted bugs, which have to be caught"),
+    ):
+        rows = [outcome for outcome in outcomes if outcome.check.kind == kind]
+        if rows:
+            say(title)
+            console.print(_table(rows, kind, wide=console.width >= WIDE))
+    for outcome in outcomes:
+        if not outcome.good:
+            say(f"{outcome.check.name}: {outcome.verdict}\n{outcome.report}\n")
+    say(_summary(outcomes))
+    say(
+        f"All bounds hold together with confidence {confidence:g}. "
+        "An audit can contradict a claim; it never proves one."
+    )
+    say(f"Time: {seconds:.0f} s.")
+
+
+def json_of(outcomes: Sequence[Outcome], confidence: float, seconds: float) -> dict[str, Any]:
+    """The outcomes as JSON-ready data; infinity is the string "inf"."""
+    return {
+        "good": all(outcome.good for outcome in outcomes),
+        "confidence": confidence,
+        "seconds": seconds,
+        "checks": [
+            {
+                "name": outcome.check.name,
+                "kind": outcome.check.kind,
+                "story": outcome.check.story,
+                "verdict": outcome.verdict,
+                "good": outcome.good,
+                "judged": not outcome.wanting,
+                **outcome.report.to_dict(),
+            }
+            for outcome in outcomes
+        ],
+    }
+
+
+def _summary(outcomes: Sequence[Outcome]) -> str:
+    ours = [outcome for outcome in outcomes if outcome.check.kind == "mechanism"]
+    planted = [outcome for outcome in outcomes if outcome.check.kind == "planted bug"]
+    parts = []
+    if ours:
+        bad = sum(not outcome.good for outcome in ours)
+        parts.append(f"{len(ours)} mechanism{'s' * (len(ours) != 1)}: {bad or 'none'} contradicted.")
+    if planted:
+        parts.append(f"{len(planted)} planted bug{'s' * (len(planted) != 1)}: {_self_test(planted)}.")
+    return " ".join(parts)
+
+
+def _self_test(planted: Sequence[Outcome]) -> str:
+    """How many were caught, missed, and left without what it takes to see them."""
+    caught = sum(outcome.report.violation for outcome in planted)
+    if caught == len(planted):
+        return "all caught"
+    missed = sum(not outcome.good for outcome in planted)
+    parts = [f"{missed} MISSED"] if missed else []
+    unjudged = [outcome for outcome in planted if outcome.wanting]
+    short = [outcome for outcome in unjudged if outcome.report.samples < outcome.check.samples]
+    if short:
+        cap, most = (
+            max(each) for each in zip(*((o.report.samples, o.check.samples) for o in short), strict=True)
+        )
+        needed = f"up to {most:,}" if len(short) > 1 else f"{most:,}"
+        them = "them" if len(short) > 1 else "it"
+        reason = f"--samples {cap:,} is too few to see {them} ({needed} needed)"
+        parts.append(f"{len(short)} not judged, because {reason}")
+    if len(unjudged) > len(short):
+        parts.append(f"{len(unjudged) - len(short)} not judged, because --confidence asks for too much")
+    return "; ".join([f"{caught or 'none'} caught", *parts])
+
+
+def _table(outcomes: Sequence[Outcome], kind: str, *, wide: bool) -> Any:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    planted = kind == "planted bug"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(kind, no_wrap=True)
+    table.add_column("claimed", justify="right", no_wrap=True)
+    table.add_column("at least", justify="right", no_wrap=True)
+    table.add_column("verdict" if planted else "claim", no_wrap=True)
+    if not planted:
+        table.add_column("notices", justify="right", no_wrap=True)
+    if wide:
+        table.add_column("samples", justify="right", no_wrap=True)
+        table.add_column("s", justify="right", no_wrap=True)
+        table.add_column("event", overflow="fold", style="dim")
+    for outcome in outcomes:
+        report = outcome.report
+        cells = [
+            Text(outcome.check.name),
+            Text(_claimed(report)),
+            Text(shown_down(report.epsilon_lower, 3)),
+            Text(outcome.verdict, style=_style(outcome)),
+        ]
+        if not planted:
+            cells.append(Text(shown(report.detectable, 3) if math.isfinite(report.detectable) else "-"))
+        if wide:
+            cells += [Text(f"{report.samples:,}"), Text(shown(report.seconds, 2)), Text(report.event)]
+        table.add_row(*cells)
+    return table
+
+
+def _style(outcome: Outcome) -> str:
+    if outcome.wanting:
+        return "yellow"
+    return "green" if outcome.good else "bold red"
+
+
+def _claimed(report: AuditReport) -> str:
+    at = f", {shown(report.delta, 3)}" if report.delta else ""
+    return f"{shown(report.claimed_epsilon, 3)}{at}"
+
+
+WAY_OUT = "write module:function, and run in the directory of module.py"
+
+# Errors whose text is about the code. The text of any other may quote what the module has read, so it is not repeated.
+_TEXT_IS_CODE = (SyntaxError, ImportError, NameError, FarthingError)
+
+
+@contextmanager
+def current_directory_first() -> Iterator[None]:
+    """Imports look into the current directory first, those that a target makes when it is called included."""
+    before = list(sys.path)
+    sys.path.insert(0, "")
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def found(target: str) -> Any:
+    """The object that a target names.
+
+    >>> found("math:floor")(2.5)
+    2
+    >>> found("no_such_module:f")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: target='no_such_module:f': cannot be found (No module named 'no_such_module'); ...
+    """
+    module, colon, name = target.partition(":")
+    if not (colon and _dotted(module) and _dotted(name)):
+        way_out = "leave .py and directories out" if ".py:" in target or "/" in module else WAY_OUT
+        raise InvalidValue("target", target, "must be MODULE:NAME", way_out)
+    try:
+        holder = importlib.import_module(module)
+    except (Exception, SystemExit) as problem:
+        raise _not_imported(target, module, problem) from None
+    try:
+        return operator.attrgetter(name)(holder)
+    except AttributeError as problem:
+        way_out = f"name a function or an object of {module}"
+        raise InvalidValue("target", target, f"cannot be found ({problem})", way_out) from None
+
+
+def _dotted(text: str) -> bool:
+    return all(part.isidentifier() for part in text.split("."))
+
+
+def _not_imported(target: str, module: str, problem: BaseException) -> InvalidValue:
+    if isinstance(problem, ModuleNotFoundError) and f"{module}.".startswith(f"{problem.name}."):
+        way_out = "leave .py out" if module.endswith(".py") else WAY_OUT
+        return InvalidValue("target", target, f"cannot be found ({problem})", way_out)
+    kind = type(problem).__name__
+    text = " ".join(str(getattr(problem, "msg", None) or problem).split())
+    said = f"{kind}: {text.rstrip('.')}" if isinstance(problem, _TEXT_IS_CODE) and text else kind
+    place = _place_of(problem)
+    rule = f"cannot be imported ({f'{place}: ' if place else ''}{said})"
+    if isinstance(problem, ModuleNotFoundError):
+        return InvalidValue("target", target, rule, f"install {problem.name}, or correct its name")
+    return InvalidValue("target", target, rule, f"python -c 'import {module}' shows all of it")
+
+
+def _place_of(problem: BaseException) -> str:
+    """File and line: of bad syntax, or of the innermost frame in the user's own files."""
+    if isinstance(problem, SyntaxError) and problem.filename and problem.lineno:
+        return _shown(problem.filename, problem.lineno)
+    frames = [
+        frame for frame in traceback.extract_tb(problem.__traceback__) if not frame.filename.startswith("<")
+    ][1:]  # the first is the call in this file
+    frames = [frame for frame in frames if Path(frame.filename).parent != Path(importlib.__file__).parent]
+    own = [frame for frame in frames if _is_own(frame.filename)]
+    for frame in (own or frames)[-1:]:
+        return _shown(frame.filename, frame.lineno or 1)
+    return ""
+
+
+def _is_own(file: str) -> bool:
+    path = Path(file)
+    return path.is_relative_to(Path.cwd()) and "site-packages" not in path.parts
+
+
+def _shown(file: str, line: int) -> str:
+    path = Path(file)
+    short = os.path.relpath(path) if _is_own(file) else str(path)
+    return f"{short}, line {line}"
+
 
 DEFAULT_CONFIDENCE = 0.999
 DEFAULT_SAMPLES = 100_000
@@ -93,7 +319,6 @@ def _examine(
     from rich.console import Console
 
     from farthing.auditing.self_test import all_checks, examine
-    from farthing.cli.audit_table import json_of, print_outcomes
     from farthing.cli.waiting import stages
 
     checks = _chosen(all_checks(), only)
@@ -139,7 +364,6 @@ def _audit_target(
     from rich.console import Console
 
     from farthing.auditing import audit
-    from farthing.cli.audit_target import current_directory_first, found
 
     with current_directory_first():
         mechanism, show = found(target), None if bar else False

@@ -5,6 +5,7 @@ Modules that draw, prove or compute are imported inside the commands, so that `f
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -14,21 +15,63 @@ from farthing import __version__
 from farthing.cli.ask_command import ask_command
 from farthing.cli.attack_command import attack_command
 from farthing.cli.audit_command import audit_command
-from farthing.cli.check_command import check_command
 from farthing.cli.compose_command import compose_command
 from farthing.cli.count_command import count_command
 from farthing.cli.demo_command import demo_command
 from farthing.cli.init_command import init_command
 from farthing.cli.ledger_command import ledger_command
 from farthing.cli.monitor_command import monitor_command
-from farthing.cli.options import in_options
-from farthing.cli.plan_command import plan_command
-from farthing.cli.release_command import release_command
+from farthing.cli.release_command import check_command, plan_command, release_command
 from farthing.cli.serve_command import serve_command
 from farthing.cli.strategies_command import strategies_command
 from farthing.cli.synth_command import synth_command
 from farthing.cli.users_command import users_command
 from farthing.errors import FarthingError
+
+_SPELLINGS = (
+    (r"\bbins=\{column: number\}", "--bins COLUMN=N"),
+    (r"\bbins=\{'([^'{}]+)': (\d+)\}", r"--bins \1=\2"),
+    (r"\bcolumns=\[\.\.\.\]", "--columns A,B"),
+    (r"\bbin it first: bin\(.*\)", "name another column, or count with conditions: --where"),
+)
+_SESSIONS = ((r"\brequest_id\b", "--session"),)  # of commands that take a session up by its name
+_SETTINGS = [
+    "allow_host",
+    "behind_proxy",
+    "data",
+    "host",
+    "key",
+    "oidc_client_id",
+    "oidc_issuer",
+    "oidc_secret_file",
+    "port",
+    "public_url",
+    "tls_certificate",
+    "tls_key",
+    "workers",
+]
+_SERVING = tuple((rf"^{name}=", f"--{name.replace('_', '-')}=") for name in _SETTINGS)
+_SPOKEN = {
+    "ask": (*_SPELLINGS, *_SESSIONS),
+    "monitor": (*_SPELLINGS, *_SESSIONS),
+    "serve": _SERVING,
+    "synth": _SPELLINGS,
+}
+
+
+def in_options(refusal: str, command: str | None) -> str:
+    """The refusal as somebody at a shell would follow it; unchanged for commands without such options.
+
+    >>> in_options("cut it into some, bins={'bmi': 20}, or leave it out: columns=[...]", "ask")
+    'cut it into some, --bins bmi=20, or leave it out: --columns A,B'
+    >>> in_options("request_id=' x': must be printable", "monitor")
+    "--session=' x': must be printable"
+    >>> in_options("public_url='x': must be an address", "serve")
+    "--public-url='x': must be an address"
+    """
+    for python, shell in _SPOKEN.get(command or "", ()):
+        refusal = re.sub(python, shell, refusal)
+    return refusal
 
 
 class Refused(click.ClickException):

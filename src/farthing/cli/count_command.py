@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from farthing.cli.spending import confirm_spending, say_if_changed
+from farthing.cli.waiting import confirm_spending, say_if_changed
 from farthing.cli.words import decimal_number
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +11,56 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from farthing.cli.spending import warn_of_budget
+from farthing.cli.waiting import warn_of_budget
 from farthing.cli.words import decimal_number, whole_number
 from farthing.errors import BudgetExceeded, InvalidValue, LedgerError
 
 if TYPE_CHECKING:
-    from farthing.ledger import Ledger, Receipt, Verification
+    from farthing.ledger import Entry, Ledger, Receipt, Verification
+    from farthing.ledger.holdings import Holding
+    from farthing.plots import Moment
+
+
+MOST = 1_000  # charges whose reading is worked out; a picture shows no more
+
+
+def picture_of(ledger: Ledger, dataset: str) -> Any:
+    """The burn-down chart of a dataset."""
+    from farthing.plots import burn_down
+
+    return burn_down(moments_of(ledger, dataset), dataset=dataset, delta=ledger.budget(dataset).total.delta)
+
+
+def moments_of(ledger: Ledger, dataset: str) -> list[Moment]:
+    """The entries that a dataset's budget tells about; of very many charges every second, fourth ... and the last."""
+    from farthing.ledger.replay import Replay, Thinning
+
+    replay, kept = Replay(), Thinning(MOST)
+    for entry in ledger.entries():
+        replay.follow(entry)
+        if entry.is_about(dataset) and entry.kind not in ("grant", "released", "forfeited", "source"):
+            kept.add(entry, replay.holding(dataset))
+    return [_moment(entry, holding) for entry, holding in kept.all()]
+
+
+def _moment(entry: Entry, holding: Holding) -> Moment:
+    from farthing.ledger.amounts import epsilon_up
+    from farthing.plots import Moment
+
+    requested = None
+    if entry.kind == "refused":
+        nano = int(entry.body["nano"])
+        requested = math.inf if nano < 0 else epsilon_up(nano)
+    return Moment(
+        entry.sequence,
+        entry.kind,
+        spent=holding.account.spent_upper,
+        budget=holding.account.budget.epsilon,
+        withheld=epsilon_up(holding.withheld()[0]),
+        requested=requested,
+        who=entry.analyst or entry.actor,
+    )
+
 
 HELP = """\
 Show, verify and export a ledger, and change the budgets in it.
@@ -112,7 +157,6 @@ def show_command(
             raise InvalidValue("plot", plot, f"can show one dataset, not {len(wanted)}", way_out)
         shown = Shown.of(ledger, without_secrets(place), wanted, count)
         if plot is not None:
-            from farthing.cli.ledger_history import picture_of
             from farthing.plots import save
 
             save(picture_of(ledger, wanted[0]), plot)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farthing.cli.spending import confirm_spending, warn_of_budget
+from farthing.cli.waiting import confirm_spending, warn_of_budget
 from farthing.cli.words import decimal_number, whole_number
 from farthing.errors import EngineError, InvalidValue, LedgerUnavailable, SessionEnded
 

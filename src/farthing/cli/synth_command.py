@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.release_command import refuse_unwritable
-from farthing.cli.spending import confirm_spending, say_if_changed, warn_of_budget
+from farthing.cli.waiting import confirm_spending, say_if_changed, warn_of_budget
 from farthing.cli.words import decimal_number, whole_number
 from farthing.errors import InvalidValue
 

@@ -239,7 +239,7 @@ def _password(from_stdin: bool) -> str:
 
 def _me() -> str:
     """Who does it; with a blank in it, so that it is nobody's name on the server."""
-    from farthing.server.auth.links import login_name
+    from farthing.server.auth.sessions import login_name
 
     return f"{login_name()} (command line)"
 

@@ -2,14 +2,81 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import click
+
+from farthing.errors import FarthingError
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
+
+    from farthing.ledger import Receipt
+    from farthing.study import Study
+
+
+COUNT = "c"
+"""What somebody answers who wants the rows counted first."""
+
+
+def confirm_spending(
+    study: Study, cost: float, question: str, *, err: bool = False, counting: float | None = None
+) -> str:
+    """Say what will be spent, and go on only if somebody says yes; `err` keeps standard output for programs.
+
+    With `counting`, the price of a count, they may also ask for that first: the answer is then `COUNT`.
+    """
+    from farthing.study.words import shown
+
+    left, whose = shown(study.left, 6), " and ".join(map(repr, study.accounts))
+    click.echo(
+        f"\nThis will spend epsilon {shown(cost, 6)} of the {left} left for {whose}, for good.",
+        err=err,
+    )
+    if not somebody_is_there():
+        raise FarthingError("there is no terminal to ask on; add --yes.")
+    if counting is None:
+        answer = "y" if click.confirm(question, err=err) else "n"
+    else:
+        click.echo(
+            f"Or answer c: the rows are counted first, for epsilon {shown(counting, 6)}, and the plan is shown again.",
+            err=err,
+        )
+        choices = click.Choice(["y", "n", COUNT], case_sensitive=False)
+        answer = click.prompt(f"{question} [y/N/{COUNT}]", "n", type=choices, show_choices=False,
+                              show_default=False, err=err)  # fmt: skip
+    if answer == "n":
+        click.echo("Nothing was spent.", err=err)
+        click.get_current_context().exit(1)
+    return answer
+
+
+def warn_of_budget(epsilon: float, delta: float, rows: int | None = None) -> None:
+    """Say on the standard error stream why a budget protects little, if it does."""
+    from farthing.study.odds import budget_cautions
+
+    for caution in budget_cautions(epsilon, delta, rows):
+        click.echo(f"WARNING: {caution}", err=True)
+
+
+def say_if_changed(study: Study, receipt: Receipt, fresh: str) -> None:
+    """Say that stored answers are about rows that are others by now; on stderr, where nothing is published."""
+    from farthing.study.released import changed_note
+
+    note = changed_note(study, receipt, fresh)
+    if note:
+        click.echo(f"Note: {note}\n", err=True)
+
+
+def somebody_is_there() -> bool:
+    """Whether a question would be read by a person."""
+    return sys.stdin.isatty()
+
 
 PATIENCE = 1.0  # seconds before anything is shown
 

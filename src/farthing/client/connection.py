@@ -5,15 +5,91 @@ from __future__ import annotations
 import ipaddress
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from farthing.client.refusals import refusal_of
-from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable, MissingExtra, RequestRefused
+from farthing.errors import (
+    AnswerForfeited,
+    BudgetExceeded,
+    EngineError,
+    FarthingError,
+    Infeasible,
+    InvalidExpression,
+    InvalidValue,
+    LedgerTampered,
+    LedgerUnavailable,
+    MissingExtra,
+    NotAllowed,
+    RequestRefused,
+    SessionEnded,
+)
 
 if TYPE_CHECKING:
     import httpx
+
+
+# The classes as the local API raises them. A message is the server's own: it is not put together twice.
+_CLASSES: dict[str, type[FarthingError]] = {
+    "budget_exceeded": BudgetExceeded,
+    "session_ended": SessionEnded,
+    "infeasible": Infeasible,
+    "answer_forfeited": AnswerForfeited,
+    "invalid_value": InvalidValue,
+    "invalid_expression": InvalidExpression,
+    "engine_error": EngineError,
+    "not_allowed": NotAllowed,
+    "ledger_tampered": LedgerTampered,
+    "ledger_unavailable": LedgerUnavailable,
+}
+# What code that catches them may read, where the server did not say.
+_ABSENT: dict[str, Any] = {
+    "requested": None, "remaining": None, "budget_id": "", "rounds": 0, "way_out": "", "blocking": (),
+    "closest": None, "epsilon": float("inf"), "request_id": "", "reason": "", "name": "", "value": None,
+    "rule": "", "text": "", "position": None, "engine": "", "kind": "", "role": "", "action": "", "problem": "",
+    "sequence": None, "offers": {},
+}  # fmt: skip
+_FIELDS: dict[type[FarthingError], tuple[str, ...]] = {
+    BudgetExceeded: ("requested", "remaining", "budget_id"),
+    SessionEnded: ("requested", "remaining", "budget_id", "rounds", "way_out"),
+    Infeasible: ("blocking", "closest", "hardest", "epsilon", "offers"),
+    AnswerForfeited: ("request_id", "reason"),
+    InvalidValue: ("name", "value", "rule", "way_out"),
+    InvalidExpression: ("text", "position", "rule", "way_out"),
+    EngineError: ("engine", "kind", "way_out"),
+    NotAllowed: ("role", "action"),
+    LedgerTampered: ("problem", "sequence"),
+    LedgerUnavailable: ("reason", "way_out"),
+}
+
+
+def refusal_of(envelope: Mapping[str, Any]) -> FarthingError:
+    """The exception of an error envelope's inside: the class and the fields of the local API, the server's words.
+
+    >>> found = refusal_of({"code": "budget_exceeded", "message": "too much.", "fields": {"requested": 0.5}})
+    >>> type(found).__name__, str(found), found.requested
+    ('BudgetExceeded', 'too much.', 0.5)
+    >>> refusal_of({"code": "conflict", "message": "somebody was quicker.", "fields": {}}).code
+    'conflict'
+    """
+    code, message = str(envelope.get("code", "internal")), str(envelope.get("message", "the server refused."))
+    fields = envelope.get("fields")
+    facts: Mapping[str, Any] = fields if isinstance(fields, Mapping) else {}
+    kind = _CLASSES.get(code)
+    if kind is None:
+        return RequestRefused(code, message, facts)
+    return _made(kind, message, facts)
+
+
+def _made(kind: type[FarthingError], message: str, facts: Mapping[str, Any]) -> FarthingError:
+    new: Callable[..., FarthingError] = kind.__new__
+    problem = new(kind, message)  # past __init__, which would word it anew
+    problem.args = (message,)
+    for name in _FIELDS[kind]:
+        value = facts.get(name, _ABSENT.get(name))
+        setattr(problem, name, tuple(value) if isinstance(value, list) else value)
+    return problem
+
 
 _WAITS = (0.2, 0.5, 1.0, 2.0, 4.0)  # seconds between attempts: an instance that is replaced is back by then
 _TRANSIENT = {502, 503, 504}
@@ -241,3 +317,28 @@ def _refused(response: httpx.Response) -> Exception:
     except (ValueError, KeyError, TypeError):
         message = f"the server answered {response.status_code} without saying why; is there a farthing at this address?"
         return RequestRefused("internal", message, {"status": response.status_code})
+
+
+WAIT = 20.0  # seconds that the server may hold a request for us
+_LOOK = 0.3  # seconds between two looks at what is waiting or running
+
+
+def awaited(
+    connection: Connection,
+    path: str,
+    body: Mapping[str, Any],
+    progress: Callable[[float], None] | None,
+    again: str,
+) -> dict[str, Any]:
+    """What became of the job that `body` asks for; whoever interrupts the wait is told that they can ask `again`."""
+    try:
+        view: dict[str, Any] = connection.post(path, {**body, "wait": WAIT})
+        while view["state"] in ("queued", "running"):
+            if progress is not None:
+                progress(float(view["progress"]))
+            time.sleep(_LOOK)
+            view = connection.get(f"{path}/{part(view.get('request_id') or view['id'])}")
+    except KeyboardInterrupt as stopped:
+        stopped.add_note(f"the server goes on, and what it charges stays spent; {again}")
+        raise
+    return view

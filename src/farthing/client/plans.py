@@ -10,14 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from farthing.client.connection import part
-from farthing.client.jobs import awaited
-from farthing.client.refusals import refusal_of
+from farthing.client.connection import awaited, part, refusal_of
 from farthing.errors import InvalidValue, LedgerUnavailable
 from farthing.ledger import Receipt
 from farthing.numerics import Bounds
 from farthing.study import Release
-from farthing.study.simultaneous import AtOnce
+from farthing.study.planned import AtOnce
 from farthing.study.stored import restored
 from farthing.study.tables import aligned
 from farthing.study.words import shown, shown_error

@@ -14,8 +14,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.curator.accounts import Accounts, accounts_of, are_other_tables, table_marks
-from farthing.curator.questions import Finish, OneNumber, Planned, Question, Single, digest_of
-from farthing.curator.recording import Answers, answers_of, finished_of, record, text_of
+from farthing.curator.questions import (
+    Answers,
+    Finish,
+    OneNumber,
+    Planned,
+    Question,
+    Single,
+    answers_of,
+    digest_of,
+    finished_of,
+    record,
+    text_of,
+)
 from farthing.curator.running import Progress, run_apart
 from farthing.curator.units import unit_of
 from farthing.data import Dataset

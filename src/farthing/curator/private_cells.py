@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from farthing.curator.running import run_apart
 from farthing.data import Dataset
-from farthing.data.coded_axes import CodedAxis
-from farthing.data.coded_rows import coded_rows
+from farthing.data.coded_rows import CodedAxis, coded_rows
 from farthing.errors import FarthingError
 
 Progress = Callable[[float], None]
@@ -23,7 +22,7 @@ class PrivateCells:
 
     >>> import pyarrow
     >>> from farthing.data import dataset
-    >>> from farthing.data.coded_axes import coded_axes
+    >>> from farthing.data.coded_rows import coded_axes
     >>> people = dataset(pyarrow.table({"sex": ["F", "F", "M"]}), schema={"sex": ["F", "M"]})
     >>> cells = PrivateCells(people, coded_axes(people.schema, missing=False))
     >>> cells().tolist(), cells

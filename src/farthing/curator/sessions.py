@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.adaptive.journal import checked_record, checked_round
 from farthing.curator.curator import Curator, stored_answer
-from farthing.curator.questions import Progress, digest_of
-from farthing.curator.recording import record
+from farthing.curator.questions import Progress, digest_of, record
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.ledger.values import checked_name

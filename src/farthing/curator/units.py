@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.privacy.units import Unit, parts_of
-from farthing.release.sampling import checked_rate
+from farthing.release.measurements import checked_rate
 
 if TYPE_CHECKING:
     from farthing.ledger import Budget

@@ -21,10 +21,9 @@ from farthing.data.dataset import Dataset, dataset
 from farthing.data.engines.duckdb import connection
 from farthing.data.engines.postgres import postgres_table
 from farthing.data.engines.spark import spark_table
-from farthing.data.parts import Parts
 from farthing.data.schema import Categories, Dates, Flags, Integers, Reals, Schema
-from farthing.data.sensitivity import Sensitivity
-from farthing.data.stability import Link, Stability
+from farthing.data.stability import Link, Sensitivity, Stability
+from farthing.data.steps.reaching import Parts
 
 __all__ = [
     "Categories",

@@ -11,8 +11,8 @@ from farthing.data.bounding import bounded, common_type, sampled, unit_columns, 
 from farthing.data.cells import refuse_wrong_type, typed
 from farthing.data.expressions import read_column
 from farthing.data.schema import Schema
-from farthing.data.sensitivity import NEIGHBOURS
 from farthing.data.sources import Source, opened
+from farthing.data.stability import NEIGHBOURS
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count
 

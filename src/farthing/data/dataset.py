@@ -16,7 +16,6 @@ from farthing.data.base import Base, based
 from farthing.data.bounding import fresh_key
 from farthing.data.expressions import read
 from farthing.data.gathering import Gathering, features_of, gatherings
-from farthing.data.parts import Parts
 from farthing.data.running import Progress, rows_of
 from farthing.data.schema import (
     Categories,
@@ -29,13 +28,11 @@ from farthing.data.schema import (
     read_domain,
     refuse_alike,
 )
-from farthing.data.sensitivity import REPLACE, Sensitivity
 from farthing.data.sources import Source
-from farthing.data.stability import Link, Stability
+from farthing.data.stability import REPLACE, Link, Sensitivity, Stability
 from farthing.data.steps import Run, Step, defined
-from farthing.data.steps.public_table import lookup
-from farthing.data.steps.reaching import Explode, JoinOnUnit, Sample, Union
-from farthing.data.steps.rowwise import Bin, Clip, Derive, Select, Where, narrowed
+from farthing.data.steps.reaching import Explode, JoinOnUnit, Parts, Sample, Union
+from farthing.data.steps.rowwise import Bin, Clip, Derive, Select, Where, lookup, narrowed
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 
@@ -433,7 +430,7 @@ class Dataset:
 
     def _counts_everybody(self, aggregate: Aggregate) -> bool:
         """Replacing rows leaves their number as it is; `rows` says that it is public."""
-        from farthing.data.aggregates.counts import Count
+        from farthing.data.aggregates.histograms import Count
 
         plain = (
             isinstance(aggregate, Count) and not aggregate.by and aggregate.where is aggregate.column is None

@@ -2,10 +2,94 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from farthing.data.sensitivity import REPLACE
+ADD_REMOVE = "add-remove"
+REPLACE = "replace"
+NEIGHBOURS = (ADD_REMOVE, REPLACE)
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """The most that neighbouring tables differ by, in integer grid units.
+
+    `l0` entries change at most, none by more than `linf`; `l1` is the sum of the changes, `l2_squared` the sum of their
+    squares (whole, where its root seldom is).
+
+    >>> Sensitivity(l0=2, l1=2, l2_squared=2, linf=1).l2
+    1.4142135623730951
+    """
+
+    l0: int
+    l1: int
+    l2_squared: int
+    linf: int
+
+    @property
+    def l2(self) -> float:
+        """The root of `l2_squared`, rounded up."""
+        whole = math.isqrt(self.l2_squared)
+        if whole * whole == self.l2_squared and whole <= 2**53:
+            return float(whole)
+        root = math.sqrt(self.l2_squared)
+        while not _at_least(root, self.l2_squared):
+            root = math.nextafter(root, math.inf)
+        return root
+
+
+def sensitivity_of_rows(
+    cells: int, ranges: Sequence[tuple[int, int]], rows: int, neighbours: str = ADD_REMOVE
+) -> Sensitivity:
+    """Sensitivity of a table of sums to which every row adds one vector, in one of several cells.
+
+    Statement:
+        Let V hold 0 and all vectors that are zero but for one of `cells` blocks, where the j-th entry lies in
+        ranges[j] = [a_j, b_j], a_j <= 0 <= b_j; put m_j = max(-a_j, b_j) and w_j = b_j - a_j. If the sums of
+        neighbouring tables differ by at most `rows` vectors of V added or removed, they differ by at most
+            linf = rows max m,  l1 = rows sum m,  l2^2 = rows^2 sum m^2.
+        If instead at most `rows` vectors are taken away and as many put in, by at most
+            linf = rows max w,  l1 = rows max(sum w, 2 sum m),  l2^2 = rows^2 max(sum w^2, 2 sum m^2),
+        without the second terms where there is only one cell. In both cases l0 is the number of entries that `rows`
+        (or twice as many) vectors can touch.
+    Source: triangle inequality; for replacement, the difference lies in rows (C - C) with C the convex hull of V, and a
+        norm is largest at extreme points: two vectors in the same block (entries differ by at most w_j) or in different
+        blocks (the norms add up, squared for l2).
+    Assumes: every vector a row can add lies in V, missing values included (they add 0).
+    Direction: upper bounds; tight when all m_j (or w_j) are attained by one row, as for counts, sums and moments.
+    Checked by: tests/laws/test_neighbours.py
+
+    >>> sensitivity_of_rows(10, [(0, 1)], 3)
+    Sensitivity(l0=3, l1=3, l2_squared=9, linf=3)
+    >>> sensitivity_of_rows(10, [(0, 1)], 1, "replace")
+    Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
+    """
+    lowest = [min(a, 0) for a, _ in ranges]
+    highest = [max(b, 0) for _, b in ranges]
+    sizes = [max(-a, b) for a, b in zip(lowest, highest, strict=True)]
+    moving = sum(1 for size in sizes if size)
+    if neighbours == ADD_REMOVE:
+        return Sensitivity(
+            l0=moving * min(cells, rows),
+            l1=rows * sum(sizes),
+            l2_squared=rows**2 * sum(size**2 for size in sizes),
+            linf=rows * max(sizes, default=0),
+        )
+    widths = [b - a for a, b in zip(lowest, highest, strict=True)]
+    apart = 2 if cells > 1 else 0
+    return Sensitivity(
+        l0=moving * min(cells, 2 * rows),
+        l1=rows * max(sum(widths), apart * sum(sizes)),
+        l2_squared=rows**2 * max(sum(w**2 for w in widths), apart * sum(size**2 for size in sizes)),
+        linf=rows * max(widths, default=0),
+    )
+
+
+def _at_least(root: float, square: int) -> bool:
+    numerator, denominator = root.as_integer_ratio()
+    return numerator**2 >= square * denominator**2
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,16 @@ graphical            one distribution over many columns from noisy tables over f
 
 from farthing.inference.answers import Answer
 from farthing.inference.error_laws import ErrorLaw, StatedLaw, errors_of_laws
-from farthing.inference.implicit import implicit_least_squares
-from farthing.inference.increasing_norms import nearest_increasing_in_norm
-from farthing.inference.intersections import nearest_in_all
-from farthing.inference.isotonic import nearest_increasing
-from farthing.inference.least_squares import LeastSquares, tree_least_squares
+from farthing.inference.isotonic import nearest_increasing, nearest_increasing_in_norm
+from farthing.inference.least_squares import LeastSquares, implicit_least_squares, tree_least_squares
 from farthing.inference.moments import StandardDeviation, Variance
 from farthing.inference.noise_sums import deviation_of_sum, error_of_sum, tail_of_sum
-from farthing.inference.nonnegative import nearest_nonnegative, nonnegative_cells
-from farthing.inference.nonnegative_norms import nonnegative_in_norm
+from farthing.inference.nonnegative_norms import (
+    nearest_in_all,
+    nearest_nonnegative,
+    nonnegative_cells,
+    nonnegative_in_norm,
+)
 from farthing.inference.ratios import Measured, Ratio
 from farthing.inference.regular_tree import RegularTree
 from farthing.inference.rounding import rounded, rounded_tree

@@ -12,9 +12,103 @@ from numpy.typing import ArrayLike
 
 from farthing.errors import InvalidValue
 from farthing.inference.error_laws import ErrorLaw
-from farthing.inference.figures import with_interval
 from farthing.inference.noise_sums import checked_confidence
 from farthing.inference.terms import Floats
+
+
+def decimals_for(error: float) -> int:
+    """How many decimals leave two digits of the error (three when they begin with 1); negative: round to tens.
+
+    >>> decimals_for(480.2), decimals_for(0.0123), decimals_for(3.0)
+    (-1, 4, 1)
+    """
+    if not 0 < error < math.inf:
+        return 0
+    exponent = math.floor(math.log10(error))
+    first = error / 10.0**exponent
+    return (2 if first < 2 else 1) - exponent
+
+
+def plain(value: float, decimals: int) -> str:
+    """The value rounded to `decimals`, with commas between thousands and no zeros hanging on.
+
+    >>> plain(41230.4, -1), plain(0.125, 2), plain(3.0, 1), plain(-0.0, 0), plain(2.5e19, 0)
+    ('41,230', '0.12', '3', '0', '2.5e+19')
+    """
+    if not math.isfinite(value):
+        return "unknown" if math.isnan(value) else ("∞" if value > 0 else "-∞")
+    rounded = round(value, decimals)
+    if rounded == 0:
+        return "0"
+    if not 1e-6 <= abs(rounded) < 1e15:
+        return f"{rounded:.4g}"
+    text = f"{rounded:,.{max(decimals, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def with_error(value: float, error: float) -> str:
+    """`value ± error`.
+
+    >>> with_error(41230.4, 480.19), with_error(12, 0), with_error(0.51234, 0.0123)
+    ('41,230 ± 480', '12', '0.5123 ± 0.0123')
+    """
+    if error == 0:
+        return plain(value, 12 if abs(value) < 1e3 else 6)
+    decimals = decimals_for(error)
+    return f"{plain(value, decimals)} ± {plain(error, decimals)}"
+
+
+def with_interval(value: float, lower: float, upper: float) -> str:
+    """`value (lower to upper)`, where the interval is not even-sided; `value ± error` where it is.
+
+    >>> with_interval(3.0, 0.0, 9.0), with_interval(5.0, 4.0, 6.0)
+    ('3 (0 to 9)', '5 ± 1')
+
+    An interval without ends leaves no digit meaningful, and none is to be read off a rounding: the first four stand.
+
+    >>> with_interval(0.29764, -math.inf, math.inf), with_interval(-15_903.2, -math.inf, math.inf)
+    ('0.2976 (-∞ to ∞)', '-15,903 (-∞ to ∞)')
+    """
+    below, above = value - lower, upper - value
+    widest = max(below, above)
+    if math.isfinite(widest) and abs(above - below) <= 1e-6 * widest:
+        return with_error(value, widest)
+    nearer = min(below, above)
+    if math.isinf(nearer) and value:
+        decimals = max(0, 3 - math.floor(math.log10(abs(value)))) if math.isfinite(value) else 0
+    else:
+        decimals = decimals_for(widest if math.isfinite(widest) else nearer)
+    return f"{plain(value, decimals)} ({plain(lower, decimals)} to {plain(upper, decimals)})"
+
+
+def level_at_once(confidence: float, numbers: int, *, independent: bool = False) -> float:
+    """The confidence that each of so many intervals needs, so that all of them hold at once with `confidence`.
+
+    Statement:
+        Let each of k intervals hold with probability at least p. All of them hold at once with probability at least
+        1 - k (1 - p), and at least p^k if they are independent. So p = 1 - (1 - c) / k is enough for c, and
+        p = c^(1/k) if they are independent; then nothing less is enough for intervals that hold with exactly p.
+    Source: Boole's inequality; Sidak 1967, "Rectangular confidence regions for the means of multivariate normal
+        distributions", JASA 62(318), section 1, for independent ones.
+    Assumes: each interval holds with at least the confidence it is asked for, as all of ours do.
+    Direction: rounded up, so that the coverage of all is at least `confidence`.
+    Checked by: tests/theorems/test_simultaneous_intervals.py
+
+    >>> round(level_at_once(0.95, 40), 6), round(level_at_once(0.95, 40, independent=True), 6)
+    (0.99875, 0.998718)
+    >>> level_at_once(0.95, 1)
+    0.95
+    """
+    level = checked_confidence(confidence)
+    if not (isinstance(numbers, int) and numbers >= 1):
+        raise InvalidValue("numbers", numbers, "must be a whole number, at least 1")
+    if numbers == 1:
+        return level
+    found = math.exp(math.log(level) / numbers) if independent else 1 - (1 - level) / numbers
+    for _ in range(4):  # exp, log and the division are each off by a last digit or so
+        found = math.nextafter(found, 1.0)
+    return min(found, math.nextafter(1.0, 0.0))
+
 
 Numbers = float | Floats
 IntervalAt = Callable[[float], tuple[Floats, Floats]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,3 +65,79 @@ def _pooled_at_once(values: Floats, weights: Floats) -> Floats:
     from scipy.optimize import isotonic_regression
 
     return np.asarray(isotonic_regression(values, weights=weights).x)
+
+
+Product = Callable[[Floats], Floats]
+_LEAST_WEIGHT = 1e-9
+
+
+def nearest_increasing_in_norm(
+    values: ArrayLike,
+    precision: Product,
+    weights: ArrayLike,
+    *,
+    tolerance: float = 1e-9,
+    most_steps: int = 500,
+) -> Floats:
+    """The sequence x that never falls with the least (x - values)' L (x - values), for a product `precision(x)` = L x.
+
+    `weights` is the diagonal of L. Where it is zero nothing pulls, and the numbers stay between their neighbours.
+
+    Statement:
+        The minimiser is the projection of `values` onto the sequences that never fall, in the seminorm of L, so a truth
+        that never falls is not further away in it afterwards. Each step goes down the gradient in units of
+        `weights`, adds momentum, and pools what is out of order with the same weights.
+    Source: Beck & Teboulle, SIAM J. Imaging Sciences 2 (2009) 183-202, Theorem 4.4, in the norm of the weights, where
+        the nearest increasing sequence is `nearest_increasing`; momentum begins anew when it points uphill (O'Donoghue
+        & Candes, arXiv:1204.3982v1, section 3.2).
+    Assumes: L symmetric, no eigenvalue below zero.
+    Direction: stops when a step moves nothing by more than `tolerance` of the distance; if `most_steps` are not enough,
+        the last sequence is returned, which never falls all the same.
+    Checked by: tests/theorems/test_projections_in_norms.py
+
+    >>> L = np.array([[2.0, -1.0, -1.0], [-1.0, 2.0, -1.0], [-1.0, -1.0, 2.0]])
+    >>> nearest_increasing_in_norm([0.0, 3.0, 1.0], lambda x: L @ x, np.diag(L)).round(6)
+    array([0., 2., 2.])
+    """
+    goal = np.asarray(values, dtype=float).reshape(-1)
+    own = np.asarray(weights, dtype=float).reshape(-1)
+    if not np.all(np.isfinite(goal)):
+        raise InvalidValue("values", "an array", "must be finite")
+    if own.shape != goal.shape or not (np.all(own >= 0) and np.all(np.isfinite(own)) and np.any(own > 0)):
+        raise InvalidValue(
+            "weights", "an array", "must be finite numbers >= 0, one for each value, not all 0"
+        )
+    units = np.maximum(own, _LEAST_WEIGHT * own.max())
+    found = _pooled_at_once(goal, units)
+    if np.array_equal(found, goal):
+        return found
+    steepest = _steepest(precision, units)
+    ahead, momentum = found, 1.0
+    for _ in range(most_steps):
+        gradient = precision(ahead - goal)
+        after = _pooled_at_once(ahead - gradient / (steepest * units), units)
+        moved = after - found
+        if np.sum(units * (ahead - after) * moved) > 0:
+            ahead, momentum = after, 1.0
+        else:
+            grown = (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
+            ahead, momentum = after + (momentum - 1.0) / grown * moved, grown
+        found = after
+        distance = float(np.sum(units * (found - goal) ** 2))
+        if float(np.sum(units * moved * moved)) <= tolerance**2 * distance:
+            break
+    return found
+
+
+def _steepest(precision: Product, units: Floats) -> float:
+    """The largest eigenvalue of L in the given units, with a little to spare, by the power method."""
+    vector = np.cos(np.arange(len(units), dtype=float))
+    found = 1.0
+    for _ in range(30):
+        vector = vector / np.sqrt(np.sum(units * vector * vector))
+        image = precision(vector) / units
+        found = float(np.sqrt(np.sum(units * image * image)))
+        if not found > 0:
+            return 1.0
+        vector = image
+    return 1.05 * found

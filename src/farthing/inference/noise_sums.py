@@ -17,10 +17,24 @@ from typing import Protocol
 import numpy as np
 
 from farthing.errors import InvalidValue
-from farthing.inference.lattice_sums import lattice_sum
-from farthing.inference.mixed_sums import MixedSum, mixed_errors, mixed_sum, mixed_tails
-from farthing.inference.series_sums import SeriesSum, series_sum
-from farthing.inference.terms import Floats, Kind, Parts, Term, chernoff_radius, parts_of, variance_of_parts
+from farthing.inference.mixed_sums import (
+    MixedSum,
+    SeriesSum,
+    mixed_errors,
+    mixed_sum,
+    mixed_tails,
+    series_sum,
+)
+from farthing.inference.terms import (
+    Floats,
+    Kind,
+    Parts,
+    Term,
+    chernoff_radius,
+    lattice_sum,
+    parts_of,
+    variance_of_parts,
+)
 from farthing.inference.wide_sums import SMALLEST_TAIL, WideSum, errors_of, tails_of, wide_sum
 from farthing.privacy.events import checked_real
 

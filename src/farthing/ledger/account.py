@@ -10,7 +10,7 @@ from functools import lru_cache
 from operator import add
 from typing import Any
 
-from farthing.accounting.filters.prices import Charge, as_event
+from farthing.accounting.filters.renyi_divergence import Charge, as_event
 from farthing.errors import InvalidValue
 from farthing.ledger.amounts import (
     budget_in_nano,
@@ -19,8 +19,10 @@ from farthing.ledger.amounts import (
     epsilon_down,
     epsilon_up,
 )
-from farthing.ledger.orders import NOTHING, Divergences, Order, order_of
 from farthing.ledger.prices import (
+    NOTHING,
+    Divergences,
+    Order,
     Price,
     alone_in_nano,
     amount_read,
@@ -28,6 +30,7 @@ from farthing.ledger.prices import (
     divergences_of,
     divergences_read,
     finite_read,
+    order_of,
     price_in_budget,
 )
 from farthing.privacy import ApproxDP

@@ -10,13 +10,11 @@ from typing import Any
 from farthing.errors import InvalidValue, LedgerTampered, NotAllowed
 from farthing.ledger.amounts import delta_up
 from farthing.ledger.chain import canonical
-from farthing.ledger.entries import FORFEITED, RELEASED, RESERVED, Charge, Entry
+from farthing.ledger.entries import FORFEITED, RELEASED, RESERVED, Charge, Entry, epsilon_of
 from farthing.ledger.holdings import Holding, checked_reserve
-from farthing.ledger.limits import Limit
+from farthing.ledger.limits import Limit, Quote, Request, quoted, written
 from farthing.ledger.policy import known, registered
 from farthing.ledger.prices import Price
-from farthing.ledger.quotes import Quote, Request, quoted, written
-from farthing.ledger.receipts import epsilon_of
 from farthing.ledger.transaction import Reader, Transaction, Whose
 from farthing.ledger.values import event_of
 

@@ -7,13 +7,10 @@ from typing import TypeVar
 
 from farthing.errors import InvalidValue, NotAllowed
 from farthing.ledger import charging, policy
-from farthing.ledger.changes import Change
-from farthing.ledger.entries import Charge, Entry
-from farthing.ledger.limits import refusal
+from farthing.ledger.entries import Change, Charge, Entry, Receipt
+from farthing.ledger.limits import Quote, Request, quoted, refusal
 from farthing.ledger.questions import Found, Question
-from farthing.ledger.quotes import Quote, Request, quoted
 from farthing.ledger.reading import OpenLedger
-from farthing.ledger.receipts import Receipt
 from farthing.ledger.transaction import Transaction
 from farthing.ledger.values import (
     ROLES,

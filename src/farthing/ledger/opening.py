@@ -13,27 +13,26 @@ from pathlib import Path
 
 from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable, NotAllowed
 from farthing.ledger.chain import GENESIS, Chain, canonical
-from farthing.ledger.changes import APPEND
-from farthing.ledger.entries import Entry, clock
+from farthing.ledger.entries import APPEND, Entry, clock
 from farthing.ledger.key import (
     Key,
+    Witness,
     default_key_file,
     given_key,
     made_key,
     needed_key,
     notes_on_key,
     sync_directory,
+    witness_of,
 )
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.postgres_store import PostgresStore, shown
-from farthing.ledger.shape import shape_of
 from farthing.ledger.sqlite_store import SQLiteStore
 from farthing.ledger.store import Link, Run, Store
 from farthing.ledger.tables import COLUMNS, ENTRIES, HEAD, TABLES, create_tables
 from farthing.ledger.transaction import Memory, entry_of
 from farthing.ledger.values import ROLES, checked_choice, checked_name
-from farthing.ledger.verification import Known, Progress, verify_store
-from farthing.ledger.witness import Witness, witness_of
+from farthing.ledger.verification import Known, Progress, shape_of, verify_store
 from farthing.privacy.events import checked_real
 
 FORMAT = 2

@@ -8,9 +8,97 @@ hold.
 from __future__ import annotations
 
 import select
+from itertools import count
 from typing import Any
 
 from farthing.errors import LedgerUnavailable
+from farthing.ledger.entries import Change
+from farthing.ledger.questions import ASK, LOOK
+from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
+
+# One lock for all writers of a ledger, which is known by its head table. Unlike a row, it has a queue of its own, and
+# whoever waited for it has nothing to read twice. That the head has not moved is checked again by whoever moves it.
+# It is let go by a commit that does not wait for the disk, so that the next writer need not wait for it either.
+_LOCK = (
+    "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), "
+    f"pg_catalog.pg_advisory_xact_lock(4714006, '{HEAD}'::regclass::oid::integer)"
+)
+# A transaction of its own that is durable when it has ended, whatever the user's, the database's or the connection's
+# default is. It is written behind everything that it could see, so when it is on disk, all of that is. A standby server
+# has nothing that is not on disk elsewhere. Where standby servers must have it as well and somebody ends that wait, the
+# server says so by a warning and no error: it must be sent whatever the connection wants to hear.
+CONFIRM = (
+    "SELECT pg_catalog.set_config('synchronous_commit', CASE pg_catalog.current_setting('synchronous_commit') "
+    "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), "
+    "pg_catalog.set_config('client_min_messages', 'warning', true), "
+    "CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_logical_emit_message(true, 'farthing', '') END"
+)
+LOCKED, CONFIRMED = "EXECUTE farthing_lock", "EXECUTE farthing_confirm"
+ASK_NAME, LOOK_NAME = "farthing_ask", "farthing_look"
+
+
+def _numbered(statement: str) -> str:
+    """A statement with `?` for its parameters, as PREPARE has them."""
+    pieces = statement.split("?")
+    return "".join(f"{piece}${n}" for n, piece in enumerate(pieces[:-1], 1)) + pieces[-1]
+
+
+PREPARE_ASK = (
+    f"PREPARE farthing_lock AS {_LOCK}; PREPARE farthing_confirm AS {CONFIRM}; "
+    f"PREPARE {LOOK_NAME} (text, text, text, text) AS {_numbered(LOOK)}; "
+    f"PREPARE {ASK_NAME} (text, text, text, text, text) AS {_numbered(ASK)}"
+)
+
+
+def write_name(change: Change) -> str:
+    """The name of the statement that writes a change of this shape.
+
+    >>> from farthing.ledger.entries import Entry
+    >>> write_name(Change(Entry(2, "refused", "d", "", "ada", "curator", 0, "r", "{}", "", "a", "b"), "c"))
+    'farthing_write_0_kept'
+    """
+    answered = "" if change.answer is None else "_answered"
+    return f"farthing_write_{len(change.accounts)}_{'new' if change.new else 'kept'}{answered}"
+
+
+def prepare_write(change: Change) -> str:
+    """The statement that writes every row of a change of this shape, or fails as a whole.
+
+    It takes the entry's columns, the seal of the head, and for each account its state, mark, dataset and analyst.
+    Where a row that was read is gone, or is there twice, the entry has no number, or two, and everything is undone.
+    """
+    types = ["bigint" if name in ("sequence", "time_ns") else "text" for name in COLUMNS] + ["text"]
+    mac, previous, seal = _place("mac"), _place("previous"), f"${len(types)}"
+    values = ", ".join(f"${n}" for n in range(2, len(COLUMNS) + 1))
+    parts = {
+        "head": f"UPDATE {HEAD} SET sequence = $1, mac = {mac}, seal = {seal} "
+        f"WHERE one = 1 AND sequence = $1 - 1 AND mac = {previous}",
+    }
+    place = count(len(types) + 1)
+    for n in range(len(change.accounts)):
+        state, mark, dataset, analyst = (f"${next(place)}" for _ in range(4))
+        types += ["text"] * 4
+        parts[f"account_{n}"] = (
+            f"INSERT INTO {ACCOUNTS} (sequence, state, mac, dataset, analyst) "
+            f"VALUES ($1, {state}, {mark}, {dataset}, {analyst})"
+            if change.new
+            else f"UPDATE {ACCOUNTS} SET sequence = $1, state = {state}, mac = {mark} "
+            f"WHERE dataset = {dataset} AND analyst = {analyst}"
+        )
+    if change.answer is not None:
+        types.append("text")
+        parts["answer"] = f"INSERT INTO {ANSWERS} (sequence, body) VALUES ($1, ${next(place)})"
+    written = ", ".join(f"{name}_done AS ({text} RETURNING 1)" for name, text in parts.items())
+    number = f"(SELECT $1 FROM {', '.join(f'{name}_done' for name in parts)})"
+    return (
+        f"PREPARE {write_name(change)} ({', '.join(types)}) AS WITH {written} "
+        f"INSERT INTO {ENTRIES} ({', '.join(COLUMNS)}) VALUES ({number}, {values})"
+    )
+
+
+def _place(column: str) -> str:
+    return f"${1 + COLUMNS.index(column)}"
+
 
 _WHOLE_NUMBERS = (20, 21, 23)  # the types bigint, smallint and integer, as PostgreSQL numbers them
 Row = tuple[Any, ...]

@@ -7,16 +7,17 @@ from contextlib import suppress
 from typing import Any
 
 from farthing.errors import LedgerTampered, LedgerUnavailable, MissingExtra
-from farthing.ledger.changes import Change
-from farthing.ledger.postgres_messages import Messages, rows_of
-from farthing.ledger.postgres_statements import (
+from farthing.ledger.entries import Change
+from farthing.ledger.postgres_messages import (
     ASK_NAME,
     CONFIRM,
     CONFIRMED,
     LOCKED,
     LOOK_NAME,
     PREPARE_ASK,
+    Messages,
     prepare_write,
+    rows_of,
     write_name,
 )
 from farthing.ledger.questions import Found, Question, found_in, is_taken

@@ -14,17 +14,16 @@ from farthing.ledger.amounts import delta_down, epsilon_down, epsilon_up
 from farthing.ledger.budgets import Budget
 from farthing.ledger.chain import Chain
 from farthing.ledger.charging import charge_of, check_owner, state_after
-from farthing.ledger.entries import Entry, Stored
+from farthing.ledger.entries import Entry, Receipt, Stored
+from farthing.ledger.key import Witness
 from farthing.ledger.limits import command_for_more, total_for
 from farthing.ledger.policy import known
 from farthing.ledger.questions import Found, Question
-from farthing.ledger.receipts import Receipt
 from farthing.ledger.store import Store
 from farthing.ledger.tables import ACCOUNTS
 from farthing.ledger.transaction import Memory, Reader, checked_account, entry_of
 from farthing.ledger.values import checked_name, event_of
 from farthing.ledger.verification import Known, Progress, Verification, rows, verify_store
-from farthing.ledger.witness import Witness
 from farthing.privacy.events import ApproxDP, Event, checked_count
 from farthing.privacy.units import Unit
 

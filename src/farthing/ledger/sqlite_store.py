@@ -4,15 +4,53 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from farthing.errors import LedgerUnavailable
-from farthing.ledger.file_guard import FileGuard
-from farthing.ledger.file_lock import FileLock
-from farthing.ledger.forking import is_inherited, watch
+from farthing.ledger.file_lock import FileGuard, FileLock
 from farthing.ledger.store import Run, Store
 from farthing.ledger.tables import TABLES
+
+_stores: weakref.WeakSet[SQLiteStore] = weakref.WeakSet()
+_paused: list[SQLiteStore] = []
+_inherited: set[Path] = set()
+
+
+def watch(store: SQLiteStore) -> None:
+    """Close the connections of this store before every fork from now on."""
+    _stores.add(store)
+    _register()
+
+
+def is_inherited(path: Path) -> bool:
+    """Whether this process was forked while its parent had the file open."""
+    return path in _inherited
+
+
+@cache
+def _register() -> None:
+    """Once, and not on import."""
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+
+
+def _before() -> None:
+    for store in list(_stores):
+        if store.pause():
+            _paused.append(store)
+
+
+def _in_parent() -> None:
+    while _paused:
+        _paused.pop().go_on()
+
+
+def _in_child() -> None:
+    _inherited.update(store.path for store in list(_stores) if store.is_connected)
+    _in_parent()
+
 
 # How long the log gets before it is brought into the file, which takes milliseconds and somebody has to wait for it:
 # a few hundred charges fit into it, so that fewer than one charge in a hundred waits.

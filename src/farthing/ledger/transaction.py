@@ -8,11 +8,10 @@ from typing import Any
 
 from farthing.errors import FarthingError, LedgerTampered
 from farthing.ledger.chain import Chain
-from farthing.ledger.changes import AccountRow, Change
-from farthing.ledger.entries import Entry, clock
+from farthing.ledger.entries import AccountRow, Change, Entry, clock
 from farthing.ledger.holdings import Holding
 from farthing.ledger.questions import Found, Question
-from farthing.ledger.totals import label_of, totals_of
+from farthing.ledger.replay import label_of, totals_of
 
 Whose = tuple[str, str]
 """Whose account: a dataset, and an analyst in it ("" for the dataset's own)."""

@@ -7,15 +7,34 @@ from dataclasses import dataclass
 from typing import Any
 
 from farthing.errors import LedgerTampered
-from farthing.ledger.chain import GENESIS, Chain
-from farthing.ledger.entries import Entry
+from farthing.ledger.chain import GENESIS, Chain, fingerprint
+from farthing.ledger.entries import Entry, Receipt
 from farthing.ledger.questions import Question
-from farthing.ledger.receipts import Receipt
 from farthing.ledger.replay import Replay
-from farthing.ledger.shape import check_shape
 from farthing.ledger.store import Link, Run, Store
 from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES
 from farthing.ledger.transaction import Memory, Reader, checked_account, checked_answer_of, entry_of
+
+
+def shape_of(store: Store, run: Run) -> dict[str, str]:
+    """What stands on the ledger's tables, by kind and name, each with a fingerprint of its definition."""
+    found = {
+        f"{kind} {name}": fingerprint(str(text)) for kind, name, text in run(store.list_shape).fetchall()
+    }
+    return dict(sorted(found.items()))
+
+
+def check_shape(store: Store, run: Run, made: object) -> list[str]:
+    """Refuse tables whose shape is not the one that the first entry holds; the guards that are gone."""
+    if not isinstance(made, dict):
+        raise LedgerTampered("the first entry cannot be read", sequence=1)
+    found = shape_of(store, run)
+    wrong = [what for what, mark in found.items() if made.get(what) != mark]
+    gone = [what for what in made if what not in found and not what.startswith("trigger ")]
+    if wrong or gone:
+        raise LedgerTampered(f"the {(wrong + gone)[0]} is not as it was made")
+    return [what for what in made if what not in found]
+
 
 _PAGE = 1000
 _FIELDS = ", ".join(f"e.{column}" for column in COLUMNS)

@@ -15,20 +15,16 @@ Every mechanism is a frozen value made of public parameters, with an `event` for
 
 from farthing.mechanisms.additive import DiscreteGaussian, DiscreteLaplace
 from farthing.mechanisms.base import Mechanism
-from farthing.mechanisms.estimate import Estimate
-from farthing.mechanisms.exponential import ExponentialMechanism
+from farthing.mechanisms.exponential import ExponentialMechanism, TopK
 from farthing.mechanisms.key_selection import KeySelection
 from farthing.mechanisms.many_quantiles import Quantiles
-from farthing.mechanisms.noisy_max import ReportNoisyMax, Winner
-from farthing.mechanisms.permute_and_flip import PermuteAndFlip
+from farthing.mechanisms.noisy_max import PermuteAndFlip, ReportNoisyMax, Winner
 from farthing.mechanisms.quantiles import Quantile
-from farthing.mechanisms.randomized_response import RandomizedResponse
-from farthing.mechanisms.smooth_median import SmoothMedian
-from farthing.mechanisms.smooth_sensitivity import SmoothSensitivity, SmoothStatistic
+from farthing.mechanisms.randomized_response import Estimate, RandomizedResponse
+from farthing.mechanisms.smooth_median import SmoothMedian, SmoothSensitivity, SmoothStatistic
 from farthing.mechanisms.sparse_vector import AboveThreshold, SparseVector
 from farthing.mechanisms.sums import BoundedSum
 from farthing.mechanisms.threshold_session import Above, Below, ThresholdSession
-from farthing.mechanisms.top_k import TopK
 
 __all__ = [
     "Above",

@@ -27,7 +27,6 @@ from farthing.mechanisms.base import (
 from farthing.mechanisms.gaussian_domination import vector_event
 from farthing.mechanisms.grid import Grid
 from farthing.mechanisms.laws import DiscreteGaussianLaw, DiscreteLaplaceLaw, NoiseLaw
-from farthing.mechanisms.noise import with_noise
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.samplers import LARGEST_SCALE, discrete_gaussian_noise, discrete_laplace_noise
 from farthing.privacy.events import (
@@ -37,6 +36,20 @@ from farthing.privacy.events import (
     checked_count,
     checked_real,
 )
+
+_MOST = 2**62 - 1
+
+
+def with_noise(steps: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The exact sum of values within +-2^62 and noise, clamped to +-(2^62 - 1); it fits into int64 on the way.
+
+    The noise may have been cut at +-(2^63 - 1): that much of it passes the bound whatever it is added to.
+
+    >>> with_noise(np.array([2**62, -3]), np.array([5, 2**63 - 1])).tolist() == [2**62 - 1] * 2
+    True
+    """
+    return steps + np.clip(noise, -_MOST - steps, _MOST - steps)
+
 
 _MOST_CELLS = 2**40
 

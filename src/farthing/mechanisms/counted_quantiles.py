@@ -17,12 +17,12 @@ from farthing.mechanisms.base import (
     rounded_down,
     rounded_up,
 )
-from farthing.mechanisms.bounded_range import event_of_bounded_range
 from farthing.mechanisms.exact import Bits
 from farthing.mechanisms.quantiles import NeighboringRelation, checked_share, decimal, positive_count
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.ranked_intervals import drawn_point_of_counts
 from farthing.mechanisms.scores import checked_confidence, least_gap
+from farthing.mechanisms.weighted_choice import event_of_bounded_range
 from farthing.privacy import Event
 
 _MOST_POINTS = 2**40

@@ -7,12 +7,72 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from farthing.mechanisms.ballot import Ballot
-from farthing.mechanisms.bounded_range import event_of_bounded_range
+from farthing.errors import InvalidValue
 from farthing.mechanisms.exact import Bits
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.scores import Selection, checked_candidates, checked_confidence, least_gap
+from farthing.mechanisms.weighted_choice import Ballot, event_of_bounded_range
 from farthing.privacy import Event
+from farthing.privacy.events import checked_count
+
+
+@dataclass(frozen=True, slots=True)
+class TopK(Selection):
+    """The indices of k candidates: k exponential mechanisms of epsilon / k, each without the earlier winners.
+
+    Statement:
+        The list is the adaptive composition of k choices, each (epsilon / k)-bounded-range; in all it is epsilon-DP,
+        and cheaper at delta > 0. Its law is that of adding Gumbel noise of scale 1 / rate to every score once and
+        reporting the order of the k largest.
+    Source: Durfee & Rogers, arXiv:1905.04273, Section 4 (peeling and one-shot Gumbel noise are the same).
+    Assumes: k and the number of candidates are public, k <= candidates; scores as for `ExponentialMechanism`.
+    Direction: exact sampling; the event is an upper bound (`event_of_bounded_range`).
+    Checked by: tests/theorems/test_top_k.py
+
+    >>> mechanism = TopK(k=2, epsilon=1.0)
+    >>> mechanism.release([3, 900, 7, 2000])
+    [3, 1]
+    >>> mechanism.event
+    Composed(parts=((BoundedRange(epsilon=0.5), 2),))
+    """
+
+    k: int
+    epsilon: float
+    sensitivity: float = 1
+    monotone: bool = False
+    grid: float | None = None
+
+    def __post_init__(self) -> None:
+        Selection.__post_init__(self)
+        k = checked_count(self.k, "k")
+        if not k >= 1:
+            raise InvalidValue("k", self.k, "must be a whole number >= 1")
+        object.__setattr__(self, "k", k)
+
+    @property
+    def _pieces(self) -> int:
+        return self.k
+
+    @property
+    def event(self) -> Event:
+        """k choices of bounded range."""
+        return event_of_bounded_range(Fraction(self.epsilon) / self.k, self.k)
+
+    def error(self, confidence: float, candidates: int) -> float:
+        """A d such that, with this probability, no chosen score is more than d below the true k-th best.
+
+        Whoever was taken before, the best candidate left is at least the true k-th best, so each choice errs at most
+        as a single one would; the k failures share 1 - confidence.
+        """
+        number, chance = checked_candidates(candidates), checked_confidence(confidence)
+        if not number >= self.k:
+            raise InvalidValue("candidates", candidates, f"must be at least k={self.k}")
+        gap = least_gap(self.rate, number - 1, 1 - (1 - chance) / self.k)
+        return self._in_units(max(0, math.ceil(gap) - 1))
+
+    def _answer(self, value: Any, source: Source) -> list[int]:
+        ballot, bits, rate = Ballot(self._gaps(value, self.k)), Bits(source), self.rate
+        return [ballot.draw(rate, bits) for _ in range(self.k)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,48 @@ from fractions import Fraction
 from typing import Any
 
 import flint
+import numpy as np
+from numpy.typing import NDArray
 
+from farthing.mechanisms.base import rounded_up
 from farthing.mechanisms.exact import Bits
 from farthing.numerics.balls import precision
+from farthing.privacy import BoundedRange, Composed, Event
+
+
+def event_of_bounded_range(epsilon: Fraction, count: int = 1) -> Event:
+    """The event of `count` adaptive releases, each epsilon-bounded-range.
+
+    Statement:
+        A mechanism is epsilon-bounded-range if for all neighbours the privacy loss takes values in some interval of
+        length epsilon (as every exponential mechanism does: Z and Z' move all losses by one constant).
+        Write E = e^epsilon.
+        (1) Every test of neighbours with false alarm a misses with probability at least
+                f(a) = (1 - a) / (1 + (E - 1) a),
+            and no larger function holds for all epsilon-bounded-range mechanisms.
+        (2) f is the trade-off function of the pair with density exp(u/2) / (4 sinh(epsilon/2)) of the loss u in
+            [-epsilon, epsilon] (which is also that of logistic noise). So that pair dominates the mechanism, in one
+            release and in adaptive composition; the accountant prices `BoundedRange` by it.
+    Source: bounded range: Durfee & Rogers, arXiv:1905.04273; dominating pairs compose: Zhu, Dong & Wang,
+        arXiv:2106.08567, Theorem 10. Proof of (1): with r = dP/dQ in [e^(t - epsilon), e^t] and E_Q[r] = 1, the
+        hockey-stick E_Q[(r - c)+] is convex in r, so it is largest when r takes the two end values only. That pair has
+        one corner, a = (E/u - 1) / (E - 1), b = (u - 1) / (E - 1) with u = e^t, which solves
+        ((E - 1) a + 1) ((E - 1) b + 1) = E, that is b = f(a); f is convex, so it lies below the two chords to the
+        corner. Proof of (2): the pair's test {u >= x} has Q-mass a = (e^((epsilon - x)/2) - 1) / (E - 1) and misses
+        b = (e^((epsilon + x)/2) - 1) / (E - 1) of P, and ((E - 1) a + 1) ((E - 1) b + 1) = E for every x.
+    Assumes: epsilon > 0; the parameters of later releases do not depend on earlier answers.
+    Direction: epsilon is rounded up. Against randomized response of the same epsilon it is equal at delta = 0 and
+        smaller elsewhere: 100 choices of epsilon 0.1 cost 2.6 at delta = 1e-6, not 4.8.
+    Checked by: tests/theorems/test_bounded_range.py
+
+    >>> event_of_bounded_range(Fraction(1, 2))
+    BoundedRange(epsilon=0.5)
+    >>> event_of_bounded_range(Fraction(1, 2), 3)
+    Composed(parts=((BoundedRange(epsilon=0.5), 3),))
+    """
+    single = BoundedRange(rounded_up(epsilon))
+    return single if count == 1 else Composed(((single, count),))
+
 
 _WORD = 32  # few bits first: they decide almost always, and let the limit be near
 
@@ -70,3 +109,38 @@ def _inverted(
     # Nothing lies beyond the last group, so there the interval need not be compared with the total it was made from.
     surely = upper <= borders[first] or (not outside and first == len(borders) - 1)
     return first if surely else None
+
+
+class Ballot:
+    """Candidates in groups of equal gap below the best; each winner is taken out before the next is drawn."""
+
+    def __init__(self, gaps: NDArray[np.uint64]) -> None:
+        self._members = np.argsort(gaps, kind="stable")
+        self._gaps, counts = np.unique(gaps, return_counts=True)
+        self._counts = counts.astype(np.int64)
+        self._starts = np.cumsum(self._counts) - self._counts
+        self._left = len(gaps)
+        self._best = 0  # the first group that has a candidate left
+
+    def draw(self, rate: Fraction, bits: Bits) -> int:
+        """One of those left, with probability exactly proportional to exp(-rate * gap); it is left no more."""
+        place = choose_label(rate, self._groups, self._left, bits)
+        # Equal gaps are equally likely. The winner changes places with the last of its group, which then ends earlier.
+        start, count = int(self._starts[place]), int(self._counts[place])
+        chosen, last = start + bits.below(count), start + count - 1
+        winner = int(self._members[chosen])
+        self._members[chosen] = self._members[last]
+        self._counts[place] -= 1
+        self._left -= 1
+        while self._left and not self._counts[self._best]:
+            self._best += 1
+        return winner
+
+    def _groups(self, limit: int) -> tuple[list[Group], int]:
+        top: Any = self._gaps[self._best]
+        reach = min(int(top) + limit, 2**64 - 1)
+        end = int(np.searchsorted(self._gaps, np.uint64(reach), "right"))
+        # Groups that have no one left must not be offered: the last group offered takes all that lies beyond it.
+        places = self._best + np.flatnonzero(self._counts[self._best : end])
+        gaps, counts = (self._gaps[places] - top).tolist(), self._counts[places].tolist()
+        return list(zip(gaps, counts, places.tolist(), strict=True)), self._left - sum(counts)

@@ -12,12 +12,10 @@ import numpy as np
 from farthing.accounting import compose, sampled_approx_dp
 from farthing.accounting.theorems import advanced_composition, basic_composition, kov_heterogeneous_bound
 from farthing.numerics import Bounds
-from farthing.planner.losses import REAL_LAPLACE, Losses
-from farthing.planner.order import saddle_cost
+from farthing.planner.model import REAL_LAPLACE, Losses, saddle_cost
 from farthing.planner.problem import Problem
 from farthing.privacy import BoundedRange, Event, GaussianNoise, LaplaceNoise
-from farthing.release.noise import Noise
-from farthing.release.quantile_slots import CHOICE_SHARE
+from farthing.release.slots import CHOICE_SHARE, Noise
 
 _HARDLY = 0.01  # a gain below one percent is called none
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from farthing.accounting.filters.exact_amounts import exact, float_up
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
-from farthing.release.noise import Noise
-from farthing.release.slots import Slot
+from farthing.release.slots import Noise, Slot
 
 NANO = 10**9
 """Ledgers keep epsilon in whole billionths: budgets rounded down, charges rounded up."""

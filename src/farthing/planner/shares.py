@@ -16,8 +16,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.planner.losses import Floats, laplace_log_moment, range_log_moment
-from farthing.planner.model import EXPONENTIAL, GAUSSIAN, GRID, LAPLACE, Model
+from farthing.planner.model import (
+    EXPONENTIAL,
+    GAUSSIAN,
+    GRID,
+    LAPLACE,
+    Floats,
+    Model,
+    laplace_log_moment,
+    range_log_moment,
+)
 
 Kinds = NDArray[np.int64]
 

@@ -22,19 +22,21 @@ Charts need the extra `plots` (`pip install 'farthing[plots]'`); importing this 
 """
 
 from farthing.plots.audit import audit_region
-from farthing.plots.bars import theorem_bars
 from farthing.plots.burn_down import Moment, burn_down
-from farthing.plots.claims import holdout_claims
-from farthing.plots.convergence import convergence
-from farthing.plots.curves import epsilon_against_delta, epsilon_against_k
-from farthing.plots.gap import dominated_gap, heterogeneous_gap, spread_gap
+from farthing.plots.convergence import convergence, synthesis_rounds
+from farthing.plots.curves import (
+    dominated_gap,
+    epsilon_against_delta,
+    epsilon_against_k,
+    heterogeneous_gap,
+    spread_gap,
+    theorem_bars,
+)
 from farthing.plots.growth import error_growth, growth_exponent
 from farthing.plots.plans import plan_chart, release_chart
-from farthing.plots.reconstruction import share_recovered
-from farthing.plots.regions import compare_regions, privacy_regions
+from farthing.plots.reconstruction import holdout_claims, share_recovered
+from farthing.plots.regions import compare_regions, privacy_regions, tradeoff_curve
 from farthing.plots.saving import save
-from farthing.plots.synthesis_rounds import synthesis_rounds
-from farthing.plots.tradeoff import tradeoff_curve
 
 __all__ = [
     "Moment",

@@ -14,10 +14,9 @@ answering, answered     answer_workload: arrays in, answers with their errors ou
 """
 
 from farthing.release import workloads
-from farthing.release.answered import WorkloadAnswers
-from farthing.release.answering import answer_workload
+from farthing.release.answering import WorkloadAnswers, answer_workload
 from farthing.release.designs import Design, design_of
-from farthing.release.noise import Noise
+from farthing.release.slots import Noise
 from farthing.release.statistics import (
     Statistic,
     cdf,

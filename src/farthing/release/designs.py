@@ -12,11 +12,10 @@ from farthing.release import moments, quantile_outputs, regression_outputs
 from farthing.release.counting import outputs as counting
 from farthing.release.facts import Counted, Facts
 from farthing.release.measurements import Measurements
-from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.ranging import marginal_outputs
 from farthing.release.ranging import outputs as ranging
-from farthing.release.slots import Slot
+from farthing.release.slots import Noise, Slot
 from farthing.release.statistic import COUNT_FAMILY, MARGINALS, MOMENTS, QUANTILES, RANGES, Statistic
 from farthing.release.validation import checked_all, nearest
 

@@ -21,7 +21,7 @@ from farthing.data.schema import Schema
 from farthing.release.counting.pieces import Pieces, pieces_of, pieces_of_condition
 from farthing.release.counting.predicates import TRUE, Atom, Truths
 from farthing.release.counting.questions import Question, question_of
-from farthing.release.derived_columns import DerivedColumns
+from farthing.release.facts import DerivedColumns
 from farthing.release.statistic import Statistic, text_of, told
 
 Booleans = NDArray[np.bool_]

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw
-from farthing.release.noise import Noise
-from farthing.release.slots import Integers, Slot
+from farthing.release.slots import Integers, Noise, Slot
 from farthing.release.statistics import Statistic
 
 Floats = NDArray[np.float64]

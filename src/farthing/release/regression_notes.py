@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference.figures import plain
-from farthing.release.noise import Noise
+from farthing.inference.answers import plain
 from farthing.release.regression_sums import NormalEquations
+from farthing.release.slots import Noise
 
 Floats = NDArray[np.float64]
 _NORMAL = 1.96

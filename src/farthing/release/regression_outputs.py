@@ -16,10 +16,8 @@ from farthing.inference.noise_sums import checked_confidence
 from farthing.inference.sampled_laws import WorstLaw, even_cases, noise_at
 from farthing.release.counting.questions import group_axes, labels_of
 from farthing.release.counting.shares import SMALLER, assumptions_of, expected_rows, sizes_told
-from farthing.release.derived_columns import DerivedColumns
-from farthing.release.facts import Facts
+from farthing.release.facts import DerivedColumns, Facts
 from farthing.release.moments.sharing import expected_mean, expected_variance
-from farthing.release.noise import Noise
 from farthing.release.outputs import Output
 from farthing.release.regression_expectations import (
     Expectation,
@@ -31,7 +29,7 @@ from farthing.release.regression_expectations import (
 from farthing.release.regression_intervals import NoisyLine
 from farthing.release.regression_notes import endless_note, rare_categories
 from farthing.release.regression_sums import NormalEquations, Scaled, normal_equations
-from farthing.release.slots import Integers, Slot
+from farthing.release.slots import Integers, Noise, Slot
 from farthing.release.statistic import Statistic
 
 Floats = NDArray[np.float64]

@@ -24,8 +24,7 @@ from farthing.data.aggregates.shape import Aggregate, domain_of
 from farthing.data.expressions.tree import written_constant
 from farthing.data.schema import Categories, Flags
 from farthing.errors import InvalidValue
-from farthing.release.derived_columns import DerivedColumns
-from farthing.release.facts import Facts
+from farthing.release.facts import DerivedColumns, Facts
 from farthing.release.moments.steps import quoted
 from farthing.release.slots import Slot
 from farthing.release.statistic import Statistic, text_of, told

@@ -6,20 +6,46 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data.aggregates.shape import Aggregate
-from farthing.data.sensitivity import Sensitivity
+from farthing.data.stability import Sensitivity
 from farthing.errors import InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.mechanisms.base import Mechanism
 from farthing.mechanisms.gaussian_domination import vector_event
 from farthing.mechanisms.laws import NoiseLaw
+from farthing.mechanisms.quantile_surroundings import CHOICE_SHARE, GROWTH, QuantileSurroundings
+from farthing.mechanisms.quantiles import NeighboringRelation
 from farthing.privacy import Event
-from farthing.release.noise import Kind, Noise
+from farthing.privacy.events import checked_real
+
+Kind = Literal["laplace", "gaussian", "exponential"]
+KINDS: tuple[Kind, ...] = ("laplace", "gaussian", "exponential")
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A kind of noise and its parameter: epsilon, or for the Gaussian sigma over the l2 sensitivity.
+
+    >>> Noise("laplace", 0.5)
+    Noise(kind='laplace', parameter=0.5)
+    """
+
+    kind: Kind
+    parameter: float
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidValue("kind", self.kind, f"must be one of {', '.join(KINDS)}")
+        number = checked_real(self.parameter, "parameter")
+        if not 0 < number < math.inf:
+            raise InvalidValue("parameter", self.parameter, "must be a finite number > 0")
+        object.__setattr__(self, "parameter", number)
+
 
 Integers = NDArray[np.int64]
 
@@ -132,3 +158,47 @@ class Slot:
     def _check(self, noise: Noise) -> None:
         if noise.kind not in self.kinds:
             raise InvalidValue("noise", noise.kind, f"must be {' or '.join(self.kinds)} for {self.name!r}")
+
+
+__all__ = ["CHOICE_SHARE", "QuantileSlot"]
+
+
+@dataclass(frozen=True)
+class QuantileSlot(Slot):
+    """Counts of rows at the points of a grid: points are chosen, and the rows around them counted with noise."""
+
+    probabilities: tuple[float, ...] = (0.5,)
+    points: int = 1
+    groups: int = 1
+    max_rows: int = 1
+    neighbours: str = "add-remove"
+
+    @property
+    def facts(self) -> list[Any]:
+        """Also how rows around the choice are counted: earlier versions did so in other ways, or not at all."""
+        return [*super().facts, "surroundings", str(CHOICE_SHARE), str(GROWTH)]
+
+    def mechanism(self, noise: Noise) -> QuantileSurroundings:
+        """The choice among the points and the counts around it, with this epsilon for everything together."""
+        self._check(noise)
+        return QuantileSurroundings(
+            self.probabilities,
+            noise.parameter,
+            self.points,
+            self.groups,
+            self.max_rows,
+            cast(NeighboringRelation, self.neighbours),
+            self.sensitivity.l1,
+        )
+
+    def event(self, noise: Noise) -> Event:
+        """One choice for each probability and one noise, however many groups there are."""
+        return self.mechanism(noise).event
+
+    def scale(self, noise: Noise) -> float:
+        """There is none: the value of a quantile is chosen."""
+        raise AssertionError(f"{self.name!r} is a choice, not a number with noise")
+
+    def measure(self, exact: NDArray[Any], noise: Noise) -> Integers:
+        """For each group and probability the number of a point of the grid, then the noisy counts around them."""
+        return np.asarray(self.mechanism(noise).release(exact)).reshape(-1)

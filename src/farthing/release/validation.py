@@ -13,7 +13,7 @@ from farthing.data.schema import Categories, Domain, Flags, Integers, Reals, Sch
 from farthing.errors import InvalidValue
 from farthing.release.counting.cells import cut_of
 from farthing.release.counting.questions import group_axes, refuse_too_many
-from farthing.release.ranging.pairs import PAIRS, within_bound
+from farthing.release.ranging.conditions import PAIRS, within_bound
 from farthing.release.statistic import COUNT_FAMILY, MARGINALS, QUANTILES, RANGES, Statistic
 
 _WHOLE = {"count", "histogram", "contingency", "ranges", "marginals", "sum", "quantile", "quantiles"}

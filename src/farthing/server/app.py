@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
 from importlib.metadata import version
 
@@ -17,13 +17,11 @@ from starlette.routing import BaseRoute
 
 from farthing.errors import FarthingError
 from farthing.server import health, openapi
-from farthing.server.access_log import AccessLog, Failures
-from farthing.server.doors import BodyLimit, Doors, Forwarded
+from farthing.server.access_log import AccessLog, Failures, Metrics
+from farthing.server.doors import BodyLimit, Doors, Forwarded, SafeHeaders
 from farthing.server.envelope import refused_by_farthing, refused_by_pydantic, refused_by_starlette
 from farthing.server.guard import GuardedRoute
-from farthing.server.headers import SafeHeaders
-from farthing.server.metrics import Metrics
-from farthing.server.permissions import check_every
+from farthing.server.permissions import SCOPES_OF_ROLE, Caller, check_every
 from farthing.server.routes import (
     accountant,
     accounts,
@@ -38,8 +36,33 @@ from farthing.server.routes import (
     studies,
 )
 from farthing.server.settings import Settings
-from farthing.server.state import State
-from farthing.server.warming import warm_up
+from farthing.server.state import ACTOR, State
+from farthing.server.store.declarations import Declaration, all_declarations
+from farthing.server.views.draft import Draft
+from farthing.server.views.plan import priced
+
+_FILES = (".csv", ".parquet")  # an engine elsewhere is not called before somebody wants something of it
+
+
+def warm_up(state: State) -> None:
+    """Price a small plan, which imports the engine and the solver; nothing is spent and no row is read."""
+    server = Caller(ACTOR, "curator", SCOPES_OF_ROLE["curator"], "session")
+    # Whatever goes wrong here will go wrong again, in front of somebody who can be told.
+    with suppress(Exception):
+        state.passwords.warm()
+        for declaration in all_declarations(state.store):
+            if str(declaration.words["source"]).lower().endswith(_FILES):
+                draft = _small_draft(declaration)
+                priced(state, server, draft, proof=False)
+                priced(state, server, draft, proof=True)
+                return
+
+
+def _small_draft(declaration: Declaration) -> Draft:
+    columns: dict[str, dict[str, object]] = declaration.words["columns"]
+    means = [{"kind": "mean", "column": name} for name, says in columns.items() if "range" in says]
+    return Draft.model_validate({"dataset": declaration.name, "statistics": [{"kind": "count"}, *means[:1]]})
+
 
 _ROUTERS = (
     accounts,

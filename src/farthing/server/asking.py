@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import FarthingError, RequestRefused, SessionEnded
-from farthing.server.callers import Caller
-from farthing.server.conversations import Conversations, Kept
 from farthing.server.envelope import error_of
+from farthing.server.permissions import Caller
+from farthing.server.store import Store
 from farthing.server.store import asked as rows
 from farthing.server.store.asked import Asked
 from farthing.server.store.jobs import RELEASED, Job, job_of, listed
@@ -32,12 +33,104 @@ from farthing.server.views.session import (
     state_sentence,
 )
 from farthing.server.work.jobs import as_the_ledger_has_it, full_id, submitted
-from farthing.server.work.opening import KIND, wish_of
+from farthing.server.work.runner import KIND, wish_of
 
 if TYPE_CHECKING:
     from farthing.server.state import State
     from farthing.study import Study
     from farthing.study.asking import Conversation
+
+
+MOST = 64  # sessions
+MOST_CELLS = 2**24  # of all of them: a few hundred megabytes
+PATIENCE = 30.0  # seconds to wait for the questions before
+
+Key = tuple[str, str, str]  # session, owner, role
+
+
+class Kept:
+    """One open session, the turn of whoever asks, and what is known to be answered."""
+
+    def __init__(self) -> None:
+        self.turn = threading.Lock()
+        self.waiting = 0
+        self.conversation: Conversation | None = None
+        self.answered: dict[str, Asked] = {}
+        self.last = 0
+
+    @property
+    def cells(self) -> int:
+        """How much room it takes."""
+        return 0 if self.conversation is None else self.conversation.plan.cells
+
+    @property
+    def running(self) -> bool:
+        """Whether a round is under way here, which would be lost."""
+        return self.conversation is not None and self.conversation.running
+
+    def catch_up(self, store: Store, session: str) -> None:
+        """Read what was answered since the last look, here or at another server."""
+        for one in rows.after(store, session, self.last):
+            self.answered.setdefault(one.key, one)
+            self.last = one.number
+
+
+class Conversations:
+    """The open sessions of one server."""
+
+    def __init__(self, most: int = MOST, most_cells: int = MOST_CELLS, patience: float = PATIENCE) -> None:
+        self._most, self._most_cells, self._patience = most, most_cells, patience
+        self._kept: OrderedDict[Key, Kept] = OrderedDict()
+        self._changing = threading.Lock()
+
+    @contextmanager
+    def turn(self, key: Key, take_up: Callable[[], Conversation]) -> Iterator[tuple[Kept, Conversation]]:
+        """The session, for one question at a time; `take_up` opens it if it is not open here."""
+        with self._changing:
+            kept = self._kept.setdefault(key, Kept())
+            self._kept.move_to_end(key)
+            kept.waiting += 1
+        try:
+            if not kept.turn.acquire(timeout=self._patience):
+                raise RequestRefused(
+                    "rate_limited",
+                    "this session is busy with other questions; ask again in a moment.",
+                    {"retry_after": 5},
+                )
+            try:
+                if kept.conversation is None:
+                    kept.conversation = take_up()
+                yield kept, kept.conversation
+            finally:
+                kept.turn.release()
+        finally:
+            with self._changing:
+                kept.waiting -= 1
+                self._put_away()
+
+    def is_running(self, key: Key) -> bool:
+        """Whether a round of this session is under way here."""
+        with self._changing:
+            kept = self._kept.get(key)
+        return kept is not None and kept.running
+
+    def __len__(self) -> int:
+        with self._changing:
+            return len(self._kept)
+
+    def _put_away(self) -> None:
+        """Make room: those that were never opened, then those without a round, then the one longest unused."""
+        idle = [(key, kept) for key, kept in self._kept.items() if not kept.waiting]
+        idle.sort(key=lambda item: (item[1].conversation is not None, item[1].running))
+        for key, kept in idle:
+            crowded = len(self._kept) > self._most or self._cells() > self._most_cells
+            if kept.conversation is not None and not crowded:
+                return
+            del self._kept[key]
+
+    def _cells(self) -> int:
+        return sum(kept.cells for kept in self._kept.values())
+
 
 MOST_LISTED = 50
 _PLANNING = 2  # prices that are worked out at a time: each takes a core for a second or more

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.ledger import Entry, Ledger, Receipt, Verification
-from farthing.ledger.history import History, Moment
-from farthing.server.callers import Caller
+from farthing.ledger.replay import History, Moment
+from farthing.server.permissions import Caller
 from farthing.server.views.entry import (
     BurnDownView,
     EntriesView,

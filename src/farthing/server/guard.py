@@ -12,9 +12,8 @@ from starlette.concurrency import run_in_threadpool
 
 from farthing.errors import RequestRefused
 from farthing.server.auth import authenticated, csrf_holds
-from farthing.server.callers import Caller, the_state
 from farthing.server.envelope import COMMON
-from farthing.server.permissions import Rule, rule_of
+from farthing.server.permissions import Caller, Rule, rule_of, the_state
 from farthing.server.state import State
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -9,8 +9,8 @@ from fastapi import Depends, Request
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
-from farthing.server.callers import the_state
 from farthing.server.guard import guarded
+from farthing.server.permissions import the_state
 from farthing.server.state import State
 from farthing.server.store.tables import jobs
 

@@ -10,8 +10,8 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
 from farthing.server.auth.sessions import COOKIE
+from farthing.server.doors import described_headers
 from farthing.server.guard import guarded
-from farthing.server.headers import described_headers
 from farthing.server.permissions import rule_of
 
 router = guarded("health", prefix="")

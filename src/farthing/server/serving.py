@@ -19,7 +19,7 @@ from fastapi import FastAPI
 
 from farthing.errors import InvalidValue
 from farthing.server.app import create_app
-from farthing.server.auth.links import allows_links, login_link, login_name
+from farthing.server.auth.sessions import allows_links, login_link, login_name
 from farthing.server.binding import check_binding
 from farthing.server.impatience import Impatient
 from farthing.server.permissions import ROLES

@@ -7,18 +7,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from farthing.ledger import Ledger, open_ledger
-from farthing.server.reckoning import Reckoner
+from farthing.server.impatience import Turns
+from farthing.server.reckoner import Reckoner
 from farthing.server.settings import Settings
 from farthing.server.store import Store
-from farthing.server.turns import Turns
 
 if TYPE_CHECKING:
     from farthing.server.asking import Asking
     from farthing.server.auth.passwords import Passwords
     from farthing.server.auth.provider import Provider
     from farthing.server.bookkeeping import Books
-    from farthing.server.callers import Caller
-    from farthing.server.work.processes import Workers
+    from farthing.server.permissions import Caller
+    from farthing.server.work.worker import Workers
     from farthing.study import Study
 
 ACTOR = "server"
@@ -59,7 +59,7 @@ class State:
     @cached_property
     def workers(self) -> Workers:
         """The processes that do what takes longer than a request; started with the application."""
-        from farthing.server.work.processes import Workers
+        from farthing.server.work.worker import Workers
 
         return Workers(self)
 

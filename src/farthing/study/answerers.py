@@ -18,8 +18,7 @@ from farthing.curator.sessions import LedgerJournal, Session, stored_session
 from farthing.data import Dataset, Dates, Integers, Reals
 from farthing.data.aggregates.shape import MOST_CELLS as MOST_VALUES
 from farthing.data.aggregates.shape import domain_of, names_of
-from farthing.data.coded_axes import CodedAxis, coded_axes
-from farthing.data.coded_rows import sensitivity_of_coded_rows
+from farthing.data.coded_rows import CodedAxis, coded_axes, sensitivity_of_coded_rows
 from farthing.errors import Infeasible, InvalidValue
 from farthing.ledger.values import checked_name
 from farthing.privacy.events import checked_epsilon

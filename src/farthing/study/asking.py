@@ -16,7 +16,7 @@ from farthing.adaptive.online import AnswererPlan, OnlineAnswerer
 from farthing.curator.curator import stored_answer
 from farthing.curator.sessions import rounds_begun
 from farthing.data import Dataset, Dates, Integers, Reals
-from farthing.data.coded_axes import FEW_VALUES, CodedAxis, coded_axes
+from farthing.data.coded_rows import FEW_VALUES, CodedAxis, coded_axes
 from farthing.data.schema import Domain
 from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics.digits import ceiling

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data.coded_axes import CodedAxis
+from farthing.data.coded_rows import CodedAxis
 from farthing.data.schema import Categories, Dates, Flags, Integers
 
 Codes = NDArray[np.int64]

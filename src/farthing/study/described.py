@@ -20,9 +20,8 @@ from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 from farthing.planner import Problem, Requirement
 from farthing.release import Statistic
 from farthing.release.statistics import CONSTRUCTORS
-from farthing.study.controls import checked_weight, fit_control, with_controls
 from farthing.study.plan import Plan, asked_or_raise
-from farthing.study.requests import Request, released_before
+from farthing.study.requests import Request, checked_weight, fit_control, released_before, with_controls
 from farthing.study.row_count import counted_rows
 from farthing.study.study import Study
 

@@ -19,23 +19,27 @@ from farthing.release import Statistic
 from farthing.release.designs import Design
 from farthing.release.facts import Counted
 from farthing.release.measurements import Measurements
-from farthing.release.noise import Noise
+from farthing.release.slots import Noise
 from farthing.study.about import about_rows, errors_rest_on, rows_known
 from farthing.study.allowance import Allowance, admitting, allocated
 from farthing.study.code import asking_lines, control_line, study_lines
-from farthing.study.controls import (
+from farthing.study.odds import budget_cautions
+from farthing.study.planned import AtOnce, PlannedStatistic, planned
+from farthing.study.requests import (
+    Control,
+    Earlier,
+    Request,
+    asked_before,
     changes_of,
     checked_weight,
     fit_control,
+    own_name,
     refuse_over,
+    released_before,
     required_by,
     with_controls,
 )
-from farthing.study.odds import budget_cautions
-from farthing.study.planned import PlannedStatistic, planned
-from farthing.study.requests import Control, Earlier, Request, asked_before, own_name, released_before
 from farthing.study.row_count import can_be_counted, price_of_counting
-from farthing.study.simultaneous import AtOnce
 from farthing.study.stored import plain
 from farthing.study.tables import plan_data, plan_table
 from farthing.study.words import explained, in_toml, opening_of, shown

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from farthing.inference import Answer
-from farthing.release.ranging.labels import Between
-from farthing.release.ranging.restoring import restored_asking
+from farthing.release.ranging.conditions import Between
+from farthing.release.ranging.marginal_asking import restored_asking
 from farthing.release.ranging.shapes import ShapedInterval
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)

@@ -26,7 +26,7 @@ from farthing.release.designs import Design, design_of
 from farthing.release.facts import Counted
 from farthing.study import answerers, monitors, row_count
 from farthing.study.allowance import Allowance, allowances_of, left_of
-from farthing.study.holdouts import opened_holdout
+from farthing.study.monitors import opened_holdout
 from farthing.study.plan import Plan
 from farthing.study.released import Release, releases_in, reopened, warn_if_changed
 from farthing.study.requests import listed, nothing_to_measure

@@ -24,8 +24,7 @@ from farthing.adaptive.checked_synthesis import (
 from farthing.adaptive.known import KnownTable, known_tables
 from farthing.adaptive.synthesis import SyntheticModel
 from farthing.curator import Answered, stored_answer
-from farthing.data.coded_axes import CodedAxis, coded_axes
-from farthing.data.coded_rows import sensitivity_of_coded_rows
+from farthing.data.coded_rows import CodedAxis, coded_axes, sensitivity_of_coded_rows
 from farthing.data.schema import Schema
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger, Receipt

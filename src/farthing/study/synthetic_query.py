@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from farthing.data import Count, dataset
-from farthing.data.coded_axes import CodedAxis
+from farthing.data.coded_rows import CodedAxis
 from farthing.data.expressions import read
 from farthing.data.expressions.tree import written_constant, written_name
 from farthing.data.schema import Schema

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farthing.inference.figures import with_interval
+from farthing.inference.answers import with_interval
 from farthing.study.stored import label_texts
 from farthing.study.words import shown
 

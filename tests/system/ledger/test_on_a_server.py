@@ -15,11 +15,10 @@ import pytest
 
 from farthing.errors import LedgerError, LedgerTampered, LedgerUnavailable
 from farthing.ledger import Ledger
-from farthing.ledger.changes import Change
-from farthing.ledger.entries import Charge
+from farthing.ledger.entries import Change, Charge
+from farthing.ledger.key import Witness
 from farthing.ledger.postgres_store import PostgresStore
 from farthing.ledger.store import Link
-from farthing.ledger.witness import Witness
 from system.ledger.checks import problems
 from system.ledger.flips import EDITS, verdict
 from system.ledger.history import made

@@ -10,10 +10,11 @@ import pytest
 
 from farthing.errors import RequestRefused
 from farthing.server.auth.api_tokens import make_token, user_by_token
-from farthing.server.auth.limits import PER_USER, counted_attempt
 from farthing.server.auth.passwords import Passwords
 from farthing.server.auth.people import add_user, change_user, known_user
-from farthing.server.store import Store, attempts, logins, now, users
+from farthing.server.auth.signing_in import PER_USER, counted_attempt
+from farthing.server.store import Store, logins, now, users
+from farthing.server.store import logins as attempts
 from farthing.server.store.logins import Flow, Login
 from system.ledger.conftest import NewPlace
 from system.ledger.nursery import PATIENCE

@@ -32,12 +32,10 @@ from backends.keeper import CannotStart
 from backends.processes import installed
 from farthing.server import Settings, create_app
 from farthing.server.auth.api_tokens import make_token
-from farthing.server.auth.csrf import csrf_of
 from farthing.server.auth.people import add_user, known_user
 from farthing.server.auth.secret_words import fresh_word, mark_of
-from farthing.server.auth.sessions import COOKIE
-from farthing.server.callers import Caller
-from farthing.server.permissions import SCOPES_OF_ROLE
+from farthing.server.auth.sessions import COOKIE, csrf_of
+from farthing.server.permissions import SCOPES_OF_ROLE, Caller
 from farthing.server.state import State
 from farthing.server.store import now
 from farthing.server.store.tables import declarations, logins

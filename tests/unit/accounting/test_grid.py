@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.accounting.engines.grid import GridComposition, compose_on_grid
-from farthing.accounting.engines.grid_compose import fast_size
+from farthing.accounting.engines.grid_compose import fast_size, first_below, last_above
 from farthing.accounting.engines.grid_events import loss_pair
 from farthing.accounting.engines.grid_saddle import common_lattice
-from farthing.accounting.engines.grid_search import first_below, last_above
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
 from farthing.privacy import (

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.accounting.charges import Chunk
-from farthing.accounting.leaks import Leaks, collect_leaks, leak_of, target_of
+from farthing.accounting.charges import Chunk, Leaks, collect_leaks, leak_of, target_of
 from strategies import leaks, target_deltas
 from theorems.transcripts import many_digits
 

@@ -14,8 +14,8 @@ from farthing.adaptive.holdout import plan as holdout_plan
 from farthing.adaptive.online import OnlineAnswerer
 from farthing.adaptive.synthesis.pricing import SHARES, Prices, prices_within
 from farthing.auditing.audit import audit
-from farthing.auditing.built_in_adaptive import adaptive_sessions
-from farthing.auditing.planted_adaptive import _loop, _Rounds, adaptive_bugs
+from farthing.auditing.built_in import adaptive_sessions
+from farthing.auditing.planted import _loop, _Rounds, adaptive_bugs
 from farthing.auditing.self_test import Check, all_checks, examine
 from farthing.data import Sensitivity
 from farthing.mechanisms import DiscreteLaplace

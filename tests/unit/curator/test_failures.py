@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from asking import Rows, plan, released, spent, state_of
-from farthing.curator import Curator, recording
+from farthing.curator import Curator
+from farthing.curator import questions as recording
 from farthing.data import connection, dataset
 from farthing.data.engines.duckdb import quiet
 from farthing.data.running import rows_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farthing.curator.recording import answers_of, text_of
+from farthing.curator.questions import answers_of, text_of
 from farthing.errors import InvalidData
 
 

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from asking import PEOPLE
-from farthing.curator import Curator, recording, sessions
+from farthing.curator import Curator, sessions
 from farthing.curator import curator as curating
+from farthing.curator import questions as recording
 from farthing.curator.sessions import LedgerJournal, Session, stored_session
 from farthing.data import dataset
 from farthing.errors import (

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from farthing.data import Dataset, Schema, dataset
-from farthing.data.coded_axes import CodedAxis, cells_of, coded_axes
-from farthing.data.coded_rows import coded_rows, sensitivity_of_coded_rows
+from farthing.data.coded_rows import CodedAxis, cells_of, coded_axes, coded_rows, sensitivity_of_coded_rows
 from farthing.data.expressions import read_cell
 from farthing.errors import InvalidValue
 

@@ -24,8 +24,7 @@ import pytest
 import farthing as ft
 from farthing.curator import Curator
 from farthing.data import Count, Sum, connection, csv_files, sources
-from farthing.data.coded_axes import coded_axes
-from farthing.data.coded_rows import coded_rows
+from farthing.data.coded_rows import coded_axes, coded_rows
 from farthing.data.csv_files import header, layout
 from farthing.data.engines.duckdb import quiet
 from farthing.data.sources import opened

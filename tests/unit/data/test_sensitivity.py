@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farthing.data import Sensitivity
-from farthing.data.sensitivity import sensitivity_of_rows
-from farthing.data.stability import rounded_up
+from farthing.data.stability import rounded_up, sensitivity_of_rows
 
 
 @given(

@@ -9,7 +9,7 @@ import pytest
 
 from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorLaw, Term
-from farthing.inference.figures import decimals_for, with_interval
+from farthing.inference.answers import decimals_for, with_interval
 
 NORMAL = ErrorLaw([Term("normal", 245.0)])
 

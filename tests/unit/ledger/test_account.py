@@ -17,8 +17,7 @@ from farthing.errors import InvalidValue
 from farthing.ledger.account import Account
 from farthing.ledger.amounts import DELTA_UNITS, NANO
 from farthing.ledger.chain import canonical
-from farthing.ledger.orders import NOTHING, ORDERS
-from farthing.ledger.prices import Price
+from farthing.ledger.prices import NOTHING, ORDERS, Price
 from farthing.privacy import (
     ApproxDP,
     BoundedRange,

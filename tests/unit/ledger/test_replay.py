@@ -12,8 +12,7 @@ from farthing.ledger.account import Account
 from farthing.ledger.chain import canonical, fingerprint
 from farthing.ledger.holdings import Holding
 from farthing.ledger.prices import Price
-from farthing.ledger.replay import Replay
-from farthing.ledger.totals import totals_agree, totals_of
+from farthing.ledger.replay import Replay, totals_agree, totals_of
 from farthing.privacy import GaussianNoise
 
 

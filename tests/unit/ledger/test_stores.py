@@ -17,10 +17,9 @@ from sqlalchemy import make_url
 
 from farthing.errors import BudgetExceeded, FarthingError, InvalidValue, LedgerTampered, LedgerUnavailable
 from farthing.ledger import Ledger, open_ledger
-from farthing.ledger.faults import translated
 from farthing.ledger.postgres_store import PostgresStore
 from farthing.ledger.questions import ASK, Question
-from farthing.ledger.store import Link
+from farthing.ledger.store import Link, translated
 from farthing.ledger.transaction import Transaction
 
 

@@ -10,7 +10,7 @@ import pytest
 from farthing.errors import LedgerTampered
 from farthing.ledger import open_ledger
 from farthing.ledger.chain import Chain
-from farthing.ledger.witness import Witness
+from farthing.ledger.key import Witness
 
 CHAIN = Chain(bytes(32), "l")
 

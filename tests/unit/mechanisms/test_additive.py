@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from farthing.accounting import calibrate, compose
 from farthing.errors import InvalidData, InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace, additive
+from farthing.mechanisms.additive import with_noise
 from farthing.mechanisms.base import rounded_down, rounded_up
-from farthing.mechanisms.noise import with_noise
 from farthing.privacy import DiscreteLaplaceNoise
 
 BOTH = [DiscreteLaplace(1.0), DiscreteGaussian(1.0)]

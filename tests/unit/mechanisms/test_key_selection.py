@@ -14,8 +14,7 @@ from scipy import stats
 
 from farthing.accounting import compose
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms._keep_laws import delta_per_key
-from farthing.mechanisms.key_selection import KeySelection
+from farthing.mechanisms.key_selection import KeySelection, delta_per_key
 
 
 class Scripted:

@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from farthing.errors import InvalidValue
 from farthing.mechanisms.exact import Bits
 from farthing.mechanisms.samplers import discrete_gaussian_noise, discrete_laplace_noise, staircase
-from farthing.mechanisms.samplers.alias import alias_columns
-from farthing.mechanisms.samplers.law import Law
 from farthing.mechanisms.samplers.staircase import CHUNK, Staircase
-from farthing.mechanisms.samplers.table import ONE, Table, table_of
+from farthing.mechanisms.samplers.table import ONE, Law, Table, alias_columns, table_of
 from farthing.numerics.balls import precision
 from sources import TestSource
 

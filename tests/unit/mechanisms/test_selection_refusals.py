@@ -13,12 +13,10 @@ import pytest
 
 from farthing.errors import InvalidData, InvalidValue
 from farthing.mechanisms.base import Mechanism
-from farthing.mechanisms.exponential import ExponentialMechanism
+from farthing.mechanisms.exponential import ExponentialMechanism, TopK
 from farthing.mechanisms.many_quantiles import Quantiles
-from farthing.mechanisms.noisy_max import ReportNoisyMax
-from farthing.mechanisms.permute_and_flip import PermuteAndFlip
+from farthing.mechanisms.noisy_max import PermuteAndFlip, ReportNoisyMax
 from farthing.mechanisms.quantiles import Quantile
-from farthing.mechanisms.top_k import TopK
 
 SELECTIONS: list[Callable[..., Any]] = [
     ExponentialMechanism,

@@ -12,10 +12,9 @@ from scipy import stats
 
 from farthing.accounting import compose
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.discrete_cauchy import DiscreteCauchyLaw, discrete_cauchy
 from farthing.mechanisms.exact import Bits
-from farthing.mechanisms.smooth_median import SmoothMedian
-from farthing.mechanisms.smooth_sensitivity import SmoothSensitivity, SmoothStatistic
+from farthing.mechanisms.smooth_median import SmoothMedian, SmoothSensitivity, SmoothStatistic
+from farthing.mechanisms.smooth_noise import DiscreteCauchyLaw, discrete_cauchy
 
 
 class Scripted:

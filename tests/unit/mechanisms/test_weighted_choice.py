@@ -6,9 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.mechanisms.ballot import Ballot
 from farthing.mechanisms.exact import Bits
-from farthing.mechanisms.weighted_choice import Group, choose_label
+from farthing.mechanisms.weighted_choice import Ballot, Group, choose_label
 from theorems.selection_twins import Seeded, counted, exponential_law, rejected
 
 

@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from farthing.accounting import compose
-from farthing.planner.losses import REAL_LAPLACE, Losses, laplace_log_moment, range_log_moment
-from farthing.planner.order import composed_cost, saddle_cost
+from farthing.planner.model import (
+    REAL_LAPLACE,
+    Losses,
+    composed_cost,
+    laplace_log_moment,
+    range_log_moment,
+    saddle_cost,
+)
 from farthing.privacy import BoundedRange, DiscreteLaplaceNoise, Event, GaussianNoise, LaplaceNoise
 
 NONE = np.zeros(0)

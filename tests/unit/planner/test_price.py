@@ -9,7 +9,7 @@ import pytest
 
 from farthing.accounting import compose
 from farthing.planner import Price, Problem, allocate, own_epsilon
-from farthing.release.noise import Noise
+from farthing.release.slots import Noise
 from planner_designs import counts, mixed
 
 

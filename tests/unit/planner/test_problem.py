@@ -8,7 +8,7 @@ import pytest
 
 from farthing.errors import InvalidValue
 from farthing.planner import Problem, Requirement, allocate
-from farthing.release.noise import Noise
+from farthing.release.slots import Noise
 from planner_designs import HandDesign, counts
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from farthing.planner.losses import laplace_log_moment, range_log_moment
-from farthing.planner.model import EXPONENTIAL, GAUSSIAN, LAPLACE, Model
+from farthing.planner.model import EXPONENTIAL, GAUSSIAN, LAPLACE, Model, laplace_log_moment, range_log_moment
 from farthing.planner.shares import Divider, Shares
 from planner_designs import ChoiceOutput, HandDesign, choice, counts, mixed
 

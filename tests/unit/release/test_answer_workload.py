@@ -17,8 +17,8 @@ from farthing.release import WorkloadAnswers, answer_workload, workloads
 from farthing.release.answering import _answer_workload
 from farthing.release.candidates import Candidate, Candidates
 from farthing.release.data_dependent.choice import PILOT_PART, SHAPE_PART
-from farthing.release.strategies.hierarchical import hierarchical
 from farthing.release.strategies.registry import find
+from farthing.release.strategies.trees import hierarchical
 from sources import TestSource
 
 AGES = np.random.default_rng(1).poisson(20, 64)

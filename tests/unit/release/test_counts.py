@@ -16,12 +16,17 @@ from farthing.inference import Answer, ErrorLaw, Term
 from farthing.inference.terms import variance_of
 from farthing.release import statistics as st
 from farthing.release.counting.combination import CombinedOutput
-from farthing.release.counting.consistency import settled_cells
-from farthing.release.counting.laws import WIDE, RememberedLaw, ScaledLaw, smooth_noise
+from farthing.release.counting.count_outputs import (
+    WIDE,
+    RememberedLaw,
+    ScaledLaw,
+    settled_cells,
+    smooth_noise,
+)
 from farthing.release.counting.shares import expected_rows
 from farthing.release.designs import Design, design_of
 from farthing.release.facts import Facts
-from farthing.release.noise import Kind, Noise
+from farthing.release.slots import Kind, Noise
 from farthing.release.statistics import Statistic
 
 ROWS = 4_000

@@ -19,7 +19,7 @@ from farthing.data.schema import Schema
 from farthing.planner import Problem, allocate
 from farthing.release.designs import Design, design_of
 from farthing.release.disjoint_conditions import disjoint_sets
-from farthing.release.noise import Noise
+from farthing.release.slots import Noise
 from farthing.release.statistic import Statistic
 from farthing.release.statistics import mean, median, quantiles, std, sum, variance
 

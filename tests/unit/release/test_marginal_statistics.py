@@ -12,8 +12,8 @@ import pytest
 from farthing.data import dataset
 from farthing.errors import FarthingError
 from farthing.release.designs import Design, design_of
-from farthing.release.noise import Noise
 from farthing.release.ranging.marginal_asking import MarginalAsking, restored_marginals
+from farthing.release.slots import Noise
 from farthing.release.statistics import marginals
 
 ROWS = 1_500

@@ -15,15 +15,13 @@ from farthing.data.expressions import read
 from farthing.data.schema import Categories, Domain, Flags, Schema, read_domain
 from farthing.errors import InvalidValue
 from farthing.inference import Answer
-from farthing.release.derived_columns import DerivedColumns
-from farthing.release.facts import Facts
+from farthing.release.facts import DerivedColumns, Facts
 from farthing.release.measurements import Measurements
 from farthing.release.moments import outputs_of
 from farthing.release.moments.outputs import MomentOutput
 from farthing.release.moments.steps import Centred
-from farthing.release.noise import Noise
 from farthing.release.outputs import Output
-from farthing.release.slots import Slot
+from farthing.release.slots import Noise, Slot
 from farthing.release.statistic import Statistic
 from farthing.release.statistics import mean, std, sum, variance
 from sources import TestSource

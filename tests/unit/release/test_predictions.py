@@ -16,8 +16,8 @@ from farthing.errors import InvalidValue
 from farthing.release import statistics as st
 from farthing.release.designs import design_of
 from farthing.release.facts import Facts
-from farthing.release.noise import Noise
 from farthing.release.outputs import Output
+from farthing.release.slots import Noise
 
 DRAWS = 3_000
 TRUTHS: dict[Any, Any] = {st.mean: np.mean, st.variance: np.var, st.std: np.std}

@@ -16,7 +16,7 @@ import farthing as ft
 from farthing.data import dataset
 from farthing.release import statistics as st
 from farthing.release.designs import design_of
-from farthing.release.noise import Noise
+from farthing.release.slots import Noise
 from sources import TestSource
 
 SIZES = {"a": 4_000, "b": 1_500, "c": 600, "d": 300}

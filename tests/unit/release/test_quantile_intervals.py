@@ -13,9 +13,9 @@ from scipy.stats import binom
 from farthing.data import Dataset, dataset
 from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
 from farthing.release.facts import Facts
-from farthing.release.noise import Noise
 from farthing.release.quantile_intervals import NoisyRanks, in_order
 from farthing.release.quantile_outputs import QuantileOutput, outputs_of
+from farthing.release.slots import Noise
 from farthing.release.statistic import Statistic
 from farthing.release.statistics import median, quantile, quantiles
 from sources import TestSource

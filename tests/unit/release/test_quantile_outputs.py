@@ -17,11 +17,9 @@ from farthing.mechanisms.quantiles import Quantile
 from farthing.privacy import BoundedRange, Composed, DiscreteLaplaceNoise
 from farthing.release.facts import Facts
 from farthing.release.measurements import Measurements
-from farthing.release.noise import Noise
-from farthing.release.quantile_grids import MOST_POINTS, QuantileGrid
-from farthing.release.quantile_laws import QuantileLaw
-from farthing.release.quantile_outputs import QuantileOutput, outputs_of
-from farthing.release.quantile_slots import QuantileSlot
+from farthing.release.quantile_intervals import QuantileLaw
+from farthing.release.quantile_outputs import MOST_POINTS, QuantileGrid, QuantileOutput, outputs_of
+from farthing.release.slots import Noise, QuantileSlot
 from farthing.release.statistic import Statistic
 from farthing.release.statistics import median, quantile, quantiles
 from sources import TestSource

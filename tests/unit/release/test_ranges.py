@@ -16,7 +16,6 @@ from farthing.errors import FarthingError
 from farthing.release.counting.cdf import CdfOutput
 from farthing.release.counting.cells import CellAxis
 from farthing.release.designs import Design, design_of
-from farthing.release.noise import Noise
 from farthing.release.ranging.asking import RangeAsking, restored_ranges
 from farthing.release.ranging.cdf_outputs import StrategyCdfOutput
 from farthing.release.ranging.conditions import mask_of
@@ -24,6 +23,7 @@ from farthing.release.ranging.range_outputs import RangesOutput
 from farthing.release.ranging.shapes import Shape
 from farthing.release.ranging.stored_strategies import restored_transform, stored_transform
 from farthing.release.ranging.transforms import StrategyTransform
+from farthing.release.slots import Noise
 from farthing.release.statistics import cdf, count, histogram, ranges
 from farthing.release.strategies.matrix import MatrixStrategy
 from farthing.release.strategies.optimising import making, optimised

@@ -16,7 +16,7 @@ from farthing.data import dataset
 from farthing.data.expressions import read, read_cell
 from farthing.release import statistics as st
 from farthing.release.counting.questions import Question, question_of
-from farthing.release.counting.refinement import Refinement, own_refinement, refinement_of
+from farthing.release.counting.shares import Refinement, own_refinement, refinement_of
 from farthing.release.statistics import Statistic
 from farthing.release.validation import checked
 

@@ -13,9 +13,9 @@ from scipy.stats import binom
 from farthing.data import dataset
 from farthing.errors import InvalidValue
 from farthing.release.facts import Facts
-from farthing.release.noise import Noise
 from farthing.release.regression_intervals import NoisyLine
 from farthing.release.regression_outputs import RegressionOutput, outputs_of
+from farthing.release.slots import Noise
 from farthing.release.statistics import linear_regression
 from sources import TestSource
 

@@ -14,8 +14,8 @@ from farthing.data import Dataset, dataset
 from farthing.errors import InvalidValue
 from farthing.release.facts import Facts
 from farthing.release.measurements import Measurements
-from farthing.release.noise import Noise
 from farthing.release.regression_outputs import RegressionOutput, outputs_of
+from farthing.release.slots import Noise
 from farthing.release.statistic import Statistic
 from farthing.release.statistics import linear_regression
 from sources import TestSource

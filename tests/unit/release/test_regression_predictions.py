@@ -17,8 +17,8 @@ import farthing as ft
 from farthing.data import dataset
 from farthing.errors import Infeasible
 from farthing.release.designs import design_of
-from farthing.release.noise import Noise
 from farthing.release.regression_outputs import RegressionOutput, _repaired
+from farthing.release.slots import Noise
 
 ROWS, BOUNDS = 4_000, (0.0, 100.0)
 

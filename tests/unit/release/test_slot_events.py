@@ -6,10 +6,9 @@ import pytest
 
 from farthing.accounting import compose
 from farthing.data import Count
-from farthing.data.sensitivity import Sensitivity
+from farthing.data.stability import Sensitivity
 from farthing.privacy import Composed, DiscreteGaussianNoise, GaussianNoise
-from farthing.release.noise import Noise
-from farthing.release.slots import Slot
+from farthing.release.slots import Noise, Slot
 
 
 def _slot(moved: int) -> Slot:

@@ -14,11 +14,9 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from farthing.server import Settings, create_app
-from farthing.server.auth.csrf import csrf_of
 from farthing.server.auth.secret_words import fresh_word, mark_of
-from farthing.server.auth.sessions import COOKIE
-from farthing.server.callers import Caller
-from farthing.server.permissions import SCOPES_OF_ROLE
+from farthing.server.auth.sessions import COOKIE, csrf_of
+from farthing.server.permissions import SCOPES_OF_ROLE, Caller
 from farthing.server.state import State
 from farthing.server.store import now
 from farthing.server.store.tables import declarations, logins, tokens, users

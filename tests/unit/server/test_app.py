@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from farthing.server import warming
+from farthing.server import app as warming
 from unit.server.conftest import Served
 
 

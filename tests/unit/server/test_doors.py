@@ -12,8 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from farthing.server.app import _calls
-from farthing.server.doors import Doors, Forwarded
-from farthing.server.headers import HEADERS, SafeHeaders
+from farthing.server.doors import HEADERS, Doors, Forwarded, SafeHeaders
 from farthing.server.permissions import check_every
 from farthing.server.routes import datasets
 from farthing.server.settings import Settings

@@ -44,7 +44,7 @@ def spending(served: Served) -> None:
 
 
 def _caller(served: Served, user: str) -> Any:
-    from farthing.server.callers import Caller
+    from farthing.server.permissions import Caller
 
     return Caller(user, "analyst", frozenset(), "session")
 

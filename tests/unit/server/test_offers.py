@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from farthing.errors import InvalidValue, RequestRefused
-from farthing.server.work.releasing import refuse_dearer
+from farthing.server.work.runner import refuse_dearer
 from farthing.study.asking import Wish, opened
 from unit.server.conftest import DATASET, DECLARATION, Served, served_in
 

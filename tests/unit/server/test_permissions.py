@@ -15,9 +15,8 @@ import pytest
 
 from farthing.errors import RequestRefused
 from farthing.server import guard
-from farthing.server.auth.csrf import csrf_of
 from farthing.server.auth.secret_words import fresh_word, mark_of
-from farthing.server.auth.sessions import COOKIE, open_session
+from farthing.server.auth.sessions import COOKIE, csrf_of, open_session
 from farthing.server.guard import SAFE, GuardedRoute
 from farthing.server.permissions import PERMISSIONS, PUBLIC, ROLES, SCOPES, SCOPES_OF_ROLE, Rule, rule_of
 from farthing.server.store import now

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from farthing.server.asking import answered, own_session
-from farthing.server.conversations import Conversations
+from farthing.server.asking import Conversations, answered, own_session
 from farthing.server.state import State
 from farthing.server.store import asked as rows
 from farthing.server.work.worker import Worker

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from farthing.server.auth.sessions import COOKIE
-from farthing.server.turns import Turns
+from farthing.server.impatience import Turns
 from unit.server.conftest import HERE, Served
 
 

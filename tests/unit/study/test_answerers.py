@@ -14,7 +14,7 @@ import farthing as ft
 from farthing.adaptive.online import OnlineAnswerer
 from farthing.curator.private_cells import PrivateCells
 from farthing.data import coded_rows
-from farthing.data.coded_axes import coded_axes
+from farthing.data.coded_rows import coded_axes
 from farthing.errors import (
     AnswerForfeited,
     BudgetExceeded,

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from farthing.data import Schema, dataset
-from farthing.data.coded_axes import coded_axes
-from farthing.data.coded_rows import coded_rows
+from farthing.data.coded_rows import coded_axes, coded_rows
 from farthing.study.decoding import decoded
 
 SCHEMA: dict[str, Any] = {

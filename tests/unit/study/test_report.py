@@ -15,9 +15,8 @@ import pytest
 import farthing as ft
 from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorLaw, Term
-from farthing.study.explanations import Risk
-from farthing.study.report import report_page
-from farthing.study.report_charts import budget_bar, curve, error_bars, price_bars
+from farthing.study.odds import Risk
+from farthing.study.report import budget_bar, curve, error_bars, price_bars, report_page
 from farthing.study.words import shown
 
 Make = Callable[..., ft.Study]

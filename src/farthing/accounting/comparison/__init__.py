@@ -1,6 +1,12 @@
 """The optimum beside every theorem, for the same charges at the same delta."""
 
-from farthing.accounting.comparison.charges import Charges, charges_of_pairs, joined
-from farthing.accounting.comparison.comparing import Comparison, Line, comparison_of
+from farthing.accounting.comparison.comparing import (
+    Charges,
+    Comparison,
+    Line,
+    charges_of_pairs,
+    comparison_of,
+    joined,
+)
 
 __all__ = ["Charges", "Comparison", "Line", "charges_of_pairs", "comparison_of", "joined"]

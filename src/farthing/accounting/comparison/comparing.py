@@ -4,16 +4,145 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
 
 from farthing.accounting import theorems
-from farthing.accounting.comparison.charges import Charges
-from farthing.accounting.comparison.guarantees import Guarantees, guarantees_of
 from farthing.accounting.compose import Composition, compose
+from farthing.accounting.filters.renyi_divergence import price_of
 from farthing.numerics import Bounds
 from farthing.numerics.digits import as_typed, ceiling
-from farthing.privacy import Sampled
+from farthing.privacy import ApproxDP, Event, Sampled
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Charges:
+    """(epsilon, delta, count) rows as arrays, and the remaining events.
+
+    >>> from farthing.privacy import GaussianNoise
+    >>> charges = charges_of_pairs([(ApproxDP(0.1), 100), (GaussianNoise(4.0), 10)])
+    >>> charges.k, charges.epsilons, charges.events
+    (110, array([0.1]), ((GaussianNoise(noise_multiplier=4.0), 10),))
+    """
+
+    epsilons: Floats
+    deltas: Floats
+    counts: Integers
+    events: tuple[tuple[Event, int], ...] = ()
+
+    @property
+    def k(self) -> int:
+        """How many mechanisms run."""
+        counts: list[int] = self.counts.tolist()
+        return sum(counts) + sum(count for _, count in self.events)
+
+    def without_leaks(self) -> Charges:
+        """The same charges with every delta of a guarantee set to 0."""
+        return Charges(self.epsilons, np.zeros_like(self.deltas), self.counts, self.events)
+
+    def composition(self) -> Composition:
+        """All of them composed."""
+        composed = compose(self.epsilons, self.deltas, self.counts)
+        if not self.events:
+            return composed
+        return composed.plus([event for event, _ in self.events], counts=[count for _, count in self.events])
+
+
+def charges_of_pairs(pairs: Sequence[tuple[Event, int]]) -> Charges:
+    """Events with counts, the plain guarantees among them as arrays.
+
+    >>> charges_of_pairs([(ApproxDP(1.0), 2)])
+    Charges(epsilons=array([1.]), deltas=array([0.]), counts=array([2]), events=())
+    """
+    rows = [(event.epsilon, event.delta, count) for event, count in pairs if isinstance(event, ApproxDP)]
+    return Charges(
+        np.array([row[0] for row in rows], dtype=np.float64),
+        np.array([row[1] for row in rows], dtype=np.float64),
+        np.array([row[2] for row in rows], dtype=np.int64),
+        tuple((event, count) for event, count in pairs if not isinstance(event, ApproxDP)),
+    )
+
+
+def joined(parts: Sequence[Charges]) -> Charges:
+    """Several lists of charges as one.
+
+    >>> joined([charges_of_pairs([(ApproxDP(0.1), 1)]), charges_of_pairs([(ApproxDP(0.3), 2)])]).k
+    3
+    """
+    empty = np.zeros(0)
+    return Charges(
+        np.concatenate([empty, *(part.epsilons for part in parts)]),
+        np.concatenate([empty, *(part.deltas for part in parts)]),
+        np.concatenate([empty.astype(np.int64), *(part.counts for part in parts)]),
+        tuple(pair for part in parts for pair in part.events),
+    )
+
+
+MOST_PRICED = 200  # distinct noises; pricing each of more would take longer than the optimum itself
+
+
+@dataclass(frozen=True)
+class Guarantees:
+    """The charges as the theorems see them; `shared` counts the noises that were given a share of delta."""
+
+    epsilons: Floats
+    deltas: Floats
+    counts: Integers
+    shared: int = 0
+
+
+def guarantee_of(event: Event) -> tuple[float, float] | None:
+    """(epsilon, delta) of one event, rounded up; None where epsilon is infinite unless delta is given away.
+
+    >>> from farthing.privacy import GaussianNoise, LaplaceNoise
+    >>> guarantee_of(LaplaceNoise(4.0)), guarantee_of(GaussianNoise(4.0))
+    ((0.25, 0.0), None)
+    """
+    price = price_of(event)
+    return None if price.epsilon is None else (_float_upper(price.epsilon), _float_upper(price.leak))
+
+
+def guarantees_of(charges: Charges, delta: float, share: float) -> Guarantees | None:
+    """Every charge as a guarantee; noise without a pure one takes an equal part of `share * delta`.
+
+    None when no part of delta can be given away, or when there are too many kinds of noise to price each.
+
+    >>> from farthing.accounting.comparison import charges_of_pairs
+    >>> from farthing.privacy import ApproxDP, GaussianNoise, LaplaceNoise
+    >>> charges = charges_of_pairs([(ApproxDP(0.1), 9), (LaplaceNoise(2.0), 1), (GaussianNoise(4.0), 5)])
+    >>> seen = guarantees_of(charges, 1e-6, share=0.5)
+    >>> seen.counts, seen.shared, seen.deltas[-1] <= 1e-7
+    (array([9, 1, 5]), 5, np.True_)
+    """
+    seen = [(guarantee_of(event), event, count) for event, count in charges.events]
+    open_ended = [(event, count) for guarantee, event, count in seen if guarantee is None]
+    shared = sum(count for _, count in open_ended)
+    part = math.nextafter(share * delta / shared, 0.0) if shared else 0.0
+    if shared and (not part > 0 or len(open_ended) > MOST_PRICED):
+        return None
+    rows = [
+        (guarantee or (compose([event]).epsilon_at(part).upper, part), count)
+        for guarantee, event, count in seen
+    ]
+    return Guarantees(
+        np.concatenate([charges.epsilons, np.array([pair[0] for pair, _ in rows], dtype=np.float64)]),
+        np.concatenate([charges.deltas, np.array([pair[1] for pair, _ in rows], dtype=np.float64)]),
+        np.concatenate([charges.counts, np.array([count for _, count in rows], dtype=np.int64)]),
+        shared,
+    )
+
+
+def _float_upper(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
 
 # Of the target delta, what is set aside for noise that has no pure guarantee. Each theorem is shown at its best share:
 # half leaves the other half for its own slack, all suits the plain sum, which has none.

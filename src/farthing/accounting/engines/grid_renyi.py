@@ -9,8 +9,7 @@ import numpy as np
 
 from farthing.accounting.engines.grid_cells import lower_law, panels
 from farthing.accounting.engines.grid_events import loss_pair
-from farthing.accounting.engines.grid_pairs import Direction, LossPair, no_atoms
-from farthing.accounting.engines.grid_tails import LOW_CUT
+from farthing.accounting.engines.grid_pairs import LOW_CUT, Direction, LossPair, no_atoms
 from farthing.numerics import Bounds
 from farthing.privacy import DiscreteGaussianNoise, Event, GaussianNoise, Sampled
 

@@ -8,8 +8,7 @@
 A filter refuses, an odometer reports. See the page on adaptive accounting for when each is needed.
 """
 
-from farthing.accounting.filters.base import Filter
-from farthing.accounting.filters.basic import BasicFilter
+from farthing.accounting.filters.base import BasicFilter, Filter
 from farthing.accounting.filters.fully_adaptive import FullyAdaptiveFilter
 from farthing.accounting.filters.odometer import Odometer
 from farthing.accounting.filters.renyi import RenyiFilter

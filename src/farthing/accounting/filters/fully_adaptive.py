@@ -16,7 +16,7 @@ from farthing.accounting.filters.exact_amounts import (
     precise_balls,
     upper_fraction,
 )
-from farthing.accounting.filters.prices import Price
+from farthing.accounting.filters.renyi_divergence import Price
 from farthing.errors import InvalidValue
 from farthing.privacy import ApproxDP, Event
 

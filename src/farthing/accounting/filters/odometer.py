@@ -10,8 +10,7 @@ from typing import Any
 
 from farthing.accounting.filters.base import checked_leak
 from farthing.accounting.filters.exact_amounts import ball, bounded, exact, float_up, precise_balls
-from farthing.accounting.filters.prices import Charge, as_event, price_of
-from farthing.accounting.filters.renyi_divergence import renyi_divergence_upper
+from farthing.accounting.filters.renyi_divergence import Charge, as_event, price_of, renyi_divergence_upper
 from farthing.privacy.events import checked_count, checked_delta
 
 __all__ = ["Odometer"]

@@ -16,8 +16,13 @@ from farthing.accounting.filters.exact_amounts import (
     lower_fraction,
     precise_balls,
 )
-from farthing.accounting.filters.prices import Charge, Price, as_event, price_of
-from farthing.accounting.filters.renyi_divergence import renyi_divergence_upper
+from farthing.accounting.filters.renyi_divergence import (
+    Charge,
+    Price,
+    as_event,
+    price_of,
+    renyi_divergence_upper,
+)
 from farthing.errors import InvalidValue
 from farthing.privacy import ApproxDP, Event, Sampled
 from farthing.privacy.events import checked_real

@@ -19,27 +19,34 @@
 Every function that returns a float returns an upper bound on the optimum, rounded up; `Bounds` hold it.
 """
 
-from farthing.accounting.theorems.advanced import advanced_composition
-from farthing.accounting.theorems.basic import basic_composition
+from farthing.accounting.theorems.advanced import (
+    advanced_composition,
+    basic_composition,
+    pure_advanced_composition,
+)
 from farthing.accounting.theorems.hardness import (
     PartitionCount,
     count_equal_product_partitions,
     exact_optimal_composition,
 )
-from farthing.accounting.theorems.kov_exact import kov_exact_homogeneous
-from farthing.accounting.theorems.kov_heterogeneous import kov_heterogeneous_bound
-from farthing.accounting.theorems.kov_homogeneous import kov_homogeneous_bound
-from farthing.accounting.theorems.mv_dynamic_programme import mv_dynamic_programme
-from farthing.accounting.theorems.mv_enumeration import mv_enumeration
-from farthing.accounting.theorems.pure_advanced import pure_advanced_composition
-from farthing.accounting.theorems.renyi_composition import renyi_composition
-from farthing.accounting.theorems.renyi_conversion import epsilon_of_renyi
-from farthing.accounting.theorems.renyi_conversion_improved import epsilon_of_renyi_improved
-from farthing.accounting.theorems.renyi_of_pure import renyi_of_pure_composition
+from farthing.accounting.theorems.kov_exact import (
+    kov_exact_homogeneous,
+    kov_heterogeneous_bound,
+    kov_homogeneous_bound,
+)
+from farthing.accounting.theorems.mv_dynamic_programme import mv_dynamic_programme, mv_enumeration
+from farthing.accounting.theorems.renyi_composition import (
+    epsilon_of_renyi,
+    epsilon_of_renyi_improved,
+    renyi_composition,
+    renyi_of_pure_composition,
+)
 from farthing.accounting.theorems.side_by_side import Row, table
-from farthing.accounting.theorems.zcdp_conversion import epsilon_of_zcdp
-from farthing.accounting.theorems.zcdp_conversion_improved import epsilon_of_zcdp_improved
-from farthing.accounting.theorems.zcdp_of_pure import zcdp_of_pure
+from farthing.accounting.theorems.zcdp_conversion_improved import (
+    epsilon_of_zcdp,
+    epsilon_of_zcdp_improved,
+    zcdp_of_pure,
+)
 
 __all__ = [
     "PartitionCount",

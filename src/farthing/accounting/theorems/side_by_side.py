@@ -11,12 +11,13 @@ import numpy as np
 
 from farthing.accounting.theorems._pool import Pool, read_pool
 from farthing.accounting.theorems._rounding import rounded_down
-from farthing.accounting.theorems.advanced import advanced_of
-from farthing.accounting.theorems.kov_exact import MOST_CHARGES, optimum_of_equals
-from farthing.accounting.theorems.kov_heterogeneous import kov_heterogeneous_of
-from farthing.accounting.theorems.mv_dynamic_programme import dynamic_programme_of, rounding_plan
-from farthing.accounting.theorems.mv_enumeration import enumeration_of
-from farthing.accounting.theorems.pure_advanced import pure_advanced_of
+from farthing.accounting.theorems.advanced import advanced_of, pure_advanced_of
+from farthing.accounting.theorems.kov_exact import MOST_CHARGES, kov_heterogeneous_of, optimum_of_equals
+from farthing.accounting.theorems.mv_dynamic_programme import (
+    dynamic_programme_of,
+    enumeration_of,
+    rounding_plan,
+)
 from farthing.accounting.theorems.renyi_composition import renyi_composition_of
 from farthing.accounting.theorems.zcdp_conversion_improved import epsilon_of_zcdp_improved
 from farthing.numerics.balls import precision

@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 
 from farthing.adaptive.holdout.guarantee import HoldoutGuarantee
 from farthing.adaptive.holdout.plan import LEVELS, HoldoutPlan, shared_plan
-from farthing.adaptive.holdout.rows import rows_of
-from farthing.adaptive.holdout.statistics import STEPS, Statistic
+from farthing.adaptive.holdout.rows import STEPS, Statistic, rows_of
 from farthing.adaptive.journal import Journal, MemoryJournal
 from farthing.errors import InvalidValue, SessionEnded
 from farthing.mechanisms.randomness import SYSTEM, Source

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from farthing.data import Count, Dataset
-from farthing.data.sensitivity import ADD_REMOVE
+from farthing.data.stability import ADD_REMOVE
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_real
 from farthing.release.statistics import Statistic, count

@@ -7,7 +7,6 @@ answerer               the stream
 """
 
 from farthing.adaptive.online.answerer import Answer, OnlineAnswerer, Step
-from farthing.adaptive.online.plan import AnswererPlan, plan_answerer
-from farthing.adaptive.online.split_budget import SplitBudget
+from farthing.adaptive.online.plan import AnswererPlan, SplitBudget, plan_answerer
 
 __all__ = ["Answer", "AnswererPlan", "OnlineAnswerer", "SplitBudget", "Step", "plan_answerer"]

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike
 
 from farthing.adaptive.journal import Journal
 from farthing.adaptive.known import KnownTable
-from farthing.adaptive.online.masks import Cells, Mask
 from farthing.adaptive.online.plan import AnswererPlan, centre_of_gap
 from farthing.adaptive.online.rounds import Asking
 from farthing.adaptive.online.start import Start, drawn_start, starting_weights
-from farthing.adaptive.online.weights import goal_of_step, stepped
+from farthing.adaptive.online.weights import Cells, Mask, goal_of_step, stepped
 from farthing.errors import FarthingError, InvalidData, InvalidValue, LedgerUnavailable, SessionEnded
 from farthing.mechanisms.base import checked_integers
 from farthing.mechanisms.randomness import SYSTEM, Source

@@ -14,8 +14,7 @@ question      the whole as a question for the curator
 """
 
 from farthing.adaptive.synthesis.layered import SyntheticModel
-from farthing.adaptive.synthesis.plan import SynthesisPlan, synthesis_plan
+from farthing.adaptive.synthesis.plan import Synthesise, SynthesisPlan, synthesis_plan
 from farthing.adaptive.synthesis.pricing import Prices
-from farthing.adaptive.synthesis.question import Synthesise
 
 __all__ = ["Prices", "SynthesisPlan", "Synthesise", "SyntheticModel", "synthesis_plan"]

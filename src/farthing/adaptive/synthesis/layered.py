@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from farthing.adaptive.synthesis.grouping import Floats, Places, projected
-from farthing.adaptive.synthesis.known_groups import Known
+from farthing.adaptive.synthesis.grouping import Floats, Known, Places, projected
 from farthing.adaptive.synthesis.transcript import NoisyTable, Transcript
 from farthing.errors import InvalidValue
 from farthing.inference.graphical import GraphicalModel, Measured, fit_graphical

@@ -6,21 +6,178 @@ Everything that is drawn goes through `Prices`; what decides how the run goes on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.adaptive.synthesis.candidates import Candidate, Menu, expected_table
-from farthing.adaptive.synthesis.grouping import Places, grouped, summed
-from farthing.adaptive.synthesis.known_groups import Known
+from farthing.adaptive.synthesis.grouping import Floats, Known, Places, grouped, summed
 from farthing.adaptive.synthesis.layered import OneWay, SyntheticModel, fitted
-from farthing.adaptive.synthesis.model_size import Growth
 from farthing.adaptive.synthesis.pricing import SHARES, Prices
 from farthing.adaptive.synthesis.transcript import NoisyTable, Transcript, Whole
 from farthing.errors import InvalidValue
 from farthing.mechanisms.randomness import Source
+
+
+class Growth:
+    """The graph of a model's cliques, and whether a junction tree for one more set of columns has at most `most` cells.
+
+    >>> growth = Growth((2, 3, 4, 5), [(0, 1), (1, 2), (2, 3)], 60)
+    >>> growth.has_room_for((0, 2)), growth.has_room_for((0, 3)), growth.has_room_for((1, 2))
+    (True, False, True)
+    """
+
+    def __init__(self, sizes: Sequence[int], cliques: Iterable[Sequence[int]], most: int) -> None:
+        self._sizes, self._most = sizes, most
+        self._joined = [0] * len(sizes)  # the neighbours of each column, as bits
+        for clique in cliques:
+            self._join(self._joined, clique)
+        self._known: dict[tuple[tuple[int, int], ...], bool] = {(): True}
+
+    def add(self, columns: Sequence[int]) -> None:
+        """These columns are in the model from now on."""
+        self._join(self._joined, columns)
+        self._known = {(): True}
+
+    def has_room_for(self, columns: Sequence[int]) -> bool:
+        """Whether these columns can be joined too; always when they are joined already."""
+        new = tuple((one, two) for one, two in combinations(columns, 2) if not self._joined[one] >> two & 1)
+        if new not in self._known:
+            self._known[new] = self._cells(new) <= self._most
+        return self._known[new]
+
+    def _cells(self, new: Iterable[tuple[int, int]]) -> int:
+        """Columns are eliminated one by one, those whose neighbours are joined already first: they cost no new edges.
+
+        Cliques within other cliques are counted too, so that the figure is rather too high than too low.
+        """
+        joined = list(self._joined)
+        for pair in new:
+            self._join(joined, pair)
+        left = set(range(len(joined)))
+        cells = 0
+        while left:
+            column = self._next(joined, left)
+            left.discard(column)
+            neighbours = _places(joined[column])
+            whole = self._sizes[column] * math.prod(self._sizes[other] for other in neighbours)
+            cells += whole if neighbours or not cells else 0
+            self._join(joined, neighbours)
+            for other in neighbours:
+                joined[other] &= ~(1 << column)
+        return cells
+
+    def _next(self, joined: list[int], left: set[int]) -> int:
+        best, least = -1, math.inf
+        for column in left:
+            own = joined[column]
+            neighbours = _places(own)
+            if all(own & ~joined[other] == 1 << other for other in neighbours):
+                return column
+            cells = self._sizes[column] * math.prod(self._sizes[other] for other in neighbours)
+            if cells < least:
+                best, least = column, cells
+        return best
+
+    @staticmethod
+    def _join(joined: list[int], columns: Sequence[int]) -> None:
+        together = sum(1 << column for column in columns)
+        for column in columns:
+            joined[column] |= together & ~(1 << column)
+
+
+def _places(bits: int) -> list[int]:
+    found = []
+    while bits:
+        lowest = bits & -bits
+        found.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return found
+
+
+CELLS = (16, 64, 256, 1024)
+"""The sizes of tables on offer: noise grows with the cells, and so does what a table can tell."""
+
+MOST_SETS = 600
+_MOST_EXPECTED = (
+    2.0**50
+)  # of rows in a cell: noise of a tiny budget, or a wrong known table, may say anything
+_MOST_PAIRS = 300
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A table that might be measured: its columns, and the place of each of their groups in it."""
+
+    columns: tuple[int, ...]
+    places: tuple[Places, ...]
+
+    @property
+    def cells(self) -> int:
+        """The number of its cells."""
+        return math.prod(int(part.max()) + 1 for part in self.places)
+
+    @property
+    def key(self) -> tuple[tuple[int, ...], tuple[bytes, ...]]:
+        """The same for the same table."""
+        return self.columns, tuple(part.tobytes() for part in self.places)
+
+
+class Menu:
+    """All candidates over columns whose groups have these noisy counts; some sets of them where there are too many."""
+
+    def __init__(self, counts: Sequence[Floats]) -> None:
+        self._counts = counts
+        self._sizes = [len(part) for part in counts]
+        self._useful = [column for column, size in enumerate(self._sizes) if size > 1]
+        self._merged: dict[tuple[int, int], Places] = {}
+
+    def sets(self, round_number: int) -> list[tuple[int, ...]]:
+        """Pairs and triples of columns: all of them, or in every round other ones."""
+        pairs, columns = math.comb(len(self._useful), 2), len(self._useful)
+        if pairs + math.comb(columns, 3) <= MOST_SETS:
+            return [*combinations(self._useful, 2), *combinations(self._useful, 3)]
+        random = np.random.default_rng(round_number)  # public: the same in every run
+        found = dict.fromkeys(combinations(self._useful, 2)) if pairs <= _MOST_PAIRS else {}
+        for size, enough in ((2, min(pairs, _MOST_PAIRS)), (3, MOST_SETS)):
+            while len(found) < enough:
+                found[tuple(sorted(random.choice(self._useful, size, replace=False).tolist()))] = None
+        return list(found)
+
+    def on_offer(self, round_number: int, growth: Growth) -> Iterator[Candidate]:
+        """The candidates of a round that the model has room for."""
+        for columns in self.sets(round_number):
+            if growth.has_room_for(columns):
+                yield from self._coarse_to_fine(columns)
+
+    def _coarse_to_fine(self, columns: tuple[int, ...]) -> Iterator[Candidate]:
+        shapes = dict.fromkeys(
+            tuple(_narrowed([self._sizes[column] for column in columns], most)) for most in CELLS
+        )
+        for shape in shapes:
+            yield Candidate(columns, tuple(map(self._places, columns, shape)))
+
+    def _places(self, column: int, size: int) -> Places:
+        if (column, size) not in self._merged:
+            self._merged[column, size] = grouped(self._counts[column], size)
+        return self._merged[column, size]
+
+
+def _narrowed(shape: list[int], most: int) -> list[int]:
+    """The shape with its longest sides shortened until there are at most so many cells, or only two of each."""
+    found = list(shape)
+    while math.prod(found) > most and max(found) > 2:
+        found[found.index(max(found))] -= 1
+    return found
+
+
+def expected_table(model_table: Floats, candidate: Candidate) -> Whole:
+    """What the model holds in the cells of a candidate, as whole numbers; none so large that a score wraps around."""
+    held = np.nan_to_num(summed(model_table, candidate.places), nan=0.0)
+    return np.asarray(np.rint(np.clip(held, 0.0, _MOST_EXPECTED)), dtype=np.int64)
+
 
 _QUICK = 60  # passes of a fit that only guides the next choice
 _FAR = 2**60  # public parts of a score stop here, so that no score wraps around

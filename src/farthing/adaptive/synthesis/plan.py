@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from farthing.adaptive.known import KnownTable
-from farthing.adaptive.synthesis.convergence import rounds_of
-from farthing.adaptive.synthesis.known_groups import Known, known_columns, known_of_groups
+from farthing.adaptive.synthesis.grouping import Known, known_columns, known_of_groups
 from farthing.adaptive.synthesis.layered import OneWay, SyntheticModel, fitted, one_way
-from farthing.adaptive.synthesis.loop import Loop, PrivateRows, Schedule
-from farthing.adaptive.synthesis.model_size import Growth
+from farthing.adaptive.synthesis.loop import Growth, Loop, PrivateRows, Schedule
 from farthing.adaptive.synthesis.pricing import MOST_CELLS, SHARES, Prices, prices_within
-from farthing.adaptive.synthesis.transcript import Transcript, Whole
-from farthing.data import Sensitivity
+from farthing.adaptive.synthesis.transcript import Transcript, Whole, rounds_of
+from farthing.data import Dataset, Sensitivity
+from farthing.data.coded_rows import CodedAxis, coded_rows, sensitivity_of_coded_rows
 from farthing.errors import InvalidData, InvalidValue
 from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.privacy import Event
@@ -236,3 +235,67 @@ def _checked_rows(codes: ArrayLike, counts: ArrayLike | None, sizes: tuple[int, 
     if not np.all((rows >= 0) & (rows < np.array(sizes))):
         raise InvalidData("codes", "must be at least 0 and below the number of values of their columns")
     return PrivateRows(rows, weights.astype(np.int64), sizes)
+
+
+_READING = 0.2  # of the progress
+
+
+@dataclass(frozen=True)
+class Synthesise:
+    """The rows of a dataset, coded by `axes`, through the mechanisms of `plan`.
+
+    The drawn numbers that a curator records are enough to make the model again: `plan.fitted(answers)`.
+
+    >>> import pyarrow
+    >>> from farthing.adaptive.synthesis import synthesis_plan
+    >>> from farthing.data import dataset
+    >>> from farthing.data.coded_rows import coded_axes
+    >>> table = pyarrow.table({"sex": ["F", "M"] * 50, "smokes": [True, False] * 50})
+    >>> people = dataset(table, schema={"sex": ["F", "M"], "smokes": bool})
+    >>> axes = coded_axes(people.schema, missing=False)
+    >>> question = Synthesise(synthesis_plan([len(axis) for axis in axes], 1.0, names=["sex", "smokes"]), axes)
+    >>> question.check(people)
+    >>> question.plan.fitted(question.run(people, lambda share: None)).sizes
+    (2, 2)
+    """
+
+    plan: SynthesisPlan
+    axes: tuple[CodedAxis, ...]
+
+    def __post_init__(self) -> None:
+        if self.plan.sizes != tuple(len(axis) for axis in self.axes):
+            raise InvalidValue(
+                "axes", [len(axis) for axis in self.axes], f"must have the sizes {self.plan.sizes}"
+            )
+
+    @property
+    def event(self) -> Event:
+        """What it costs."""
+        return self.plan.event
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of the plan and the axes."""
+        return hashlib.sha256(f"{self.plan.digest} {self.axes!r}".encode()).hexdigest()
+
+    def check(self, dataset: Dataset) -> None:
+        """The noise was made for neighbours at least as far apart as those of this dataset."""
+        found, stated = sensitivity_of_coded_rows(dataset, self.axes), self.plan.prices.sensitivity
+        if not (stated.l1 >= found.l1 and stated.l2_squared >= found.l2_squared):
+            raise InvalidValue(
+                "sensitivity",
+                stated,
+                f"must be at least {found} for this dataset",
+                "make the plan for the dataset that it is run on",
+            )
+
+    def run(self, dataset: Dataset, progress: Callable[[float], None]) -> Mapping[str, Any]:
+        """One pass over the rows, then all choices and noises."""
+        codes, counts = coded_rows(dataset, self.axes, lambda share: progress(_READING * share))
+        return self.plan.draw(
+            codes, counts, progress=lambda share: progress(_READING + (1 - _READING) * share)
+        )
+
+    def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:
+        """How each round went."""
+        return {"rounds": self.plan.rounds(answers)}

@@ -7,11 +7,12 @@ most_guessed, chance_of_guessing    what epsilon permits anybody, on average and
 
 from farthing.auditing.attacks.differencing import (
     Differenced,
+    chance_of_guessing,
     difference,
     differences,
     guessed_by_difference,
+    most_guessed,
 )
-from farthing.auditing.attacks.guessing import chance_of_guessing, most_guessed
 from farthing.auditing.attacks.reconstruction import (
     Reconstructed,
     noisy_reconstructions,

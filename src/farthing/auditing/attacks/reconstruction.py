@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.accounting.calibration import calibrate
-from farthing.auditing.attacks.guessing import most_guessed
+from farthing.auditing.attacks.differencing import most_guessed
 from farthing.errors import InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.privacy.events import checked_count

@@ -5,8 +5,7 @@ Sum, Moments, CrossProducts   sums on an integer grid
 Histogram, OrderCounts        counts over a public grid of a column
 """
 
-from farthing.data.aggregates.counts import CellCounts, Count
-from farthing.data.aggregates.histograms import Histogram, OrderCounts
+from farthing.data.aggregates.histograms import CellCounts, Count, Histogram, OrderCounts
 from farthing.data.aggregates.shape import Aggregate
 from farthing.data.aggregates.sums import CrossProducts, Moments, Sum
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema
-from farthing.data.sensitivity import Sensitivity, sensitivity_of_rows
+from farthing.data.stability import Sensitivity, sensitivity_of_rows
 from farthing.errors import InvalidValue
 
 LARGEST_TERM = 2**62

@@ -10,13 +10,12 @@ import difflib
 from collections.abc import Callable
 
 from farthing.data.expressions import labels, ranges
-from farthing.data.expressions.arithmetic import NUMERIC_RULES
-from farthing.data.expressions.coercion import Coercion, name_of_kind
+from farthing.data.expressions.arithmetic import NUMERIC_RULES, Coercion, name_of_kind
 from farthing.data.expressions.evaluation import evaluate
 from farthing.data.expressions.meaning import DEEPEST_MEANING, HEAVIEST, Meaning, meaning
 from farthing.data.expressions.ranges import Day, Flag, Label, Nothing, OutOfRange, Range, Real, Whole
+from farthing.data.expressions.tokens import REASONS
 from farthing.data.expressions.tree import COLUMN, CONSTANT, Node
-from farthing.data.expressions.words import REASONS
 from farthing.data.schema import Schema
 from farthing.errors import InvalidExpression
 

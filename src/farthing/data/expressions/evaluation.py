@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from farthing.data.expressions.meaning import Meaning
-from farthing.data.expressions.rounding import half_away
+from farthing.data.expressions.ranges import half_away
 from farthing.data.expressions.tree import COLUMN, CONSTANT
 
 Value = bool | int | float | str | datetime.date | None

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from farthing.data.expressions import ranges
-from farthing.data.expressions.arithmetic import clipped
+from farthing.data.expressions.arithmetic import Coercion, clipped
 from farthing.data.expressions.cells import read_cell
 from farthing.data.expressions.checking import check
-from farthing.data.expressions.coercion import Coercion
 from farthing.data.expressions.compiling import compiled
 from farthing.data.expressions.deferred import node_of_deferred
 from farthing.data.expressions.evaluation import Value, evaluate

@@ -10,9 +10,8 @@ import datetime
 import difflib
 import re
 
-from farthing.data.expressions.tokens import Token, tokens
+from farthing.data.expressions.tokens import REASONS, Token, tokens
 from farthing.data.expressions.tree import RESERVED, Node, column, constant
-from farthing.data.expressions.words import REASONS
 from farthing.errors import InvalidExpression
 
 DEEPEST = 32

@@ -25,6 +25,16 @@ from farthing.data.schema import (
     Reals,
 )
 
+
+def half_away(value: float) -> int:
+    """To the nearest whole number, halves away from zero, as floor(|x| + 0.5) in doubles.
+
+    >>> half_away(2.5), half_away(-2.5), half_away(2.4)
+    (3, -3, 2)
+    """
+    return math.floor(value + 0.5) if value >= 0 else -math.floor(0.5 - value)
+
+
 _CELL_GRAIN = -60 - 52
 _FINEST_GRAIN = -960
 _LARGEST = 2.0**960

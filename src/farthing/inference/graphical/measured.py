@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from farthing.errors import InvalidValue
+from farthing.inference.graphical.elimination import onto, placed
 from farthing.inference.graphical.junction_tree import JunctionTree
-from farthing.inference.graphical.propagation import onto, placed
 from farthing.inference.marginals import Subset
 from farthing.inference.terms import Floats
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
 from farthing.mechanisms.randomness import Source
-from farthing.mechanisms.samplers.law import Law
 from farthing.mechanisms.samplers.staircase import Staircase
+from farthing.mechanisms.samplers.table import Law
 
 __all__ = ["LARGEST_SCALE", "discrete_gaussian_noise", "discrete_laplace_noise"]
 

@@ -2,17 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isqrt
 from typing import Any
 
 import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.mechanisms.samplers.alias import alias_columns
-from farthing.mechanisms.samplers.law import Law, ball
 from farthing.numerics.balls import precision
+
+
+@dataclass(frozen=True)
+class Law:
+    """Whole numbers n with mass proportional to w(|n|) = exp(-unit * |n|**power), unit > 0, power 1 or 2.
+
+    The exponent is convex, 0 at 0 and rational: that is all the sampler needs to know.
+    """
+
+    unit: Fraction
+    power: int
+
+    @classmethod
+    def laplace(cls, scale: Fraction) -> Law:
+        """Mass proportional to exp(-|n| / scale)."""
+        return cls(1 / scale, 1)
+
+    @classmethod
+    def gaussian(cls, variance: Fraction) -> Law:
+        """Mass proportional to exp(-n^2 / (2 variance))."""
+        return cls(1 / (2 * variance), 2)
+
+    def exponent(self, n: int) -> Fraction:
+        """-log w(n), exactly."""
+        power: int = n**self.power
+        return self.unit * power
+
+    def reach(self, exponent: Fraction) -> int:
+        """The largest n with -log w(n) <= `exponent`."""
+        whole = exponent / self.unit
+        return isqrt(int(whole)) if self.power == 2 else int(whole)
+
+    def weight(self, n: int) -> Any:
+        """w(n) as a ball, at the precision in force."""
+        return (-ball(self.unit) * n**self.power).exp()
+
+
+def ball(value: Fraction) -> Any:
+    """A fraction as a ball, at the precision in force."""
+    return flint.arb(flint.fmpq(value.numerator, value.denominator))
+
+
+def alias_columns(counts: Sequence[int], columns: int) -> tuple[list[int], list[int]]:
+    """Per column, how many of its slots belong to the entry of the same number, and which entry owns the others.
+
+    The counts (at most `columns` of them) must add up to columns * height for a whole height. A uniform choice of a
+    column and of a slot below `height` then falls to entry i in exactly counts[i] of the columns * height cases.
+
+    >>> own, other = alias_columns([5, 1, 2], columns=4)
+    >>> own, other
+    ([2, 1, 2, 0], [0, 0, 2, 0])
+    >>> [sum(own[i:i + 1]) + sum(2 - own[c] for c in range(4) if other[c] == i) for i in range(3)]
+    [5, 1, 2]
+    """
+    height, remainder = divmod(sum(counts), columns)
+    assert remainder == 0 and len(counts) <= columns
+    left = list(counts) + [0] * (columns - len(counts))
+    own, other = [height] * columns, list(range(columns))
+    poor = [i for i, count in enumerate(left) if count < height]
+    rich = [i for i, count in enumerate(left) if count > height]
+    while poor:
+        taker, giver = poor.pop(), rich[-1]  # while somebody is poor somebody is rich: the mean is the height
+        own[taker], other[taker] = left[taker], giver
+        left[giver] -= height - left[taker]
+        if left[giver] <= height:
+            rich.pop()
+            if left[giver] < height:
+                poor.append(giver)
+    return own, other
+
 
 ONE_BITS = (
     62  # acceptance probabilities are compared as multiples of 2**-62, which leaves room for a sign in int64

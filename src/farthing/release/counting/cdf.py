@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, Term, nearest_increasing
-from farthing.release.counting.laws import RememberedLaw, ScaledLaw, smooth_factor, smooth_noise
+from farthing.release.counting.count_outputs import RememberedLaw, ScaledLaw, smooth_factor, smooth_noise
 from farthing.release.counting.questions import Question, labels_of
 from farthing.release.counting.shares import PRESENT, SMALLER
-from farthing.release.noise import Noise
 from farthing.release.outputs import Output
-from farthing.release.slots import Integers, Slot
+from farthing.release.slots import Integers, Noise, Slot
 
 Floats = NDArray[np.float64]
 

@@ -16,13 +16,17 @@ from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, LeastSquares, Term, rounded
 from farthing.inference.least_squares import sums_matrix
-from farthing.release.counting.consistency import counts_of_total, moved_note
-from farthing.release.counting.count_outputs import CountOutput
+from farthing.release.counting.count_outputs import (
+    WIDE,
+    CountOutput,
+    counts_of_total,
+    moved_note,
+    smooth_factor,
+    smooth_noise,
+)
 from farthing.release.counting.grouping import Group
-from farthing.release.counting.laws import WIDE, smooth_factor, smooth_noise
-from farthing.release.counting.refinement import Places, joined
-from farthing.release.noise import Noise
-from farthing.release.slots import Integers, Slot
+from farthing.release.counting.shares import Places, joined
+from farthing.release.slots import Integers, Noise, Slot
 
 Floats = NDArray[np.float64]
 

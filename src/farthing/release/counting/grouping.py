@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.release.counting.questions import Question
-from farthing.release.counting.refinement import Refinement, joined, own_refinement
-from farthing.release.counting.shares import expected_counts
+from farthing.release.counting.shares import Refinement, expected_counts, joined, own_refinement
 from farthing.release.facts import Facts
 
 Floats = NDArray[np.float64]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from farthing.data.aggregates.counts import one
 from farthing.data.aggregates.edges import are_equal_reals, equal_width, interval_of, place_of
+from farthing.data.aggregates.histograms import one
 from farthing.data.aggregates.shape import Aggregate, Axis, Feature
 from farthing.data.expressions import read
 from farthing.data.schema import Dates, Domain, Integers, Reals, Schema

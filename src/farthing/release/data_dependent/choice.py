@@ -18,18 +18,16 @@ from farthing.release.candidates import (
     Candidate,
     Candidates,
     Weighed,
+    error_law,
     not_worth_a_search,
     rmse_of,
     table_of,
     unweighted,
 )
-from farthing.release.data_dependent.buckets import BucketEstimator, counted, level_of
+from farthing.release.data_dependent.buckets import BucketEstimator, counted, level_of, settled
 from farthing.release.data_dependent.dawa import PARTITION_PART, dawa
-from farthing.release.data_dependent.pieces import noisy_roughness
-from farthing.release.data_dependent.refinement import refined
-from farthing.release.data_dependent.settling import settled
+from farthing.release.data_dependent.refinement import noisy_roughness, refined
 from farthing.release.data_dependent.spending import Spending
-from farthing.release.error_of_query import error_law
 from farthing.release.strategies.base import Estimator, Floats, Integers
 from farthing.release.strategies.optimising import kept, optimised
 from farthing.release.strategies.pricing import Priced

@@ -14,13 +14,11 @@ from farthing.data.schema import Flags
 from farthing.errors import InvalidValue
 from farthing.release.counting.questions import group_axes
 from farthing.release.counting.shares import assumptions_of, sizes_told
-from farthing.release.derived_columns import DerivedColumns
 from farthing.release.disjoint_conditions import disjoint_sets
-from farthing.release.facts import Facts
+from farthing.release.facts import DerivedColumns, Facts
 from farthing.release.moments.outputs import MeanOutput, MomentOutput
 from farthing.release.moments.sharing import Shared, shared_slots
-from farthing.release.moments.spread import DeviationOutput, VarianceOutput
-from farthing.release.moments.sums import SumOutput
+from farthing.release.moments.spread import DeviationOutput, SumOutput, VarianceOutput
 from farthing.release.outputs import Output
 from farthing.release.slots import Slot
 from farthing.release.statistic import Kind, Statistic, text_of

@@ -19,9 +19,8 @@ from farthing.inference.sampled_laws import SampledLaw, WorstLaw, cases_far_out,
 from farthing.release.bounds import too_few_rows
 from farthing.release.counting.shares import PRESENT, SMALLER
 from farthing.release.moments.sharing import Shared
-from farthing.release.noise import Noise
 from farthing.release.outputs import Output
-from farthing.release.slots import Integers, Slot
+from farthing.release.slots import Integers, Noise, Slot
 
 Floats = NDArray[np.float64]
 Weights = Mapping[str, Floats]

@@ -20,10 +20,9 @@ from farthing.data.aggregates.shape import Aggregate, domain_of
 from farthing.data.schema import Flags
 from farthing.release.counting.questions import group_axes, labels_of
 from farthing.release.counting.shares import category_shares, expected_rows, sizes_told
-from farthing.release.derived_columns import DerivedColumns
 from farthing.release.disjoint_conditions import Cells
 from farthing.release.expectations import without_missing
-from farthing.release.facts import Facts
+from farthing.release.facts import DerivedColumns, Facts
 from farthing.release.moments.steps import Centred, Stepped
 from farthing.release.slots import Integers as WholeNumbers
 from farthing.release.slots import Slot

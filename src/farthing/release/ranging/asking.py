@@ -13,12 +13,16 @@ from numpy.typing import NDArray
 
 from farthing.inference import Answer
 from farthing.release.counting.cells import CellAxis
-from farthing.release.noise import Kind
-from farthing.release.ranging.axes import restored_axis, stored_axis
 from farthing.release.ranging.conditions import condition_on, mask_of
 from farthing.release.ranging.shapes import NORMAL, UNKNOWN, Shape, ShapedInterval
-from farthing.release.ranging.stored_strategies import restored_transform, stored_transform
+from farthing.release.ranging.stored_strategies import (
+    restored_axis,
+    restored_transform,
+    stored_axis,
+    stored_transform,
+)
 from farthing.release.ranging.transforms import StrategyTransform
+from farthing.release.slots import Kind
 
 Floats = NDArray[np.float64]
 

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, nearest_increasing
 from farthing.release.counting.cdf import CdfAssumptions, shares_between
-from farthing.release.noise import Kind, Noise
 from farthing.release.ranging.range_outputs import shape_of, told_strategy, transform_of
 from farthing.release.ranging.shapes import ShapedErrors, ShapedLaw
-from farthing.release.ranging.strategy_outputs import StrategyOutput
+from farthing.release.ranging.strategy_slots import StrategyOutput
 from farthing.release.ranging.transforms import StrategyTransform
-from farthing.release.slots import Integers
+from farthing.release.slots import Integers, Kind, Noise
 from farthing.release.workloads.intervals import SomeRanges
 
 Floats = NDArray[np.float64]

@@ -8,20 +8,65 @@ from __future__ import annotations
 import datetime
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data.expressions.coercion import nearest_label
+from farthing.data.expressions.arithmetic import nearest_label
 from farthing.data.expressions.parsing import parse
 from farthing.data.expressions.tree import written, written_name
-from farthing.data.schema import Categories, Flags, Schema
+from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Schema
 from farthing.errors import InvalidValue
 from farthing.release.counting.cells import CellAxis
 from farthing.release.counting.pieces import Pieces, is_plain, pieces_of
 from farthing.release.counting.predicates import TRUE, Atom, Truths, formula_of
-from farthing.release.ranging.pairs import PAIRS, place_among, within_bound
+
+PAIRS = "a pair (lower, upper) holds lower <= value < upper, and the column's upper bound if it ends there"
+"""The rule, as refusals state it."""
+
+
+def within_bound(pair: tuple[Any, Any], domain: Domain) -> tuple[Any, Any]:
+    """The pair that ends at the upper bound instead of one step after it: both hold the bound.
+
+    >>> within_bound((40, 100), Integers(0, 99)), within_bound((40, 99), Integers(0, 99))
+    ((40, 99), (40, 99))
+    >>> within_bound((40, 150), Integers(0, 99))
+    (40, 150)
+    """
+    lower, upper = pair
+    if isinstance(domain, Integers) and upper == domain.upper + 1:
+        return lower, domain.upper
+    if isinstance(domain, Dates) and isinstance(upper, date) and upper == domain.upper + timedelta(days=1):
+        return lower, domain.upper
+    return pair
+
+
+def place_among(edges: Sequence[Any], end: Any) -> int | None:
+    """Which edge an end is; beyond the bounds there is nothing, so an end may lie there. None for one between edges.
+
+    >>> place_among((0, 18, 65), 18), place_among((0, 18, 65), 200), place_among((0, 18, 65), 20)
+    (1, 2, None)
+    """
+    if not edges[0] <= end <= edges[-1]:  # a TypeError for one of another kind
+        return 0 if end < edges[0] else len(edges) - 1
+    return edges.index(end) if end in edges else None
+
+
+class Between(tuple[Any, Any]):
+    """A pair (lower, upper) that is written as a range.
+
+    >>> Between((18, 65)) == (18, 65), str(Between((18, 65)))
+    (True, '18 to 65')
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        lower, upper = (f"{end:.8g}" if isinstance(end, float) else str(end) for end in self)
+        return f"{lower} to {upper}"
+
 
 Mask = NDArray[np.bool_]
 

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.errors import InvalidValue
+from farthing.errors import InvalidData, InvalidValue
 from farthing.inference import Answer
+from farthing.inference.answers import Asking
 from farthing.inference.marginals import Subset, closure, residual, summed
-from farthing.release.noise import Kind
-from farthing.release.ranging.asking import asked_text
-from farthing.release.ranging.axes import restored_axis, stored_axis
+from farthing.release.ranging.asking import asked_text, restored_ranges
 from farthing.release.ranging.conditions import columns_asked, condition_on, mask_of
-from farthing.release.ranging.marginal_cells import MarginalCells
+from farthing.release.ranging.marginal_transforms import MarginalCells
 from farthing.release.ranging.shapes import NORMAL, UNKNOWN, ShapedInterval
+from farthing.release.ranging.stored_strategies import restored_axis, stored_axis
+from farthing.release.slots import Kind
 
 Floats = NDArray[np.float64]
 
@@ -123,3 +124,12 @@ def restored_marginals(form: Mapping[str, Any], estimate: Any) -> MarginalAsking
         form["noise"],
         form["clustered"],
     )
+
+
+def restored_asking(form: Mapping[str, Any], centre: Any = None, shown: Any = None) -> Asking:
+    """The questions of a stored answer; `centre` is what its intervals lie around, `shown` its values."""
+    if form.get("kind") == "ranges":
+        return restored_ranges(form, shown)
+    if form.get("kind") == "marginals":
+        return restored_marginals(form, centre)
+    raise InvalidData("stored answer", "is of a kind that this farthing does not know", "use a newer one")

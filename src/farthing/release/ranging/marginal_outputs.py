@@ -12,27 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data.aggregates.shape import MOST_CELLS
-from farthing.data.sensitivity import Sensitivity
+from farthing.data.stability import Sensitivity
 from farthing.inference import Answer, ErrorLaw
-from farthing.inference.marginals import Subset
-from farthing.inference.nonnegative_marginals import nonnegative_marginals
-from farthing.inference.whole_marginals import rounded_marginals
+from farthing.inference.marginals import Subset, nonnegative_marginals, rounded_marginals
 from farthing.release.counting.cells import CellAxis, cut_of
-from farthing.release.counting.consistency import counts_of_total
+from farthing.release.counting.count_outputs import counts_of_total
 from farthing.release.counting.piece_counts import PieceCounts
 from farthing.release.counting.pieces import pieces_of
 from farthing.release.counting.questions import group_axes
 from farthing.release.counting.shares import assumptions_of, expected_rows
 from farthing.release.facts import Facts
-from farthing.release.noise import Kind, Noise
 from farthing.release.outputs import Output
 from farthing.release.ranging.marginal_asking import MarginalAsking
-from farthing.release.ranging.marginal_cells import MarginalCells
-from farthing.release.ranging.marginal_transforms import MarginalTransform
+from farthing.release.ranging.marginal_transforms import MarginalCells, MarginalTransform
 from farthing.release.ranging.shapes import NORMAL, UNKNOWN, ShapedErrors, ShapedInterval, ShapedLaw
-from farthing.release.ranging.strategy_outputs import StrategyOutput
-from farthing.release.ranging.strategy_slots import StrategySlot
-from farthing.release.slots import Integers, Slot
+from farthing.release.ranging.strategy_slots import StrategyOutput, StrategySlot
+from farthing.release.slots import Integers, Kind, Noise, Slot
 from farthing.release.statistic import Statistic, text_of
 from farthing.release.strategies.marginals import plan_marginals
 

@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, nearest_increasing, rounded
 from farthing.release.counting.cells import CellAxis
-from farthing.release.counting.consistency import counts_of_total
-from farthing.release.noise import Kind, Noise
+from farthing.release.counting.count_outputs import counts_of_total
 from farthing.release.ranging.asking import MOST_CELLS_SHAPED, RangeAsking
 from farthing.release.ranging.shapes import NORMAL, UNKNOWN, Shape, ShapedErrors, ShapedInterval, ShapedLaw
-from farthing.release.ranging.strategy_outputs import StrategyOutput
-from farthing.release.ranging.strategy_slots import StrategySlot
+from farthing.release.ranging.strategy_slots import StrategyOutput, StrategySlot
 from farthing.release.ranging.transforms import StrategyTransform
-from farthing.release.slots import Integers
+from farthing.release.slots import Integers, Kind, Noise
 from farthing.release.statistic import Statistic
 from farthing.release.workloads.intervals import Intervals
-from farthing.release.workloads.making import all_ranges
+from farthing.release.workloads.products import all_ranges
 from farthing.release.workloads.settling import nearest_in_answers
 
 Floats = NDArray[np.float64]

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data.aggregates.shape import Aggregate
-from farthing.data.sensitivity import Sensitivity
+from farthing.data.stability import Sensitivity
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.mechanisms.base import Mechanism
-from farthing.release.noise import Kind, Noise
+from farthing.release.outputs import Output
 from farthing.release.ranging.transforms import Transform, sensitivity_through
-from farthing.release.slots import Integers, Slot
+from farthing.release.slots import Integers, Kind, Noise, Slot
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,3 +107,15 @@ class StrategySlot(Slot):
     def merged(self, exact: Any) -> NDArray[Any]:
         """The combinations for the first kind of noise; still private."""
         return self.transforms[self.kinds[0]].apply(exact)
+
+
+@dataclass(frozen=True, eq=False)
+class StrategyOutput(Output):
+    """An output that is estimated from the measurements of one strategy."""
+
+    @property
+    def slot(self) -> StrategySlot:
+        """The one it reads."""
+        (slot,) = self.slots
+        assert isinstance(slot, StrategySlot)
+        return slot

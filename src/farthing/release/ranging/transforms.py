@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data.aggregates.shape import MOST_ROWS
-from farthing.data.sensitivity import Sensitivity
+from farthing.data.stability import Sensitivity
 from farthing.release.strategies.base import Estimator, Norm, Strategy
 from farthing.release.strategies.trees import TreeStrategy
 from farthing.release.workloads.base import Workload

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
-from farthing.inference.nonnegative import nearest_nonnegative
+from farthing.inference.nonnegative_norms import nearest_nonnegative
 
 if TYPE_CHECKING:
     from farthing.release.workloads.base import Workload

@@ -24,8 +24,7 @@ from farthing.release.strategies.base import (
 from farthing.release.strategies.matrix import MatrixStrategy, same_numbers
 from farthing.release.workloads.base import Workload
 from farthing.release.workloads.marginal import Marginals
-from farthing.release.workloads.products import Product
-from farthing.release.workloads.unions import Union, union
+from farthing.release.workloads.products import Product, Union, union
 
 _BITS = 24  # of the weights of a whole product, shared among its axes
 _EXACT = 2**53  # sums below this are exact in doubles
@@ -193,7 +192,7 @@ def product_of_axes(
 ) -> KroneckerStrategy:
     """The product of one strategy for each axis, each made for what the workload asks of that axis.
 
-    >>> from farthing.release.strategies.weighted_tree import weighted_tree
+    >>> from farthing.release.strategies.trees import weighted_tree
     >>> from farthing.release.workloads import identity, prefix, product
     >>> workload = product(prefix(64), identity(10))
     >>> strategy = product_of_axes("tree", workload, "l1", weighted_tree)

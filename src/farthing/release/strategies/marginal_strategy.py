@@ -24,13 +24,12 @@ from farthing.release.strategies.base import (
     check_dense,
 )
 from farthing.release.strategies.marginals import MarginalFit, MarginalPlan, plan_marginals
+from farthing.release.strategies.marginals.optimum import best_shares
 from farthing.release.strategies.marginals.plan import energies_of
-from farthing.release.strategies.marginals.shares import best_shares
 from farthing.release.workloads.base import Workload
 from farthing.release.workloads.intervals import Identity, Total
 from farthing.release.workloads.marginal import Marginals
-from farthing.release.workloads.products import Product
-from farthing.release.workloads.unions import Union
+from farthing.release.workloads.products import Product, Union
 
 
 def marginal_tables(workload: Workload) -> list[tuple[Subset, float]] | None:

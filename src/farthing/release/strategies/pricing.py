@@ -118,7 +118,7 @@ def priced(
     Direction: noise is rounded up until `cost.upper <= epsilon` is proven; the expected error is exact.
     Checked by: tests/theorems/test_strategy_pricing.py
 
-    >>> from farthing.release.strategies.hierarchical import hierarchical
+    >>> from farthing.release.strategies.trees import hierarchical
     >>> from farthing.release.workloads import prefix
     >>> found = priced(hierarchical(200, 16), prefix(200), epsilon=0.1)
     >>> found.cost.upper <= 0.1, [noise and noise.level.name for noise in found.noises]

@@ -2,17 +2,81 @@
 
 from __future__ import annotations
 
+import math
+import sys
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from farthing.errors import InvalidValue
-from farthing.release.notices import Notice
 from farthing.release.strategies.base import Norm, Strategy
-from farthing.release.strategies.hierarchical import best_hierarchical, hierarchical
-from farthing.release.strategies.identity import cells_alone
 from farthing.release.strategies.kronecker import product_of_axes
+from farthing.release.strategies.trees import TreeStrategy, best_hierarchical, hierarchical, weighted_tree
 from farthing.release.strategies.wavelet import WaveletStrategy
-from farthing.release.strategies.weighted_tree import weighted_tree
 from farthing.release.workloads.base import Workload
+
+
+@dataclass(frozen=True)
+class IdentityStrategy(TreeStrategy):
+    """A tree of one level over a domain of any shape.
+
+    >>> strategy = cells_alone((3, 4))
+    >>> strategy.shape, strategy.levels
+    ((3, 4), (Level(name='cells', size=12, l1=1, l2_squared=1),))
+    """
+
+    domain: tuple[int, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The shape of the domain."""
+        return self.domain
+
+
+def cells_alone(shape: tuple[int, ...]) -> IdentityStrategy:
+    """The identity over a domain; refused where nobody could count the cells one by one.
+
+    >>> cells_alone((10,) * 30)
+    Traceback (most recent call last):
+    farthing.errors.InvalidValue: strategy='identity': has too many cells to measure each (at most 2^40).
+    """
+    size = math.prod(shape)
+    if not size <= 2**40:
+        raise InvalidValue("strategy", "identity", "has too many cells to measure each (at most 2^40)")
+    return IdentityStrategy("identity", size, (1,), shape)
+
+
+_SILENT_SECONDS = 1.0
+
+
+class Notice:
+    """Progress for people who wait: silent for a second, then one line; on a terminal it counts up and goes away.
+
+    It tells of public things only: how far a search over strategies is.
+
+    >>> notice = Notice("looking for a strategy")
+    >>> notice(0.5)
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._began = time.monotonic()
+        self._told = ""
+
+    def __call__(self, fraction: float) -> None:
+        """Say how far it is; 1.0 is the end."""
+        stream = sys.stderr
+        if stream is None or (not self._told and time.monotonic() - self._began < _SILENT_SECONDS):
+            return
+        if not stream.isatty():
+            if not self._told and fraction < 1:
+                self._told = f"farthing: {self._what}"
+                print(self._told, file=stream, flush=True)
+            return
+        line = "" if fraction >= 1 else f"farthing: {self._what} ({100 * min(fraction, 1.0):.0f}%)"
+        print(f"\r{line:<{len(self._told)}}", end="\r" if not line else "", file=stream, flush=True)
+        self._told = line
+
 
 Maker = Callable[[Workload, Norm], Strategy]
 

@@ -7,10 +7,18 @@
 
 from farthing.release.workloads.base import Workload
 from farthing.release.workloads.intervals import Intervals
-from farthing.release.workloads.making import all_ranges, identity, prefix, ranges, total
 from farthing.release.workloads.marginal import Marginals, conjunctions, marginals
-from farthing.release.workloads.products import Product, product
-from farthing.release.workloads.unions import Union, union
+from farthing.release.workloads.products import (
+    Product,
+    Union,
+    all_ranges,
+    identity,
+    prefix,
+    product,
+    ranges,
+    total,
+    union,
+)
 
 __all__ = [
     "Intervals",

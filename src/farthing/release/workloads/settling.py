@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike
 
 from farthing.errors import InvalidValue
 from farthing.inference import nearest_increasing, nearest_nonnegative, nonnegative_in_norm
-from farthing.inference.increasing_norms import nearest_increasing_in_norm
+from farthing.inference.isotonic import nearest_increasing_in_norm
 from farthing.inference.terms import Floats
 from farthing.release.workloads.base import Workload
 from farthing.release.workloads.intervals import AllRanges, Identity, Intervals, Prefix, Total
-from farthing.release.workloads.products import Product
-from farthing.release.workloads.unions import Union
+from farthing.release.workloads.products import Product, Union
 
 _MOST_STEPS = 500
 

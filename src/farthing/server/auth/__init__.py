@@ -11,11 +11,9 @@ from fastapi import Request
 
 from farthing.errors import RequestRefused
 from farthing.server.auth.api_tokens import user_by_token
-from farthing.server.auth.csrf import HEADER, csrf_fits
 from farthing.server.auth.secret_words import mark_of
-from farthing.server.auth.sessions import COOKIE, session_word
-from farthing.server.callers import Caller
-from farthing.server.permissions import SCOPES_OF_ROLE
+from farthing.server.auth.sessions import COOKIE, HEADER, csrf_fits, session_word
+from farthing.server.permissions import SCOPES_OF_ROLE, Caller
 from farthing.server.state import State
 from farthing.server.store import logins, now, users
 

@@ -2,14 +2,103 @@
 
 from __future__ import annotations
 
+import getpass
+import hmac
+import logging
+
 from fastapi import Request, Response
 
-from farthing.server.auth.csrf import csrf_of
-from farthing.server.auth.secret_words import fresh_word, mark_of
+from farthing.errors import RequestRefused
+from farthing.server.auth.people import RESERVED, add_user, usable_name
+from farthing.server.auth.secret_words import derived_word, fresh_word, mark_of
+from farthing.server.auth.signing_in import address_of
+from farthing.server.binding import is_loopback
 from farthing.server.settings import Settings
 from farthing.server.state import State
-from farthing.server.store import logins, now
+from farthing.server.store import logins, now, users
 from farthing.server.store.logins import Login
+from farthing.server.store.users import User
+
+MINUTES = 10
+_log = logging.getLogger("farthing.server.people")
+
+
+def login_link(state: State, origin: str | None = None, user: str | None = None) -> str:
+    """A new link for a user, by default whoever runs the server; `origin` is where it listens."""
+    if not allows_links(state.settings):
+        raise RequestRefused(
+            "not_allowed",
+            "one-time links are for a server that only this machine can reach; add a user with `farthing users add`.",
+        )
+    word, at = fresh_word(), now()
+    with state.store.begin() as connection:
+        name = user or login_name()
+        logins.write_link(connection, mark_of(word), name, at + MINUTES * 60 * 10**9, at)
+    return f"{origin or state.settings.origin}/login?token={word}"
+
+
+def user_by_link(state: State, request: Request, word: str) -> User:
+    """Whom the link signs in; made a curator on first use, if nobody of that name is there."""
+    if not allows_links(state.settings) or not is_loopback(address_of(request)):
+        raise _refused()
+    with state.store.begin() as connection:
+        name = logins.use_link(connection, mark_of(word), now())
+    if name is None:
+        raise _refused()
+    with state.store.reading() as connection:
+        user = users.find(connection, name)
+        was_removed = users.was_removed(connection, name)
+    if user is None and not was_removed:
+        user = add_user(state.store, state.passwords, name, "curator", by="the one-time link")
+    if user is None or user.disabled:
+        raise _refused()
+    _log.info("user %s signed in with a one-time link", user.name)
+    return user
+
+
+def allows_links(settings: Settings) -> bool:
+    """Whether only this machine can reach the server; behind a proxy everybody seems to come from this machine."""
+    return is_loopback(settings.host) and not settings.proxy
+
+
+def login_name() -> str:
+    """A user name made of the name under which the server's owner is logged in on this machine."""
+    try:
+        found = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container without a name for its user
+        found = ""
+    name = usable_name(found)
+    return name if name and name not in RESERVED else "curator"
+
+
+def _refused() -> RequestRefused:
+    return RequestRefused(
+        "unauthenticated",
+        "this link signs nobody in: it works once, for ten minutes and from the server's own machine; "
+        "start the server again for a new one, or sign in with a password.",
+    )
+
+
+HEADER = "X-CSRF-Token"
+
+
+def csrf_of(session: str) -> str:
+    """The word that belongs to a session's cookie.
+
+    >>> csrf_of("a session") == csrf_of("a session") != csrf_of("another")
+    True
+    """
+    return derived_word(session, "farthing csrf")
+
+
+def csrf_fits(session: str, word: str | None) -> bool:
+    """Whether `word` is the one that belongs to the session; the time it takes says nothing.
+
+    >>> csrf_fits("a session", csrf_of("a session")), csrf_fits("a session", ""), csrf_fits("a session", None)
+    (True, False, False)
+    """
+    return hmac.compare_digest(csrf_of(session).encode(), (word or "").encode("utf-8", "surrogatepass"))
+
 
 COOKIE = "farthing_session"
 _HOUR = 3600 * 10**9

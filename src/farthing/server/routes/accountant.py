@@ -6,12 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import Depends
 
-from farthing.server.callers import the_state
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
+from farthing.server.permissions import the_state
 from farthing.server.state import State
-from farthing.server.views.composition import CompositionAsked, CompositionView
-from farthing.server.views.region import RegionsAsked, RegionsView
+from farthing.server.views.composition import CompositionAsked, CompositionView, RegionsAsked, RegionsView
 
 router = guarded("accountant")
 

@@ -8,7 +8,6 @@ from fastapi import Depends, Path, Request, Response
 
 from farthing.errors import RequestRefused
 from farthing.server.auth.api_tokens import make_token, revoke_token, tokens_of
-from farthing.server.auth.csrf import csrf_of
 from farthing.server.auth.people import (
     NAME,
     UNCHANGED,
@@ -19,13 +18,12 @@ from farthing.server.auth.people import (
     remove_user,
 )
 from farthing.server.auth.secret_words import mark_of
-from farthing.server.auth.sessions import begin, clear_cookie, close_session, session_word
+from farthing.server.auth.sessions import begin, clear_cookie, close_session, csrf_of, session_word
 from farthing.server.auth.signing_in import address_of, proven_user, user_by_password
-from farthing.server.callers import Caller, caller, the_state
+from farthing.server.doors import described_headers
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
-from farthing.server.headers import described_headers
-from farthing.server.permissions import SCOPES_OF_ROLE
+from farthing.server.permissions import SCOPES_OF_ROLE, Caller, caller, the_state
 from farthing.server.state import State
 from farthing.server.store import users as user_rows
 from farthing.server.views.person import (

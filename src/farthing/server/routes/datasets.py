@@ -11,9 +11,9 @@ from farthing.errors import FarthingError, InvalidValue, RequestRefused
 from farthing.ledger import Ledger
 from farthing.ledger.budgets import as_kept
 from farthing.privacy import ApproxDP
-from farthing.server.callers import Caller, caller, the_state
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
+from farthing.server.permissions import Caller, caller, the_state
 from farthing.server.planning import planning_of
 from farthing.server.state import State
 from farthing.server.store import users

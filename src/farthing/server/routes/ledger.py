@@ -10,10 +10,10 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from farthing.server import bookkeeping
-from farthing.server.callers import Caller, caller, the_state
+from farthing.server.doors import described_headers
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
-from farthing.server.headers import described_headers
+from farthing.server.permissions import Caller, caller, the_state
 from farthing.server.state import State
 from farthing.server.views.entry import BurnDownView, EntriesView, LedgerView, VerificationView
 

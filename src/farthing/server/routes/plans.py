@@ -8,9 +8,9 @@ from fastapi import Depends, Path, Query, Response
 from fastapi.responses import JSONResponse
 
 from farthing.errors import BudgetExceeded, Infeasible
-from farthing.server.callers import Caller, caller, the_state
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
+from farthing.server.permissions import Caller, caller, the_state
 from farthing.server.state import State
 from farthing.server.store import drafts
 from farthing.server.views.draft import ChangedDraft, Draft

@@ -17,10 +17,10 @@ from starlette.concurrency import run_in_threadpool
 from farthing.errors import FarthingError, RequestRefused
 from farthing.ledger import Stored
 from farthing.server.auth import authenticated
-from farthing.server.callers import Caller, caller, the_state
+from farthing.server.doors import described_headers
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
-from farthing.server.headers import described_headers
+from farthing.server.permissions import Caller, caller, the_state
 from farthing.server.state import State
 from farthing.server.store.declarations import study_of
 from farthing.server.store.drafts import draft as saved_draft

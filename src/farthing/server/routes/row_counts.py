@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from farthing.errors import RequestRefused
-from farthing.server.callers import Caller, caller, the_state
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
+from farthing.server.permissions import Caller, caller, the_state
 from farthing.server.state import State
 from farthing.server.store.jobs import RELEASED, Job
 from farthing.server.views.release import refuse_unreleased

@@ -8,9 +8,9 @@ from fastapi import Depends, Path, Query, Response
 from starlette.concurrency import run_in_threadpool
 
 from farthing.server.asking import answered, opening, own_session, priced, session_view, sessions_of
-from farthing.server.callers import Caller, caller, the_state
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
+from farthing.server.permissions import Caller, caller, the_state
 from farthing.server.state import State
 from farthing.server.store.jobs import RELEASED
 from farthing.server.views.release import refuse_unreleased

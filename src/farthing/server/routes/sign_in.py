@@ -13,13 +13,12 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import RedirectResponse
 
 from farthing.errors import FarthingError
-from farthing.server.auth.links import user_by_link
 from farthing.server.auth.oidc import FLOW_COOKIE, MINUTES, finished, started
 from farthing.server.auth.provider import SignInFailed
-from farthing.server.auth.sessions import begin
-from farthing.server.callers import the_state
+from farthing.server.auth.sessions import begin, user_by_link
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
+from farthing.server.permissions import the_state
 from farthing.server.settings import Settings
 from farthing.server.state import State
 

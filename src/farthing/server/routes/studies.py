@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import Depends, Path
 from pydantic import StringConstraints
 
-from farthing.server.callers import Caller, caller, the_state
 from farthing.server.envelope import refusals
 from farthing.server.guard import guarded
+from farthing.server.permissions import Caller, caller, the_state
 from farthing.server.routes.plans import readable_by
 from farthing.server.state import State
 from farthing.server.store import drafts

@@ -15,7 +15,7 @@ from farthing.server.store.engine import Store, now
 from farthing.server.store.tables import declarations
 
 if TYPE_CHECKING:
-    from farthing.server.callers import Caller
+    from farthing.server.permissions import Caller
     from farthing.server.state import State
     from farthing.study import Study
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from farthing.server.auth.people import NAME, SUBJECT
-from farthing.server.callers import Caller
+from farthing.server.permissions import Caller
 from farthing.server.store import now
 from farthing.server.store.tokens import Token
 from farthing.server.store.users import User

@@ -34,7 +34,7 @@ from farthing.study.requests import released_before
 from farthing.study.written import client_code, local_code, study_toml
 
 if TYPE_CHECKING:
-    from farthing.server.callers import Caller
+    from farthing.server.permissions import Caller
     from farthing.server.state import State
 
 

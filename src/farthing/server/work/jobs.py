@@ -28,7 +28,7 @@ from farthing.server.store.jobs import (
 
 if TYPE_CHECKING:
     from farthing.ledger import Stored
-    from farthing.server.callers import Caller
+    from farthing.server.permissions import Caller
     from farthing.server.state import State
 
 MOST_WAITING = 100  # jobs of one person that wait or run at a time
@@ -39,7 +39,7 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.02, 0.4  # seconds between two looks at a row
 def full_id(who: Caller, request_id: str) -> str:
     """The request id as the ledger has it: a short one is the caller's own.
 
-    >>> from farthing.server.callers import Caller
+    >>> from farthing.server.permissions import Caller
     >>> bob = Caller("bob", "analyst", frozenset(), "token")
     >>> full_id(bob, "r-1"), full_id(bob, "ada:r-1")
     ('bob:r-1', 'ada:r-1')

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import AnswerForfeited, RequestRefused
 from farthing.numerics.digits import ceiling
-from farthing.server.callers import Caller
+from farthing.server.permissions import Caller
 
 if TYPE_CHECKING:
     from farthing.server.state import State

@@ -8,26 +8,96 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from farthing.errors import (
     AnswerForfeited,
     EngineError,
     FarthingError,
+    InvalidValue,
     LedgerTampered,
     LedgerUnavailable,
     MissingExtra,
     NotAllowed,
+    RequestRefused,
 )
-from farthing.server.callers import Caller
+from farthing.numerics.digits import ceiling
 from farthing.server.envelope import error_of
+from farthing.server.permissions import Caller
 from farthing.server.state import State
 from farthing.server.store import jobs as rows
 from farthing.server.store.jobs import FAILED, FORFEITED, REFUSED, RELEASED, Job
 from farthing.server.store.users import find
-from farthing.server.work.opening import run_session
-from farthing.server.work.releasing import run_release
 from farthing.server.work.row_count import run_row_count
+
+if TYPE_CHECKING:
+    from farthing.server.state import State
+    from farthing.server.store.jobs import Job
+    from farthing.study import Plan
+    from farthing.study.asking import Wish
+
+
+_HAIR = 1e-9  # the ledger counts in billionths of epsilon, rounded up
+
+
+def run_release(job: Job, state: State, progress: Callable[[float], None]) -> None:
+    """Release the draft of a job, unless it was paid for before."""
+    from farthing.server.views.plan import plan_of_draft
+
+    if state.root.stored(job.id) is not None:
+        return  # a row was lost, the ledger's word was not: there is an answer, or there will never be one
+    who = Caller(job.owner, job.role, frozenset(), "worker")
+    plan = plan_of_draft(state.study(who, job.dataset), job.asked)
+    refuse_dearer(plan, job.limits.get("confirmed_epsilon"))
+    progress(0.0)
+    plan.release(job.id, progress)
+
+
+def refuse_dearer(plan: Plan, confirmed: float | None) -> None:
+    """Nothing is charged that nobody agreed to: budgets may have moved since the plan was looked at."""
+    if confirmed is None:
+        return
+    cost = plan.cost.upper
+    if not cost <= confirmed * (1 + _HAIR) + _HAIR:
+        raise RequestRefused(
+            "conflict",
+            f"the plan would cost epsilon={ceiling(cost)} now, and {confirmed:.6g} was confirmed; nothing was spent. "
+            "Look at the plan again, and confirm what it costs now.",
+            {"requested": cost, "confirmed": confirmed, "way_out": "price the plan again and confirm that"},
+        )
+
+
+KIND = "session"
+
+
+def run_session(job: Job, state: State, progress: Callable[[float], None]) -> None:
+    """Open the session of a job, unless it was paid for before. Whoever asks takes it up from the ledger."""
+    from farthing.study.asking import opened
+
+    if state.root.stored(job.id) is not None:
+        return
+    who = Caller(job.owner, job.role, frozenset(), "worker")
+    study = state.study(who, job.dataset)
+    progress(0.0)
+    confirmed = job.limits.get("confirmed_epsilon")
+    try:
+        opened(study, wish_of(job.asked), job.id, confirmed=confirmed, progress=progress)
+    except InvalidValue as refusal:
+        if refusal.name != "confirmed_epsilon":
+            raise
+        facts = {"confirmed": confirmed, "rule": refusal.rule, "way_out": refusal.way_out}
+        raise RequestRefused("conflict", str(refusal), facts) from None
+
+
+def wish_of(asked: Any) -> Wish:
+    """What was wished for, as the words of the request have it."""
+    from farthing.study.asking import Wish
+
+    words = {name: said for name, said in asked.items() if said is not None}
+    if "columns" in words:
+        words["columns"] = tuple(words["columns"])
+    return Wish(**words)
+
 
 Progress = Callable[[float], None]
 Kind = Callable[[Job, State, Progress], None]

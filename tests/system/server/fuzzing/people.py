@@ -5,11 +5,10 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from farthing.server.auth.csrf import csrf_of
 from farthing.server.auth.passwords import Passwords
 from farthing.server.auth.people import add_user
 from farthing.server.auth.secret_words import fresh_word, mark_of
-from farthing.server.auth.sessions import COOKIE
+from farthing.server.auth.sessions import COOKIE, csrf_of
 from farthing.server.guard import SAFE
 from farthing.server.permissions import ROLES, SCOPES_OF_ROLE, rule_of
 from farthing.server.store import Store, now

@@ -10,9 +10,7 @@ import pytest
 from farthing.adaptive.journal import MemoryJournal
 from farthing.adaptive.online import OnlineAnswerer, plan_answerer
 from farthing.adaptive.online.openings import Opening
-from farthing.adaptive.online.settling import settled
-from farthing.adaptive.online.shrinkage import shrunk
-from farthing.adaptive.online.start import drawn_start, starting_weights
+from farthing.adaptive.online.start import drawn_start, settled, shrunk, starting_weights
 from farthing.adaptive.online.wavelets import Wavelets, _split
 from farthing.release.workloads.axes import Axis
 from sources import TestSource

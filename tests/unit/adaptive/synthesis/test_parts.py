@@ -8,10 +8,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from farthing.adaptive.synthesis.candidates import CELLS, MOST_SETS, Menu
 from farthing.adaptive.synthesis.grouping import common_groups, grouped, projected, summed
-from farthing.adaptive.synthesis.loop import PrivateRows, _filled
-from farthing.adaptive.synthesis.model_size import Growth
+from farthing.adaptive.synthesis.loop import CELLS, MOST_SETS, Growth, Menu, PrivateRows, _filled
 from farthing.inference.graphical import model_cells
 
 

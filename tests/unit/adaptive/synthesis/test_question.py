@@ -11,7 +11,7 @@ import pytest
 from farthing.adaptive.synthesis import Synthesise, synthesis_plan
 from farthing.curator import Curator
 from farthing.data import Dataset, Sensitivity, dataset
-from farthing.data.coded_axes import coded_axes
+from farthing.data.coded_rows import coded_axes
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import open_ledger
 

@@ -13,9 +13,8 @@ from sqlglot import expressions as sql
 
 from farthing.data.expressions import read
 from farthing.data.expressions.parsing import DEEPEST, FUNCTIONS, parse
-from farthing.data.expressions.tokens import LONGEST_TEXT, MOST_TOKENS
+from farthing.data.expressions.tokens import LONGEST_TEXT, MOST_TOKENS, REASONS
 from farthing.data.expressions.tree import Node, written
-from farthing.data.expressions.words import REASONS
 from farthing.data.schema import Schema
 from farthing.errors import InvalidExpression
 

@@ -25,9 +25,9 @@ from farthing.data.expressions.ranges import (
     Real,
     Whole,
     divided,
+    half_away,
     multiplied,
 )
-from farthing.data.expressions.rounding import half_away
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema
 from farthing.errors import FarthingError, InvalidExpression, InvalidValue
 from unit.data.expressions import random_expressions

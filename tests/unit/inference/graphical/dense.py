@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference.graphical import GraphicalModel
+from farthing.inference.graphical.elimination import calibrated, placed
 from farthing.inference.graphical.junction_tree import junction_tree
-from farthing.inference.graphical.propagation import calibrated, placed
 
 SHAPES: dict[str, list[tuple[int, ...]]] = {
     "chain": [(0, 1), (1, 2), (2, 3), (3, 4)],

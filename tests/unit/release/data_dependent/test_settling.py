@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.release.data_dependent.settling import settled
+from farthing.release.data_dependent.buckets import settled
 from farthing.release.workloads import Workload, all_ranges, identity, marginals, prefix, ranges
 from farthing.release.workloads.settling import nearest_in_answers
 

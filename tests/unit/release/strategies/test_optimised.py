@@ -12,14 +12,12 @@ import pytest
 from farthing.errors import InvalidValue
 from farthing.release.strategies import Norm, Strategy
 from farthing.release.strategies.optimising import making
+from farthing.release.strategies.optimising.gaussian import widened
 from farthing.release.strategies.optimising.laplace import Weighted
 from farthing.release.strategies.optimising.making import optimised
-from farthing.release.strategies.optimising.objective import Windows
-from farthing.release.strategies.optimising.pieces import inverse_of, times
+from farthing.release.strategies.optimising.objective import Windows, inverse_of, times
 from farthing.release.strategies.optimising.strategy import CellsAndSums
-from farthing.release.strategies.optimising.widening import widened
-from farthing.release.strategies.trees import TreeStrategy
-from farthing.release.strategies.weighted_tree import weighted_tree
+from farthing.release.strategies.trees import TreeStrategy, weighted_tree
 from farthing.release.workloads import Workload, all_ranges, identity, prefix, product, ranges, total, union
 
 
@@ -85,8 +83,8 @@ def test_cells_that_are_asked_for_together_are_measured_together() -> None:
 
 
 def test_rounding_to_whole_weights_costs_less_than_a_thousandth() -> None:
-    from farthing.release.strategies.optimising.grams import gram_bands
     from farthing.release.strategies.optimising.laplace import best_for_laplace
+    from farthing.release.strategies.optimising.starts import gram_bands
 
     workload = prefix(48)
     real = best_for_laplace(workload.gram_times, *gram_bands(workload))

@@ -10,9 +10,9 @@ import pytest
 from fastapi import FastAPI
 
 from farthing.errors import RequestRefused
-from farthing.server.auth.links import login_link, login_name
 from farthing.server.auth.people import add_user, change_user, remove_user
 from farthing.server.auth.secret_words import mark_of
+from farthing.server.auth.sessions import login_link, login_name
 from farthing.server.store import now
 from farthing.server.store import tables as t
 

@@ -11,11 +11,12 @@ from argon2 import PasswordHasher, extract_parameters
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from farthing.server.auth.limits import PER_ADDRESS, PER_USER, WINDOW, counted_attempt
 from farthing.server.auth.people import add_user, change_user
 from farthing.server.auth.secret_words import mark_of
+from farthing.server.auth.signing_in import PER_ADDRESS, PER_USER, WINDOW, counted_attempt
 from farthing.server.routes import accounts
-from farthing.server.store import Store, attempts, now, users
+from farthing.server.store import Store, now, users
+from farthing.server.store import logins as attempts
 from farthing.server.store import tables as t
 
 API = "/api/v1"
@@ -308,7 +309,7 @@ def test_waiting_as_long_as_told_is_long_enough_and_no_longer(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from farthing.errors import RequestRefused
-    from farthing.server.auth import limits
+    from farthing.server.auth import signing_in as limits
 
     clock = [10**18]
     monkeypatch.setattr(limits, "now", lambda: clock[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from farthing.errors import RequestRefused
-from farthing.server.callers import Caller
+from farthing.server.permissions import Caller
 from farthing.server.settings import Settings
 from farthing.server.state import State
 from farthing.server.store import jobs as rows

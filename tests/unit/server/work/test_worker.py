@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from farthing.errors import AnswerForfeited, BudgetExceeded, EngineError, InvalidValue, LedgerUnavailable
-from farthing.server.callers import Caller
+from farthing.server.permissions import Caller
 from farthing.server.settings import Settings
 from farthing.server.state import State
 from farthing.server.store import jobs as rows

@@ -7,8 +7,7 @@ plan        the levels and shares for a list of marginals; never needs a table o
 fit         tables from measurements, and the variance of every cell and of any sum of cells
 """
 
-from farthing.release.strategies.marginals.fit import MarginalFit
 from farthing.release.strategies.marginals.levels import MarginalLevel
-from farthing.release.strategies.marginals.plan import MarginalPlan, plan_marginals
+from farthing.release.strategies.marginals.plan import MarginalFit, MarginalPlan, plan_marginals
 
 __all__ = ["MarginalFit", "MarginalLevel", "MarginalPlan", "plan_marginals"]

@@ -9,8 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.release.strategies.base import Floats, Integers
-from farthing.release.strategies.optimising.descent import Progress, descended
-from farthing.release.strategies.optimising.objective import GramTimes, LaplaceError, Windows
+from farthing.release.strategies.optimising.objective import (
+    GramTimes,
+    LaplaceError,
+    Progress,
+    Windows,
+    descended,
+)
 from farthing.release.strategies.optimising.starts import starting_points
 
 _FEW_CELLS = 256  # a search over so few takes a second or two, whatever it was given

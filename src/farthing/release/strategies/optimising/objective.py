@@ -6,14 +6,132 @@ s = 1 + (the column's sum of T), so that one row moves the measurements by 1 alt
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from farthing.release.strategies.base import Floats, Integers
-from farthing.release.strategies.optimising.pieces import SMALL_VECTOR, inverse_of, times
+
+Objective = Callable[[Floats], tuple[float, Floats]]
+Progress = Callable[[float], None]
+"""Told the fraction of the work that is done, from 0 to 1."""
+
+CEILING = 100.0
+"""No weight of a sum grows beyond this multiple of its cells' own: A'A must stay far from singular."""
+
+_MEMORY = 10
+_TOLERANCE = 1e-7
+
+
+class _OutOfTime(Exception):
+    """Leaves the minimiser when its time is up; never seen outside."""
+
+
+def descended(
+    objective: Objective,
+    start: Floats,
+    *,
+    steps: int,
+    until: float,
+    told: Progress = lambda fraction: None,
+) -> tuple[float, Floats]:
+    """The least value found in at most `steps` iterations or until the monotonic clock says `until`, and where.
+
+    Never worse than the start. A value that is not a finite number above 0 counts as infinitely bad.
+
+    >>> value, place = descended(
+    ...     lambda x: (1.0 + float(np.sum((x - 2.0) ** 2)), 2 * (x - 2.0)), np.array([0.5]), steps=9, until=1e300
+    ... )
+    >>> place.round(6)
+    array([2.])
+    """
+    from scipy.optimize import Bounds, minimize
+
+    unit = objective(start)[0]
+    if not (np.isfinite(unit) and unit > 0):
+        return np.inf, start
+    least, place, done = unit, start, 0
+
+    def scaled(weights: Floats) -> tuple[float, Floats]:
+        nonlocal least, place
+        value, gradient = objective(weights)
+        if not (np.isfinite(value) and value > 0 and np.all(np.isfinite(gradient))):
+            return 1e300, np.zeros_like(weights)
+        if value < least:
+            least, place = value, weights.copy()
+        if time.monotonic() > until:
+            raise _OutOfTime
+        return value / unit, gradient / unit
+
+    def stepped(_: Floats) -> None:
+        nonlocal done
+        done += 1
+        told(min(1.0, done / steps))
+
+    # Out of time, or out of luck: the best point so far stands.
+    with suppress(_OutOfTime, np.linalg.LinAlgError):
+        minimize(
+            scaled,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=Bounds(np.zeros_like(start), np.full_like(start, CEILING)),
+            callback=stepped,
+            options={
+                "maxiter": steps,
+                "maxfun": 3 * steps + 20,
+                "maxcor": _MEMORY,
+                "ftol": _TOLERANCE,
+                "gtol": 0.0,
+            },
+        )
+    return least, place
+
+
+SMALL_VECTOR = 9_000
+"""A matrix of so many entries times a vector stays in one thread."""
+_SMALL_PRODUCT = 250_000  # rows x inner x columns
+_SMALL_INVERSE = 64
+
+
+def times(left: Floats, right: Floats) -> Floats:
+    """The product of two matrices, a few rows at a time.
+
+    >>> times(np.arange(6.0).reshape(3, 2), np.eye(2))
+    array([[0., 1.],
+           [2., 3.],
+           [4., 5.]])
+    """
+    rows = max(1, _SMALL_PRODUCT // max(1, right.size))
+    if len(left) <= rows:
+        return np.asarray(left @ right)
+    whole = len(left) // rows * rows
+    stacked = left[:whole].reshape(-1, rows, left.shape[1]) @ right
+    rest = left[whole:] @ right
+    return np.concatenate([stacked.reshape(whole, right.shape[1]), rest])
+
+
+def inverse_of(matrix: Floats) -> Floats:
+    """The inverse of a symmetric positive definite matrix, by halves.
+
+    >>> inverse_of(np.array([[2.0, 0.0], [0.0, 4.0]]))
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]])
+    """
+    if len(matrix) <= _SMALL_INVERSE:
+        return np.asarray(np.linalg.inv(matrix))
+    half = len(matrix) // 2
+    beside = matrix[:half, half:]
+    first = inverse_of(matrix[:half, :half])
+    moved = times(first, beside)
+    second = inverse_of(matrix[half:, half:] - times(beside.T, moved))
+    corner = times(moved, second)
+    return np.block([[first + times(corner, moved.T), -corner], [-corner.T, second]])
+
 
 GramTimes = Callable[[Floats], Floats]
 

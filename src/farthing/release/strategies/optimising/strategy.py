@@ -22,8 +22,8 @@ from farthing.release.strategies.base import (
     Variances,
     check_dense,
 )
-from farthing.release.strategies.optimising.grams import gram_bands
 from farthing.release.strategies.optimising.objective import Windows
+from farthing.release.strategies.optimising.starts import gram_bands
 from farthing.release.workloads.base import Workload
 
 _LARGEST_WEIGHT = 2**31
