@@ -24,11 +24,11 @@ from rich.table import Table
 from benchmarks.adaptive_data import TABLES, Counts, tables
 from benchmarks.report import show_targets
 from benchmarks.targets import Target
-from farthing.adaptive.journal import MemoryJournal
-from farthing.adaptive.online import AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.query_session import AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.session_journal import MemoryJournal
 from farthing.errors import BudgetExceeded
+from farthing.matrix.workloads.cell_axes import Axis
 from farthing.mechanisms import DiscreteGaussian
-from farthing.release.workloads.axes import Axis
 
 EPSILON, DELTA, ALPHA, QUERIES, ROWS = 1.0, 1e-9, 0.01, 10_000, 100_000
 MOST_RATIO = 0.5

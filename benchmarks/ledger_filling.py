@@ -28,11 +28,11 @@ def fill(ledger: Any, charges: int, budget: tuple[float, float], epsilon: float)
 
 
 def _batch(ledger: Any, many: int, present: int) -> int:
+    from farthing.ledger.charge_prices import Price
     from farthing.ledger.entries import APPEND
-    from farthing.ledger.prices import Price
-    from farthing.ledger.questions import Question
-    from farthing.ledger.replay import totals_of
-    from farthing.ledger.tables import HEAD
+    from farthing.ledger.ledger_replay import totals_of
+    from farthing.ledger.ledger_tables import HEAD
+    from farthing.ledger.snapshot import Question
 
     chain = ledger._chain
 

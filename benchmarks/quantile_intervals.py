@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 import farthing as ft
-from farthing.release.designs import design_of
-from farthing.release.slots import Noise
+from farthing.statistics.design import design_of
+from farthing.statistics.slots import Noise
 
 PLACES: tuple[tuple[float, ...], ...] = (
     (0.01,),

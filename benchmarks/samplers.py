@@ -57,18 +57,22 @@ def drawing(law: str, scale: int, sampler: str, size: int) -> Callable[[], Any]:
         vector = samplers.discrete_laplace_noise if law == "Laplace" else samplers.discrete_gaussian_noise
         return lambda: vector(parameter, size, SYSTEM)
     if sampler == "opendp":
-        from farthing.mechanisms.samplers import opendp
+        from farthing.mechanisms.samplers import opendp_samplers
 
-        peer = opendp.discrete_laplace_noise if law == "Laplace" else opendp.discrete_gaussian_noise
+        peer = (
+            opendp_samplers.discrete_laplace_noise
+            if law == "Laplace"
+            else opendp_samplers.discrete_gaussian_noise
+        )
         peer(parameter, 1)  # its library is loaded at the first call
         return lambda: peer(parameter, size)
-    from farthing.mechanisms import exact
+    from farthing.mechanisms import exact_samplers
     from farthing.mechanisms.randomness import SYSTEM
 
-    single = exact.discrete_laplace if law == "Laplace" else exact.discrete_gaussian
+    single = exact_samplers.discrete_laplace if law == "Laplace" else exact_samplers.discrete_gaussian
 
     def one_by_one() -> list[int]:
-        bits = exact.Bits(SYSTEM, block=4096)
+        bits = exact_samplers.Bits(SYSTEM, block=4096)
         return [single(parameter, bits) for _ in range(size)]
 
     return one_by_one

@@ -99,9 +99,9 @@ def served(folder: Path) -> tuple[Callable[[dict[str, Any], bool], None], Callab
         from starlette.testclient import TestClient
 
     from farthing.server import Settings, create_app
-    from farthing.server.auth.secret_words import fresh_word, mark_of
+    from farthing.server.auth.token_hashes import fresh_word, mark_of
     from farthing.server.store import now
-    from farthing.server.store.tables import tokens, users
+    from farthing.server.store.store_tables import tokens, users
 
     data = folder / "data"
     data.mkdir()

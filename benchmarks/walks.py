@@ -57,7 +57,7 @@ class Walk:
 
 
 def package_of(file: str) -> str:
-    """`accounting` of `accounting/theorems/advanced.py`, `errors` of `errors.py`."""
+    """`accounting` of `accounting/theorems/basic_and_advanced.py`, `errors` of `errors.py`."""
     return file.partition("/")[0].removesuffix(".py")
 
 

@@ -23,9 +23,10 @@ from rich.table import Table
 
 from benchmarks.targets import Target
 from benchmarks.workload_data import adult, dpbench_shapes, flattened_shapes, made_shapes, sampled
-from farthing.release import answer_workload, workloads
-from farthing.release.candidates import named, rmse_of
-from farthing.release.workloads import Workload
+from farthing.matrix import workloads
+from farthing.matrix.strategy_candidates import named, rmse_of
+from farthing.matrix.workloads import Workload
+from farthing.release import answer_workload
 
 CELLS, EPSILON = 1024, 0.1
 RECORDS = (10**3, 10**5, 10**7)
@@ -124,9 +125,9 @@ def _error(workload: Workload, strategy: str, histograms: Iterable[NDArray[np.in
 
 def adult_pairs(say: Say) -> Pairs | None:
     """All 2-way marginals of the coded Adult table at epsilon = 1, delta = 1e-9; None without the table."""
+    from farthing.matrix.data_dependent.step_budget import Spending
+    from farthing.matrix.strategies.marginals import plan_marginals
     from farthing.mechanisms.randomness import SYSTEM
-    from farthing.release.data_dependent.spending import Spending
-    from farthing.release.strategies.marginals import plan_marginals
 
     data = adult()
     if data is None:

@@ -43,7 +43,7 @@ from sources import Buffered
 LIMIT = 1e-9
 EXAMPLES: dict[str, str] = {  # the start of the name of an example, and why no draw can fail it
     "docs/samplers.md::": "OpenDP's part shows how many numbers were drawn, not which",
-    "src/farthing/mechanisms/samplers/opendp.py::": "shows how many numbers were drawn, not which",
+    "src/farthing/mechanisms/samplers/opendp_samplers.py::": "shows how many numbers were drawn, not which",
 }
 _ADVICE = (
     "draws what no seed reaches ({}): take that out (workers=1, a source of your own, no process), or mark it "
@@ -54,7 +54,7 @@ _ADVICE = (
 _DRAWING = re.compile(r"\b(random|uuid|gen_random_uuid|rand)\(", re.IGNORECASE)
 _PYTHON = re.compile(r"(python[\d.]*|farthing)$")
 # Processes that have nothing to draw: the server's arithmetic, and whoever starts and stops databases for the tests.
-_QUIET = ("server/reckoner.py", "backends.keeper")
+_QUIET = ("server/services/accountant_process.py", "backends.keeper")
 _HERE = str(Path(__file__).parent) + os.sep
 _system = os.urandom
 _offset = 0
@@ -235,17 +235,17 @@ def _offset_seeds(offset: int) -> None:
 
 
 def _replace_the_doors() -> None:
-    from farthing.auditing import sampling, self_test
+    from farthing.auditing import output_samples, self_test
     from farthing.data.engines import duckdb, postgres, spark
+    from farthing.matrix.strategies.optimisation import laplace_optimum
+    from farthing.matrix.strategies.optimisation import p_identity_error as descent
     from farthing.mechanisms import randomness
-    from farthing.mechanisms.samplers import opendp
-    from farthing.release.strategies.optimising import laplace
-    from farthing.release.strategies.optimising import objective as descent
+    from farthing.mechanisms.samplers import opendp_samplers
 
     _replace(randomness._System, "take", lambda take: lambda self, count, /: DRAWS.noise(count))
     # os.urandom itself stays: uuid4 names things on servers that several processes share, and means nothing else.
     _replace(random, "_urandom", lambda urandom: DRAWS.words)  # hence secrets, and NumPy's default_rng()
-    _replace(opendp, "_drawn", _noted("OpenDP"))
+    _replace(opendp_samplers, "_drawn", _noted("OpenDP"))
     for name in ("rows", "each"):
         _replace(duckdb.DuckDBEngine, name, _seeded)
         _replace(postgres.PostgresEngine, name, _noted("a database server", _DRAWING))
@@ -253,11 +253,15 @@ def _replace_the_doors() -> None:
     _replace(subprocess.Popen, "__init__", _noted_if_python)
     os.register_at_fork(before=DRAWS.before_fork, after_in_child=DRAWS.after_fork)
     # How far a search comes in its seconds does not depend on who else is at work: they are this process's own.
-    descent.time = laplace.time = SimpleNamespace(monotonic=time.process_time)  # type: ignore[attr-defined]
+    descent.time = laplace_optimum.time = SimpleNamespace(monotonic=time.process_time)  # type: ignore[attr-defined]
     # How many calls an audit times, and whether processes are worth starting, is not left to the clock and the machine.
     self_test.os = SimpleNamespace(cpu_count=lambda: 1)  # type: ignore[attr-defined]
-    sampling.os = SimpleNamespace(urandom=DRAWS.words, cpu_count=lambda: 1)  # type: ignore[attr-defined]
-    sampling._PILOT_SECONDS, sampling._CHUNK_SECONDS, sampling._PATIENCE = -math.inf, math.inf, math.inf
+    output_samples.os = SimpleNamespace(urandom=DRAWS.words, cpu_count=lambda: 1)  # type: ignore[attr-defined]
+    output_samples._PILOT_SECONDS, output_samples._CHUNK_SECONDS, output_samples._PATIENCE = (
+        -math.inf,
+        math.inf,
+        math.inf,
+    )
 
 
 def _replace(owner: Any, name: str, made: Callable[[Any], Any]) -> None:

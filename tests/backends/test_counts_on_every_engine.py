@@ -11,10 +11,10 @@ from backends.engine_under_test import EngineUnderTest
 from backends.tables import SCHEMAS, TABLES
 from farthing.data import Schema, dataset
 from farthing.data.expressions import read, read_cell
-from farthing.release import statistics as st
-from farthing.release.counting.questions import Question, question_of
-from farthing.release.counting.shares import own_refinement, refinement_of
-from farthing.release.validation import checked
+from farthing.statistics import constructors as st
+from farthing.statistics.counts.count_queries import Question, question_of
+from farthing.statistics.counts.expected_shares import own_refinement, refinement_of
+from farthing.statistics.validation import checked
 
 SCHEMA = Schema.read(SCHEMAS["people"])
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 import farthing as ft
 from backends.engine_under_test import PostgresUnderTest, url
-from farthing.study.data_folder import ENGINES, DataFolder
-from farthing.study.declared import declared_dataset
+from farthing.study.documents.data_folder import ENGINES, DataFolder
+from farthing.study.documents.dataset_declaration import declared_dataset
 
 
 def test_a_named_table_of_postgres_is_a_dataset(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from backends.engine_under_test import EngineUnderTest
-from farthing.data.engines.differences import DIFFERENCES
+from farthing.data.engines.engine_differences import DIFFERENCES
 from farthing.errors import EngineError
 
 ROW = pa.table({

@@ -10,7 +10,7 @@ import pytest
 
 import farthing as ft
 from backends.engine_under_test import EngineUnderTest
-from farthing.release.designs import design_of
+from farthing.statistics.design import design_of
 
 SCHEMA = {"age": (0, 99), "bmi": (10.0, 60.0), "income": (0, 90_000), "sex": ["F", "M"]}
 CONDITIONS = ["age < 30 and sex = 'F'", "age between 30 and 59", "age >= 60", "age is null and bmi >= 25.5"]

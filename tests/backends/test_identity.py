@@ -11,8 +11,8 @@ import pytest
 from backends.engine_under_test import EngineUnderTest, SparkUnderTest, address, url
 from backends.tables import TABLES
 from farthing.data import postgres_table
-from farthing.data.identity import pieces_of
 from farthing.data.sources import opened
+from farthing.data.table_identity import pieces_of
 
 
 def _known(table: Any) -> list[set[str]]:

@@ -13,9 +13,9 @@ from backends.tables import SCHEMAS, TABLES
 from farthing.data import CellCounts, Count, Schema, Sum, dataset
 from farthing.data.expressions import Expression, read, read_cell
 from farthing.data.schema import read_domain
-from farthing.release import statistics as st
-from farthing.release.counting.cells import groups_of
-from farthing.release.designs import Design, design_of
+from farthing.matrix.workloads.statistic_cells import groups_of
+from farthing.statistics import constructors as st
+from farthing.statistics.design import Design, design_of
 
 SCHEMA = Schema.read(SCHEMAS["people"])
 ASKED = [

@@ -32,8 +32,8 @@ from farthing.data import (
     connection,
     dataset,
 )
+from farthing.data.aggregate_queries import gatherings
 from farthing.data.engines.duckdb import quiet
-from farthing.data.gathering import gatherings
 from farthing.data.stability import Sensitivity, sensitivity_of_rows
 
 CHAINS = int(os.environ.get("FARTHING_CHAINS", "60"))

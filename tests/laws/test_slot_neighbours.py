@@ -17,11 +17,11 @@ import pytest
 
 import farthing as ft
 from farthing.data import Sensitivity
-from farthing.release.designs import Design, design_of
-from farthing.release.ranging.strategy_slots import StrategySlot
-from farthing.release.ranging.transforms import sensitivity_through
-from farthing.release.slots import QuantileSlot
-from farthing.release.statistics import marginals, ranges
+from farthing.statistics.constructors import marginals, ranges
+from farthing.statistics.design import Design, design_of
+from farthing.statistics.ranges.strategy_slots import StrategySlot
+from farthing.statistics.ranges.strategy_transforms import sensitivity_through
+from farthing.statistics.slots import QuantileSlot
 
 TYPES = pyarrow.schema(
     [("person", pyarrow.int64()), ("sex", pyarrow.string()), ("age", pyarrow.int64()), ("bmi", pyarrow.float64()),

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from farthing.data.stability import ADD_REMOVE, REPLACE, Sensitivity, sensitivity_of_rows
-from farthing.release.ranging.marginal_transforms import MarginalTransform
-from farthing.release.ranging.transforms import StrategyTransform, sensitivity_through
-from farthing.release.strategies.marginals import plan_marginals
-from farthing.release.strategies.matrix import MatrixStrategy
-from farthing.release.strategies.trees import TreeStrategy
-from farthing.release.strategies.wavelet import WaveletStrategy
+from farthing.matrix.strategies.marginals import plan_marginals
+from farthing.matrix.strategies.matrix_strategy import MatrixStrategy
+from farthing.matrix.strategies.tree_strategies import TreeStrategy
+from farthing.matrix.strategies.wavelet import WaveletStrategy
+from farthing.statistics.marginals.marginal_transforms import MarginalTransform
+from farthing.statistics.ranges.strategy_transforms import StrategyTransform, sensitivity_through
 
 SIGNED = MatrixStrategy("signed", np.array([[3, 1, 1, -3, 0], [-3, 1, 0, 3, 1], [0, 2, 2, 0, 1]]))
 TRANSFORMS = {

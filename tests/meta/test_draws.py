@@ -92,11 +92,11 @@ def test_no_number():
 RIGHT = {"test_first", "test_second", "test_system_marked", "test_started_marked"}
 # Where a caller may choose randomness: none of it hides a row.
 SEEDS = {
-    "src/farthing/auditing/attacks/differencing.py": "made-up people, and noise that is wrong on purpose",
-    "src/farthing/auditing/attacks/reconstruction.py": "made-up people, and noise that is wrong on purpose",
-    "src/farthing/inference/graphical/model.py": "rows drawn from a model that was released",
-    "src/farthing/adaptive/synthesis/layered.py": "rows drawn from a model that was released",
-    "src/farthing/study/decoding.py": "rows drawn from a model that was released",
+    "src/farthing/auditing/attacks/difference_attack.py": "made-up people, and noise that is wrong on purpose",
+    "src/farthing/auditing/attacks/linear_reconstruction.py": "made-up people, and noise that is wrong on purpose",
+    "src/farthing/inference/graphical/graphical_model.py": "rows drawn from a model that was released",
+    "src/farthing/adaptive/synthesis/layered_model.py": "rows drawn from a model that was released",
+    "src/farthing/study/synthesis/cell_values.py": "rows drawn from a model that was released",
 }
 
 

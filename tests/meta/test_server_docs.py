@@ -14,8 +14,8 @@ import pytest
 from tree import TOP
 
 from farthing.server import Settings, create_app
-from farthing.server.envelope import STATUS
-from farthing.server.permissions import PERMISSIONS, PUBLIC
+from farthing.server.auth.permissions import PERMISSIONS, PUBLIC
+from farthing.server.http.error_envelope import STATUS
 
 PAGE = (TOP / "docs" / "server" / "api.md").read_text(encoding="utf-8")
 METHODS = ("get", "post", "put", "patch", "delete")

@@ -51,5 +51,5 @@ def test_calls_are_counted_in_every_thread_and_imports_are_not(
 
 
 def test_a_package_is_what_stands_right_below_the_root() -> None:
-    assert package_of("accounting/theorems/advanced.py") == "accounting"
+    assert package_of("accounting/theorems/basic_and_advanced.py") == "accounting"
     assert package_of("errors.py") == "errors"

@@ -17,10 +17,10 @@ import pyarrow
 import pytest
 
 from farthing.data import dataset
-from farthing.release import statistics as st
-from farthing.release.counting.count_outputs import CountOutput
-from farthing.release.designs import design_of
-from farthing.release.slots import Noise
+from farthing.statistics import constructors as st
+from farthing.statistics.counts.count_outputs import CountOutput
+from farthing.statistics.design import design_of
+from farthing.statistics.slots import Noise
 
 pytestmark = pytest.mark.slow
 

@@ -23,10 +23,10 @@ import pytest
 from benchmarks.promises import wide_moments
 
 import farthing as ft
-from farthing.release.counting.count_outputs import CountOutput
-from farthing.release.moments.outputs import MomentOutput
-from farthing.release.quantile_outputs import QuantileOutput
-from farthing.release.regression_outputs import RegressionOutput
+from farthing.statistics.counts.count_outputs import CountOutput
+from farthing.statistics.moments.mean_outputs import MomentOutput
+from farthing.statistics.quantiles.quantile_outputs import QuantileOutput
+from farthing.statistics.regression.regression_outputs import RegressionOutput
 from sources import TestSource
 
 pytestmark = pytest.mark.slow
@@ -149,7 +149,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> tuple[ft.study.Plan, E
     exact = prepared.exact({slot.name: slot.aggregate for slot in measurements.slots})
     drawn, errors = {}, {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("farthing.mechanisms.base.SYSTEM", TestSource(400))
+        patch.setattr("farthing.mechanisms.mechanism.SYSTEM", TestSource(400))
         for slot in measurements.slots:
             if noises[slot.name].kind != "exponential":
                 numbers: Any = replace(slot.mechanism(noises[slot.name]), cells=RELEASES * slot.cells)

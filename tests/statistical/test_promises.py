@@ -32,7 +32,7 @@ CASES = [
 def test_what_is_promised_is_delivered(
     table: str, kind: str, told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farthing.mechanisms.base.SYSTEM", TestSource(16))
+    monkeypatch.setattr("farthing.mechanisms.mechanism.SYSTEM", TestSource(16))
     (example,) = [one for one in examples() if one.name == table]
     (asked,) = [one for one in KINDS if one.name == kind]
     found = delivered(example, asked, told=told, releases=RELEASES)

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 
 import farthing as ft
-from farthing.release.slots import Noise
-from farthing.release.statistics import cdf, marginals, ranges
+from farthing.statistics.constructors import cdf, marginals, ranges
+from farthing.statistics.slots import Noise
 from sources import TestSource
 
 pytestmark = pytest.mark.slow
@@ -166,7 +166,7 @@ def figures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     exact = people.exact({name: part for slot in plan.design.slots for name, part in slot.aggregates.items()})
     found = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("farthing.mechanisms.base.SYSTEM", TestSource(200))
+        patch.setattr("farthing.mechanisms.mechanism.SYSTEM", TestSource(200))
         for output in plan.design.outputs:
             (slot,) = output.slots
             found[output.name] = figures_of(output, slot, noises[slot.name], slot.own(exact), rows)

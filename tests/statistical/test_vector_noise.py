@@ -14,10 +14,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from farthing.mechanisms import exact
-from farthing.mechanisms.samplers import discrete_gaussian_noise, discrete_laplace_noise, opendp
+from farthing.mechanisms import exact_samplers
+from farthing.mechanisms.samplers import discrete_gaussian_noise, discrete_laplace_noise, opendp_samplers
 from farthing.mechanisms.samplers.staircase import Staircase
-from farthing.mechanisms.samplers.table import Law
+from farthing.mechanisms.samplers.staircase_table import Law
 from sources import TestSource
 from statistical.chi_square import SCALES, Bins, rejects
 
@@ -36,18 +36,18 @@ def vector(law: str) -> Draw:
 
 def scalar(law: str) -> Draw:
     def draw(scale: Fraction, size: int) -> NDArray[np.int64]:
-        bits = exact.Bits(TestSource(20261118), block=4096)
+        bits = exact_samplers.Bits(TestSource(20261118), block=4096)
         if law == "laplace":
-            return np.array([exact.discrete_laplace(scale, bits) for _ in range(size)])
-        return np.array([exact.discrete_gaussian(scale**2, bits) for _ in range(size)])
+            return np.array([exact_samplers.discrete_laplace(scale, bits) for _ in range(size)])
+        return np.array([exact_samplers.discrete_gaussian(scale**2, bits) for _ in range(size)])
 
     return draw
 
 
 def from_opendp(law: str) -> Draw:
     if law == "laplace":
-        return opendp.discrete_laplace_noise
-    return lambda scale, size: opendp.discrete_gaussian_noise(scale**2, size)
+        return opendp_samplers.discrete_laplace_noise
+    return lambda scale, size: opendp_samplers.discrete_gaussian_noise(scale**2, size)
 
 
 def check(law: str, draw: Draw, scale: Fraction, size: int, bins: int) -> None:

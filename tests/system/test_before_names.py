@@ -102,7 +102,7 @@ def test_controls_steps_and_names_are_known_again(folder: Path, study: ft.Study)
 
 
 def test_the_study_file_finds_its_release_and_makes_its_report_again(folder: Path, study: ft.Study) -> None:
-    from farthing.study.study_file import read_study
+    from farthing.study.documents.study_file import read_study
 
     file = read_study(folder / "study.toml")
     again = file.study()

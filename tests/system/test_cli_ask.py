@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 
 import farthing as ft
 from farthing.cli import main
-from farthing.cli import waiting as spending
+from farthing.cli import terminal as spending
 from farthing.ledger import open_ledger
-from farthing.study.study_file import read_study
+from farthing.study.documents.study_file import read_study
 
 ROWS = 3_000
 STUDY = """\

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from farthing.cli import demo_command as survey
 from farthing.cli import main
 from farthing.ledger import Receipt, open_ledger
-from farthing.study.study_file import read_study
+from farthing.study.documents.study_file import read_study
 
 pytestmark = pytest.mark.slow  # one whole study
 

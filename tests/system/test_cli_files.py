@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from farthing.accounting.comparison import Charges
-from farthing.cli import main, waiting
-from farthing.cli import words as reading
-from farthing.cli.words import charges_of_text
+from farthing.cli import charge_grammar as reading
+from farthing.cli import main
+from farthing.cli import terminal as waiting
+from farthing.cli.charge_grammar import charges_of_text
 from farthing.errors import InvalidValue
 
 

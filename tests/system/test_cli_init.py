@@ -15,10 +15,10 @@ from click.testing import CliRunner
 
 from farthing.cli import main
 from farthing.data import CellCounts, Count, Sum
-from farthing.data.declaration import read_declaration
+from farthing.data.dataset_tables import read_declaration
 from farthing.errors import FarthingError, InvalidValue
-from farthing.release.statistics import CONSTRUCTORS
-from farthing.study.study_file import read_study
+from farthing.statistics.constructors import CONSTRUCTORS
+from farthing.study.documents.study_file import read_study
 
 
 def init(*words: str) -> tuple[int, str]:

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from farthing.cli import main
 from farthing.ledger import open_ledger
-from farthing.study import released
-from farthing.study.study_file import read_study
+from farthing.study import release
+from farthing.study.documents.study_file import read_study
 from study_people import table
 
 STUDY = """\
@@ -88,13 +88,13 @@ def test_a_plan_of_a_spent_ledger_says_that_an_older_version_released_it(
 ) -> None:
     """It kept no words with its answers; `farthing release` returns them by the text of the file."""
     asked = read_study(study)
-    foretold = released._foretold
+    foretold = release._foretold
 
     def of_old(plan: Any) -> dict[str, Any]:
         return {key: value for key, value in foretold(plan).items() if key not in ("asked", "made")}
 
     with monkeypatch.context() as patch:
-        patch.setattr(released, "_foretold", of_old)
+        patch.setattr(release, "_foretold", of_old)
         opened = asked.study()
         asked.plan(opened).release(asked.request_id)
         opened.close()

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from farthing.cli import main
-from farthing.cli import waiting as spending
+from farthing.cli import terminal as spending
 from farthing.ledger import Receipt, open_ledger
-from farthing.study.study_file import read_study
+from farthing.study.documents.study_file import read_study
 from study_people import table
 
 STUDY = """\

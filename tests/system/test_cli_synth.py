@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from farthing.cli import main
-from farthing.cli import waiting as spending
+from farthing.cli import terminal as spending
 from farthing.curator import curator
 from farthing.ledger import open_ledger
 from study_people import table

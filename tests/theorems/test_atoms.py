@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import farthing as ft
-from farthing.accounting.engines.atoms import Atoms, half_sizes
-from farthing.accounting.transforms import Transform
+from farthing.accounting.algorithms.atoms import Atoms, half_sizes
+from farthing.accounting.loss_transforms import Transform
 
 NONE = np.zeros(0)
 

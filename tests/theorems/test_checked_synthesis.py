@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.accounting import compose
-from farthing.adaptive.checked_synthesis import (
+from farthing.adaptive.synthesis_validation import (
     MOST_SETS,
     CheckedSynthesis,
     checked_synthesis,

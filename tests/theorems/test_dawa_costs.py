@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from farthing.release.data_dependent.dawa import IntervalFamily, unevenness
+from farthing.matrix.data_dependent.dawa import IntervalFamily, unevenness
 
 
 def brute_force_cost(values: tuple[int, ...]) -> int:

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.release.data_dependent.dawa import IntervalFamily, cheapest_partition, partition
+from farthing.matrix.data_dependent.dawa import IntervalFamily, cheapest_partition, partition
 from sources import TestSource
 
 Numbers = NDArray[np.int64]

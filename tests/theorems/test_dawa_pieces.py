@@ -9,10 +9,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from farthing.matrix.data_dependent.bucket_refinement import drift, noisy_roughness, roughness
+from farthing.matrix.data_dependent.dawa import IntervalFamily
+from farthing.matrix.data_dependent.step_budget import Spending
 from farthing.mechanisms import DiscreteLaplace
-from farthing.release.data_dependent.dawa import IntervalFamily
-from farthing.release.data_dependent.refinement import drift, noisy_roughness, roughness
-from farthing.release.data_dependent.spending import Spending
 from sources import TestSource
 
 WEIGHT = 8

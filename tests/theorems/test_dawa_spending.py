@@ -11,9 +11,9 @@ from hypothesis import strategies as some
 
 from farthing.accounting import compose
 from farthing.errors import InvalidValue
-from farthing.release.data_dependent.spending import Spending
-from farthing.release.strategies.base import Level
-from farthing.release.strategies.pricing import LevelNoise
+from farthing.matrix.data_dependent.step_budget import Spending
+from farthing.matrix.strategies.strategy import Level
+from farthing.matrix.strategies.strategy_noise import LevelNoise
 
 COUNT = Level("count", 1, 1, 1)
 

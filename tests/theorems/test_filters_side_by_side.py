@@ -12,10 +12,9 @@ import mpmath
 import pytest
 
 from adaptive_adversary import Adversary, NaturalFilter, Strategy, hockey_stick
-from farthing.accounting.filters.renyi_divergence import renyi_divergence_upper
+from farthing.accounting.filters.event_prices import renyi_divergence_upper
 from farthing.ledger.account import Account
-from farthing.ledger.amounts import DELTA_UNITS, NANO
-from farthing.ledger.prices import (
+from farthing.ledger.charge_prices import (
     EXCESSES,
     NOTHING,
     ORDERS,
@@ -25,6 +24,7 @@ from farthing.ledger.prices import (
     divergences_of,
     order_of,
 )
+from farthing.ledger.integer_amounts import DELTA_UNITS, NANO
 from farthing.privacy import (
     ApproxDP,
     BoundedRange,

@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 from farthing import compose
+from farthing.accounting.algorithm_choice import Pricing
 from farthing.accounting.compose import enclosing_laplace
-from farthing.accounting.pricing import Pricing
 from farthing.privacy import ApproxDP, DiscreteLaplaceNoise, GaussianNoise
 
 

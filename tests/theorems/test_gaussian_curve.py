@@ -8,7 +8,7 @@ import mpmath
 import pytest
 
 import farthing as ft
-from farthing.accounting.engines.gaussian import GaussianCurve
+from farthing.accounting.algorithms.gaussian_composition import GaussianCurve
 from farthing.privacy import GaussianNoise
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.accounting.engines import grid, grid_compose
-from farthing.accounting.engines.grid import GridComposition, Side, compose_on_grid
-from farthing.accounting.engines.grid_compose import composed_curves
-from farthing.accounting.engines.grid_saddle import plan_for_delta
+from farthing.accounting.algorithms import grid_algorithm, grid_composition
+from farthing.accounting.algorithms.grid_algorithm import GridComposition, Side, compose_on_grid
+from farthing.accounting.algorithms.grid_composition import composed_curves
+from farthing.accounting.algorithms.grid_saddle import plan_for_delta
 from farthing.accounting.hockey_stick import hockey_stick_divergence
 from farthing.privacy import (
     ApproxDP,
@@ -193,28 +193,28 @@ def test_a_dropped_error_term_would_be_noticed(monkeypatch: pytest.MonkeyPatch) 
     """Laws rounded the wrong way cross, and `Bounds` refuses to be built: the guard of every answer can fail."""
     composition = compose_on_grid([(RandomizedResponse(0.1), 100)], tolerance=1e-4)
     honest = composition.epsilon_bounds(1e-6)
-    real = grid_compose.upper_law
+    real = grid_composition.upper_law
 
     def optimistic(*arguments: Any) -> Any:
         law = real(*arguments)
         return type(law)(law.index, law.log_mass - 1e-6, law.log_infinite, law.shift)
 
-    monkeypatch.setattr(grid_compose, "upper_law", optimistic)
+    monkeypatch.setattr(grid_composition, "upper_law", optimistic)
     with pytest.raises(ValueError, match="must be at least lower"):
         composition.epsilon_bounds(1e-6)
-    assert grid.compose_on_grid is compose_on_grid and honest.width < 1e-9
+    assert grid_algorithm.compose_on_grid is compose_on_grid and honest.width < 1e-9
 
 
 def test_every_shift_of_a_law_reaches_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     composition = compose_on_grid([(RandomizedResponse(0.1), 100)], tolerance=1e-4)
     honest = composition.epsilon_bounds(1e-6)
-    real = grid_compose.upper_law
+    real = grid_composition.upper_law
 
     def shifted(*arguments: Any) -> Any:
         law = real(*arguments)
         return type(law)(law.index, law.log_mass, law.log_infinite, law.shift + 1e-5)
 
-    monkeypatch.setattr(grid_compose, "upper_law", shifted)
+    monkeypatch.setattr(grid_composition, "upper_law", shifted)
     assert composition.epsilon_bounds(1e-6).upper == pytest.approx(honest.upper + 1e-3, abs=1e-8)
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.accounting.engines import grid_fourier
-from farthing.accounting.engines.grid_fourier import (
+from farthing.accounting.algorithms import grid_fourier
+from farthing.accounting.algorithms.grid_fourier import (
     FEW_TAPS,
     ROUNDING,
     TRANSFORM_ERROR,

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.accounting.engines.grid_cells import Bulk, LowerLaw, UpperLaw, lower_law, panels, upper_law
-from farthing.accounting.engines.grid_events import loss_pair
-from farthing.accounting.engines.grid_pairs import Density, Direction
-from farthing.accounting.engines.grid_saddle import bulk_of, nodes_of
+from farthing.accounting.algorithms.dominating_pairs import loss_pair
+from farthing.accounting.algorithms.grid_cells import Bulk, LowerLaw, UpperLaw, lower_law, panels, upper_law
+from farthing.accounting.algorithms.grid_pairs import Density, Direction
+from farthing.accounting.algorithms.grid_saddle import bulk_of, nodes_of
 from farthing.accounting.hockey_stick import hockey_stick_divergence
 from farthing.privacy import (
     ApproxDP,

@@ -7,10 +7,10 @@ import math
 import mpmath as mp
 import pytest
 
-from farthing.accounting.engines import grid_events as grid_discrete
-from farthing.accounting.engines import grid_renyi
-from farthing.accounting.engines.grid import compose_on_grid
-from farthing.accounting.engines.grid_renyi import renyi_of_pairs
+from farthing.accounting.algorithms import dominating_pairs as grid_discrete
+from farthing.accounting.algorithms import grid_renyi
+from farthing.accounting.algorithms.grid_algorithm import compose_on_grid
+from farthing.accounting.algorithms.grid_renyi import renyi_of_pairs
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,

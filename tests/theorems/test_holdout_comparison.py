@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from farthing.adaptive.holdout.plan import Comparison
-from farthing.adaptive.holdout.rows import STEPS
+from farthing.adaptive.holdout.holdout_plan import Comparison
+from farthing.adaptive.holdout.holdout_sums import STEPS
 from farthing.mechanisms.sparse_vector import AboveThreshold
 
 RATES = [0.02, 0.15, 1.0]

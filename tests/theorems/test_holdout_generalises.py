@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from scipy.stats import binom
 
-from farthing.adaptive.holdout.guarantee import (
+from farthing.adaptive.holdout.population_guarantee import (
     log_histories,
     posterior_error,
     posterior_shift,

@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from farthing.release.strategies import Norm
-from farthing.release.strategies.optimising.gaussian import best_for_gaussian
-from farthing.release.strategies.optimising.making import optimised, optimised_product, products_in, quiet
-from farthing.release.strategies.optimising.objective import LaplaceError, Windows, descended
-from farthing.release.strategies.optimising.starts import gram_bands
-from farthing.release.strategies.optimising.strategy import CellsAndSums, on_grid
-from farthing.release.workloads import (
+from farthing.matrix.strategies import Norm
+from farthing.matrix.strategies.optimisation.gaussian_optimum import best_for_gaussian
+from farthing.matrix.strategies.optimisation.initial_weights import gram_bands
+from farthing.matrix.strategies.optimisation.p_identity_error import LaplaceError, Windows, descended
+from farthing.matrix.strategies.optimisation.p_identity_strategy import CellsAndSums, on_grid
+from farthing.matrix.strategies.optimisation.workload_optimum import (
+    optimised,
+    optimised_product,
+    products_in,
+    quiet,
+)
+from farthing.matrix.workloads import (
     Workload,
     all_ranges,
     identity,

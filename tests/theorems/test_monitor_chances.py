@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from farthing.adaptive.monitor.plan import chance_above, chance_below
+from farthing.adaptive.monitor.monitor_plan import chance_above, chance_below
 from farthing.mechanisms.sparse_vector import AboveThreshold
 from sources import TestSource
 

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from farthing.adaptive.journal import MemoryJournal
-from farthing.adaptive.online import OnlineAnswerer, plan_answerer
-from farthing.adaptive.online.rounds import reach_of_noise
+from farthing.adaptive.query_session import OnlineAnswerer, plan_answerer
+from farthing.adaptive.query_session.session_rounds import reach_of_noise
+from farthing.adaptive.session_journal import MemoryJournal
 from farthing.errors import BudgetExceeded
-from farthing.release.workloads.axes import Axis
+from farthing.matrix.workloads.cell_axes import Axis
 from sources import TestSource
 
 

@@ -10,8 +10,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from farthing.adaptive.online import rounds
-from farthing.adaptive.online.rounds import Far, TwoSidedThreshold
+from farthing.adaptive.query_session import session_rounds
+from farthing.adaptive.query_session.session_rounds import Far, TwoSidedThreshold
 from sources import TestSource
 
 TINY = 1e-9
@@ -100,7 +100,7 @@ def test_the_code_has_the_law_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> No
     law: Counter[Transcript] = Counter()
     for draws in itertools.product(range(window), repeat=6):
         left = list(draws)
-        monkeypatch.setattr(rounds, "geometric", lambda rate, bits, left=left: left.pop(0))
+        monkeypatch.setattr(session_rounds, "geometric", lambda rate, bits, left=left: left.pop(0))
         asking = round_._start(TestSource(0))
         answers: list[tuple[int, int] | None] = []
         for value in values:

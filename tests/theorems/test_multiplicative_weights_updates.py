@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from farthing.adaptive.online.weights import (
+from farthing.adaptive.query_session.hypothesis import (
     UNIFORM_PART,
     gain_of_step,
     goal_of_step,

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
 from farthing.inference import Term, error_of_sum
-from farthing.inference.moments import StandardDeviation, Variance
 from farthing.inference.ratios import Measured, Ratio
+from farthing.inference.variance_estimates import StandardDeviation, Variance
 
 Floats = NDArray[np.float64]
 

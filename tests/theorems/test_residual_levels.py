@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from farthing.inference.marginals import closure, residual
-from farthing.release.strategies.marginals import MarginalLevel
+from farthing.inference.consistent_marginals import closure, residual
+from farthing.matrix.strategies.marginals import MarginalLevel
 
 SHAPES = [(), (2,), (3,), (5,), (2, 2), (2, 3), (4, 3), (3, 2, 4)]
 LEVELS = [

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from farthing.release.strategies.marginals import plan_marginals
-from farthing.release.strategies.marginals.optimum import best_division, cell_coefficients
+from farthing.matrix.strategies.marginals import plan_marginals
+from farthing.matrix.strategies.marginals.residual_noise import best_division, cell_coefficients
 
 Floats = NDArray[np.float64]
 

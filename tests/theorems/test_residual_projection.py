@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from farthing.errors import InvalidValue
-from farthing.inference.joint_cells import nearest_joint
-from farthing.inference.marginals import (
+from farthing.inference.consistent_marginals import (
     Tables,
     all_spread,
     all_sums,
@@ -24,6 +23,7 @@ from farthing.inference.marginals import (
     nonnegative_marginals,
     rounded_marginals,
 )
+from farthing.inference.joint_cells import nearest_joint
 
 Floats = NDArray[np.float64]
 SIZES = (2, 3, 4)

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
-from farthing.release.strategies.marginals import MarginalFit, MarginalPlan, plan_marginals
+from farthing.matrix.strategies.marginals import MarginalFit, MarginalPlan, plan_marginals
 
 Floats = NDArray[np.float64]
 CASES = [

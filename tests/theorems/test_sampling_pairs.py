@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farthing.accounting.engines import grid_events as grid_discrete
-from farthing.accounting.engines.grid_events import discrete_gaussian, discrete_laplace, loss_pair
-from farthing.accounting.engines.grid_pairs import (
+from farthing.accounting.algorithms import dominating_pairs as grid_discrete
+from farthing.accounting.algorithms.dominating_pairs import discrete_gaussian, discrete_laplace, loss_pair
+from farthing.accounting.algorithms.grid_pairs import (
     Density,
     LossPair,
     gaussian_tails,

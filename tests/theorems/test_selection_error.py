@@ -10,7 +10,7 @@ import pytest
 
 from farthing.mechanisms.exponential import ExponentialMechanism, TopK
 from farthing.mechanisms.noisy_max import PermuteAndFlip, ReportNoisyMax, steps_lost
-from farthing.mechanisms.scores import least_gap
+from farthing.mechanisms.selection_scores import least_gap
 from theorems.selection_twins import exponential_law, noisy_max_law, permute_and_flip_law, top_k_law
 
 

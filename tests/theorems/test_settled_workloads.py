@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from farthing.errors import InvalidValue
-from farthing.release.workloads import (
+from farthing.matrix.workloads import (
     Workload,
     all_ranges,
     identity,
@@ -20,7 +20,7 @@ from farthing.release.workloads import (
     total,
     union,
 )
-from farthing.release.workloads.settling import gram_diagonal, nearest_in_answers
+from farthing.matrix.workloads.nonnegative_histograms import gram_diagonal, nearest_in_answers
 
 
 def some_ranges(draw: np.random.Generator, size: int, count: int) -> Workload:

@@ -11,8 +11,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from farthing import Bounds, compose
-from farthing.accounting.engines.atoms import Atoms, half_sizes
-from farthing.accounting.transforms import Transform
+from farthing.accounting.algorithms.atoms import Atoms, half_sizes
+from farthing.accounting.loss_transforms import Transform
 from strategies import epsilons, leaks, target_deltas
 from theorems.enumeration import Enumeration
 from theorems.transcripts import delta_of_transcripts, many_digits

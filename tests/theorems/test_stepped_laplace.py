@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from farthing import compose
-from farthing.accounting.engines.grid import compose_on_grid
-from farthing.accounting.stepped import Stepped
+from farthing.accounting.algorithms.grid_algorithm import compose_on_grid
+from farthing.accounting.discrete_laplace import Stepped
 from farthing.privacy import (
     BoundedRange,
     DiscreteLaplaceNoise,

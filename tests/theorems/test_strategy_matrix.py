@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from farthing.errors import InvalidValue
-from farthing.release.strategies import MatrixStrategy, Strategy
-from farthing.release.strategies.kronecker import KroneckerStrategy, axis_workload, flattened
-from farthing.release.strategies.optimising.objective import Windows
-from farthing.release.strategies.optimising.strategy import CellsAndSums
-from farthing.release.strategies.registry import find
-from farthing.release.strategies.trees import TreeStrategy
-from farthing.release.workloads import (
+from farthing.matrix.strategies import MatrixStrategy, Strategy
+from farthing.matrix.strategies.kronecker import KroneckerStrategy, axis_workload, flattened
+from farthing.matrix.strategies.optimisation.p_identity_error import Windows
+from farthing.matrix.strategies.optimisation.p_identity_strategy import CellsAndSums
+from farthing.matrix.strategies.strategy_registry import find
+from farthing.matrix.strategies.tree_strategies import TreeStrategy
+from farthing.matrix.workloads import (
     Workload,
     all_ranges,
     identity,

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from farthing.accounting import compose
 from farthing.errors import InvalidValue
+from farthing.matrix.strategies import MatrixStrategy, Strategy, WaveletStrategy
+from farthing.matrix.strategies.strategy_noise import LevelNoise, Priced, priced
+from farthing.matrix.strategies.strategy_registry import cells_alone, find
+from farthing.matrix.strategies.tree_strategies import hierarchical, weighted_tree
+from farthing.matrix.workloads import Workload, all_ranges, identity, prefix, product, ranges
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
-from farthing.release.strategies import MatrixStrategy, Strategy, WaveletStrategy
-from farthing.release.strategies.pricing import LevelNoise, Priced, priced
-from farthing.release.strategies.registry import cells_alone, find
-from farthing.release.strategies.trees import hierarchical, weighted_tree
-from farthing.release.workloads import Workload, all_ranges, identity, prefix, product, ranges
 from sources import TestSource
 
 NAMES = ("identity", "hierarchical", "hierarchical-2", "wavelet", "tree")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from farthing.release.strategies import MatrixStrategy, Norm, Strategy, TreeStrategy, WaveletStrategy
-from farthing.release.strategies.energies import energy, query_energies
-from farthing.release.strategies.registry import cells_alone
-from farthing.release.strategies.trees import best_hierarchical, hierarchical, weighted_tree
-from farthing.release.workloads import Workload, all_ranges, identity, prefix, ranges, total, union
+from farthing.matrix.strategies import MatrixStrategy, Norm, Strategy, TreeStrategy, WaveletStrategy
+from farthing.matrix.strategies.strategy_registry import cells_alone
+from farthing.matrix.strategies.tree_strategies import best_hierarchical, hierarchical, weighted_tree
+from farthing.matrix.strategies.workload_energies import energy, query_energies
+from farthing.matrix.workloads import Workload, all_ranges, identity, prefix, ranges, total, union
 
 SIZES = (5, 8, 13)
 

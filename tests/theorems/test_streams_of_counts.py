@@ -13,7 +13,7 @@ import pytest
 from farthing.adaptive.monitor import watched
 from farthing.data import Dataset, dataset
 from farthing.mechanisms.sparse_vector import AboveThreshold
-from farthing.release.statistics import count
+from farthing.statistics.constructors import count
 from theorems.threshold_twin import Twin
 
 SCHEMA = {"region": ["n", "s"], "week": (1, 3)}

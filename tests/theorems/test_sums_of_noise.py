@@ -18,7 +18,7 @@ from farthing.inference.noise_sums import (
     law_of,
     tails_of_many,
 )
-from farthing.inference.terms import (
+from farthing.inference.noise_terms import (
     LatticeSum,
     Parts,
     chernoff_radius,

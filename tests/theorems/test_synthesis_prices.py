@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from farthing.accounting import compose
-from farthing.adaptive.known import KnownTable
+from farthing.adaptive.prior_releases import KnownTable
 from farthing.adaptive.synthesis import synthesis_plan
-from farthing.adaptive.synthesis.layered import fitted
-from farthing.adaptive.synthesis.loop import Growth, Menu, PrivateRows, _compared
-from farthing.adaptive.synthesis.pricing import MOST_CELLS, SHARES, prices_within
-from farthing.adaptive.synthesis.transcript import Transcript
+from farthing.adaptive.synthesis.layered_model import fitted
+from farthing.adaptive.synthesis.select_measure_fit import Growth, Menu, PrivateRows, _compared
+from farthing.adaptive.synthesis.synthesis_prices import MOST_CELLS, SHARES, prices_within
+from farthing.adaptive.synthesis.synthesis_transcript import Transcript
 from farthing.data import Sensitivity
 from farthing.errors import InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism

@@ -8,13 +8,13 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from farthing.adaptive.checked_synthesis import checked_synthesis
 from farthing.adaptive.synthesis import synthesis_plan
-from farthing.adaptive.synthesis.transcript import Transcript
+from farthing.adaptive.synthesis.synthesis_transcript import Transcript
+from farthing.adaptive.synthesis_validation import checked_synthesis
 from farthing.data import Sensitivity
 from farthing.data.coded_rows import CodedAxis
 from farthing.data.schema import Integers
-from farthing.study.quality import MarginalQuality, Quality, _slack, apart
+from farthing.study.synthesis.synthetic_quality import MarginalQuality, Quality, _slack, apart
 from sources import TestSource
 
 

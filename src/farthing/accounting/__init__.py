@@ -8,11 +8,11 @@ filters                 the account when parameters depend on earlier answers
 """
 
 from farthing.accounting import filters, theorems
+from farthing.accounting.algorithm_choice import EngineChoice
 from farthing.accounting.amplification import group_privacy, sampled_approx_dp, sampled_without_replacement
 from farthing.accounting.calibration import Calibration, calibrate
 from farthing.accounting.compose import Composition, compose
-from farthing.accounting.curves import Region, TradeoffFunction
-from farthing.accounting.pricing import EngineChoice
+from farthing.accounting.tradeoff_functions import Region, TradeoffFunction
 
 __all__ = [
     "Calibration",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from farthing.accounting.filters.event_prices import Charge, amplified, as_event, price_of
 from farthing.accounting.filters.exact_amounts import (
     ball,
     exact,
@@ -16,7 +17,6 @@ from farthing.accounting.filters.exact_amounts import (
     precise_balls,
     upper_fraction,
 )
-from farthing.accounting.filters.renyi_divergence import Charge, amplified, as_event, price_of
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,

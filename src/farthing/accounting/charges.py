@@ -18,8 +18,8 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.accounting.stepped import Stepped
-from farthing.accounting.transforms import Array
+from farthing.accounting.discrete_laplace import Stepped
+from farthing.accounting.loss_transforms import Array
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.balls import down, precision, up

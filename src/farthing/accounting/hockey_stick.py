@@ -15,10 +15,10 @@ from typing import Any
 import flint
 import numpy as np
 
-from farthing.accounting.engines.grid_cells import lower_law, upper_law
-from farthing.accounting.engines.grid_events import loss_pair
-from farthing.accounting.engines.grid_pairs import Direction, LossPair
-from farthing.accounting.transforms import Array
+from farthing.accounting.algorithms.dominating_pairs import loss_pair
+from farthing.accounting.algorithms.grid_cells import lower_law, upper_law
+from farthing.accounting.algorithms.grid_pairs import Direction, LossPair
+from farthing.accounting.loss_transforms import Array
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.balls import down, precision, up

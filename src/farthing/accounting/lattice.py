@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.accounting.transforms import Array
+from farthing.accounting.loss_transforms import Array
 
 RELATIVE_ERROR = 2.0**-51
 """How far, relatively, an epsilon may lie from its lattice point."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.accounting.transforms import Array
+from farthing.accounting.loss_transforms import Array
 
 _NODES = 20
 _DENSE = 2048  # epsilons in an octave from which on it is sketched

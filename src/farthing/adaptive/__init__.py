@@ -9,10 +9,10 @@ journal     the memory of a session: opened once, every round begun once
 """
 
 from farthing.adaptive.holdout import Holdout, HoldoutAnswer, HoldoutGuarantee, HoldoutPlan
-from farthing.adaptive.journal import MemoryJournal
-from farthing.adaptive.known import KnownTable, known_tables
 from farthing.adaptive.monitor import Alert, Look, Monitor, MonitorPlan, Series, plan_monitor
-from farthing.adaptive.online import Answer, AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.prior_releases import KnownTable, known_tables
+from farthing.adaptive.query_session import Answer, AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.session_journal import MemoryJournal
 from farthing.adaptive.synthesis import SynthesisPlan, SyntheticModel, synthesis_plan
 
 __all__ = [

@@ -6,6 +6,6 @@ WorkerLost      a sampling process ended early
 """
 
 from farthing.auditing.audit import AuditReport, audit
-from farthing.auditing.sampling import WorkerLost
+from farthing.auditing.output_samples import WorkerLost
 
 __all__ = ["AuditReport", "WorkerLost", "audit"]

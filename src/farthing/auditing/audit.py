@@ -14,10 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.auditing.bounds import Claim, detectable_epsilon, epsilon_from_rates, rate_bounds, read_claim
-from farthing.auditing.cells import Outputs, joined
-from farthing.auditing.fitting import Candidate, fitted_scores, promising
-from farthing.auditing.sampling import Batch, Sampler, batch_of
+from farthing.auditing.epsilon_bounds import (
+    Claim,
+    detectable_epsilon,
+    epsilon_from_rates,
+    rate_bounds,
+    read_claim,
+)
+from farthing.auditing.event_search import Candidate, fitted_scores, promising
+from farthing.auditing.output_cells import Outputs, joined
+from farthing.auditing.output_samples import Batch, Sampler, batch_of
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from farthing.auditing.audit import LEAST_SAMPLES, AuditReport, audit
-from farthing.auditing.built_in import adaptive_sessions, built_in_mechanisms
-from farthing.auditing.planted import planted_bugs
-from farthing.auditing.sampling import WorkerLost
+from farthing.auditing.mechanism_targets import adaptive_sessions, built_in_mechanisms
+from farthing.auditing.output_samples import WorkerLost
+from farthing.auditing.planted_bugs import planted_bugs
 
 Told = Callable[[int, int], None]
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farthing.cli.waiting import confirm_spending, somebody_is_there, warn_of_budget
-from farthing.cli.words import decimal_number, whole_number
+from farthing.cli.charge_grammar import decimal_number, whole_number
+from farthing.cli.terminal import confirm_spending, somebody_is_there, warn_of_budget
 from farthing.errors import FarthingError, InvalidExpression, InvalidValue, SessionEnded
 
 if TYPE_CHECKING:
-    from farthing.adaptive.online import Answer, AnswererPlan, OnlineAnswerer
+    from farthing.adaptive.query_session import Answer, AnswererPlan, OnlineAnswerer
     from farthing.study import Study
-    from farthing.study.answerers import Asked
+    from farthing.study.sessions.query_sessions import Asked
 
 HELP = """\
 Ask how many rows meet a condition, as often as you like, and get each answer at once.
@@ -113,8 +113,8 @@ def ask_command(
     yes: bool,
 ) -> None:
     """Read the words, show the plan, confirm, open, ask."""
-    from farthing.study.answerers import Asked
-    from farthing.study.study_file import read_study
+    from farthing.study.documents.study_file import read_study
+    from farthing.study.sessions.query_sessions import Asked
 
     found = read_study(file, statistics=False)
     guess = found.expected.get("rows") if rows is None else whole_number(rows, "rows")
@@ -176,7 +176,7 @@ def _edge(text: str) -> Any:
 
 def _show_plan(study: Study, asked: Asked, session: str | None, as_json: bool) -> None:
     """Price and promise: of a session that exists, what is left of it; for a guess at the rows where there is none."""
-    from farthing.study.answerers import planned_for_a_guess
+    from farthing.study.sessions.query_sessions import planned_for_a_guess
 
     more: dict[str, Any] = {}
     if study.ledger.stored(session or asked.name(study)) is not None:
@@ -228,8 +228,8 @@ def _are_unknown_rows(refusal: InvalidValue) -> bool:
 def _planned(study: Study, asked: Asked, session: str | None) -> AnswererPlan:
     from rich.console import Console
 
-    from farthing.cli.waiting import stages
-    from farthing.study.answerers import planned_answerer
+    from farthing.cli.terminal import stages
+    from farthing.study.sessions.query_sessions import planned_answerer
 
     with stages(Console(stderr=True)) as work:
         work.begin("planning")
@@ -247,8 +247,8 @@ def _opened(
 ) -> OnlineAnswerer:
     from rich.console import Console
 
-    from farthing.cli.waiting import stages
-    from farthing.study.answerers import opened_answerer
+    from farthing.cli.terminal import stages
+    from farthing.study.sessions.query_sessions import opened_answerer
 
     if not agreed and study.ledger.stored(session or asked.name(study)) is None:
         _confirm(study, asked, session, as_json)

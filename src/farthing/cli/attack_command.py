@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farthing.cli.words import decimal_number, whole_number
+from farthing.cli.charge_grammar import decimal_number, whole_number
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_delta, checked_epsilon
 
@@ -107,14 +107,14 @@ def reconstruct_command(
     asked = 4 * size if queries is None else _whole(queries, "queries", _MOST_QUERIES)
     times = _whole(repetitions, "repetitions", _MOST_REPETITIONS)
     if plot is not None:
-        from farthing.plots.saving import checked_path
+        from farthing.plots.chart_files import checked_path
 
         checked_path(plot)
 
     from rich.console import Console
 
     from farthing.auditing.attacks import noisy_reconstructions, reconstructions
-    from farthing.cli.waiting import stages
+    from farthing.cli.terminal import stages
 
     table = {"rows": size, "queries": asked, "repetitions": times}
     with stages(Console(stderr=True)) as work:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farthing.cli.words import decimal_number, whole_number
+from farthing.cli.charge_grammar import decimal_number, whole_number
 from farthing.errors import FarthingError, InvalidValue
 from farthing.numerics.digits import shown, shown_down
 
@@ -319,7 +319,7 @@ def _examine(
     from rich.console import Console
 
     from farthing.auditing.self_test import all_checks, examine
-    from farthing.cli.waiting import stages
+    from farthing.cli.terminal import stages
 
     checks = _chosen(all_checks(), only)
     if plot is not None and len(checks) != 1:

@@ -21,9 +21,9 @@ from farthing.cli.demo_command import demo_command
 from farthing.cli.init_command import init_command
 from farthing.cli.ledger_command import ledger_command
 from farthing.cli.monitor_command import monitor_command
-from farthing.cli.release_command import check_command, plan_command, release_command
 from farthing.cli.serve_command import serve_command
 from farthing.cli.strategies_command import strategies_command
+from farthing.cli.study_commands import check_command, plan_command, release_command
 from farthing.cli.synth_command import synth_command
 from farthing.cli.users_command import users_command
 from farthing.errors import FarthingError

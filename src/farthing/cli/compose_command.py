@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.accounting.comparison import Charges, charges_of_pairs
-from farthing.cli.words import GRAMMAR, charge_of, decimal_number
+from farthing.cli.charge_grammar import GRAMMAR, charge_of, decimal_number
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.digits import as_typed, interval, shown, shown_down, shown_up
@@ -228,8 +228,8 @@ def compose_command(
     from rich.console import Console
 
     from farthing.accounting.comparison import comparison_of, joined
-    from farthing.cli.waiting import stages
-    from farthing.cli.words import charges_of_file
+    from farthing.cli.charge_grammar import charges_of_file
+    from farthing.cli.terminal import stages
 
     with stages(Console(stderr=True)) as work:
         parts = [charges_of_words([word for word in words if word != STANDARD_INPUT])]
@@ -273,7 +273,7 @@ def _refuse_unknown_options(words: tuple[str, ...]) -> None:
 
 def _refuse_undrawable(plot: str) -> None:
     from farthing.plots._style import require_renderer
-    from farthing.plots.saving import checked_path
+    from farthing.plots.chart_files import checked_path
 
     require_renderer()
     checked_path(plot)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from farthing.cli.waiting import confirm_spending, say_if_changed
-from farthing.cli.words import decimal_number
+from farthing.cli.charge_grammar import decimal_number
+from farthing.cli.terminal import confirm_spending, say_if_changed
 
 if TYPE_CHECKING:
     from farthing.study import Study
@@ -66,8 +66,8 @@ class CountFirst:
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def count_command(file: str, share: str, as_json: bool, fresh: bool, yes: bool) -> None:
     """Look for a stored count, else confirm and count."""
+    from farthing.study.documents.study_file import read_study
     from farthing.study.row_count import found_count
-    from farthing.study.study_file import read_study
 
     study = read_study(file, statistics=False).study()
     before = found_count(study)
@@ -97,7 +97,7 @@ def count_first(
     """Confirm and count; without `quiet`, say what came out."""
     from rich.console import Console
 
-    from farthing.cli.waiting import stages
+    from farthing.cli.terminal import stages
     from farthing.study.row_count import count_rows, price_of_counting
 
     price = price_of_counting(study, share)

@@ -15,7 +15,7 @@ from farthing.errors import InvalidValue
 if TYPE_CHECKING:
     from farthing.release import Statistic
     from farthing.study import Plan, Release
-    from farthing.study.study_file import StudyFile
+    from farthing.study.documents.study_file import StudyFile
 
 
 PEOPLE = 100_000
@@ -166,8 +166,8 @@ def demo_command(out: str) -> None:
     from rich.console import Console
 
     TEXT = STUDY
-    from farthing.cli.waiting import stages
-    from farthing.study.study_file import read_study
+    from farthing.cli.terminal import stages
+    from farthing.study.documents.study_file import read_study
 
     folder = _made(Path(out))
     _refuse_other(folder / STUDY, TEXT)
@@ -191,7 +191,7 @@ def _studied(asked: StudyFile) -> Release:
     """The plan and its price, then the release; what the ledger holds already is taken from there."""
     from rich.console import Console
 
-    from farthing.cli.waiting import stages
+    from farthing.cli.terminal import stages
 
     study = asked.study()
     if study.ledger.stored(asked.request_id) is not None:
@@ -215,8 +215,8 @@ def _studied(asked: StudyFile) -> Release:
 
 def _price(plan: Plan) -> None:
     """This plan beside one that asks for much more, where composition begins to matter."""
-    from farthing.study.tables import aligned
-    from farthing.study.words import shown
+    from farthing.study.plan_text import shown
+    from farthing.study.text_tables import aligned
 
     more = plan.study.plan(*sixty_means(), expected=plan.expected)
     rows: list[tuple[str, ...]] = [("theorem", "this plan", "60 means")]
@@ -236,7 +236,7 @@ def _price(plan: Plan) -> None:
 def _beside_the_truth(release: Release, visits: Columns) -> None:
     """Answers, and what they would be without noise, which only a made-up table may show."""
     from farthing.inference.answers import decimals_for, plain, with_interval
-    from farthing.study.tables import aligned
+    from farthing.study.text_tables import aligned
 
     true = [value for name in release for value in truths(visits)[name]]
     records = release.records()
@@ -254,7 +254,7 @@ def _beside_the_truth(release: Release, visits: Columns) -> None:
 
 
 def _ending(folder: Path, release: Release) -> None:
-    from farthing.study.words import shown
+    from farthing.study.plan_text import shown
 
     _title(5, "The account")
     budget = release.plan["budget"]["total"]

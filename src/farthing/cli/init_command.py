@@ -78,7 +78,7 @@ kind = "count"
 @click.option("--out", default=STUDY, show_default=True, metavar="FILE", help="Where to write.")
 def init_command(file: str, out: str) -> None:
     """Read names and types, write the file."""
-    from farthing.data.declaration import columns_of
+    from farthing.data.dataset_tables import columns_of
 
     target = Path(out)
     columns = columns_of(file)
@@ -168,7 +168,7 @@ def _shown(name: str) -> str:
 
 
 def _line(name: str, kind: str | None) -> str:
-    from farthing.data.declaration import ZONED
+    from farthing.data.dataset_tables import ZONED
 
     key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
     entry, hint = {

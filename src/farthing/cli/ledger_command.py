@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from farthing.cli.waiting import warn_of_budget
-from farthing.cli.words import decimal_number, whole_number
+from farthing.cli.charge_grammar import decimal_number, whole_number
+from farthing.cli.terminal import warn_of_budget
 from farthing.errors import BudgetExceeded, InvalidValue, LedgerError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def picture_of(ledger: Ledger, dataset: str) -> Any:
 
 def moments_of(ledger: Ledger, dataset: str) -> list[Moment]:
     """The entries that a dataset's budget tells about; of very many charges every second, fourth ... and the last."""
-    from farthing.ledger.replay import Replay, Thinning
+    from farthing.ledger.ledger_replay import Replay, Thinning
 
     replay, kept = Replay(), Thinning(MOST)
     for entry in ledger.entries():
@@ -44,7 +44,7 @@ def moments_of(ledger: Ledger, dataset: str) -> list[Moment]:
 
 
 def _moment(entry: Entry, holding: Holding) -> Moment:
-    from farthing.ledger.amounts import epsilon_up
+    from farthing.ledger.integer_amounts import epsilon_up
     from farthing.plots import Moment
 
     requested = None
@@ -330,7 +330,7 @@ def _opened(place: str, key: str | None, role: str, actor: str | None = None, cr
     """The ledger, verified; that takes a while when it is long."""
     from rich.console import Console
 
-    from farthing.cli.waiting import stages
+    from farthing.cli.terminal import stages
     from farthing.ledger import open_ledger
 
     with stages(Console(stderr=True)) as work:
@@ -348,7 +348,7 @@ def _verified(
     """What verifying came to, once for each receipt; opening verifies too, and fails if the ledger does not."""
     from rich.console import Console
 
-    from farthing.cli.waiting import stages
+    from farthing.cli.terminal import stages
     from farthing.errors import LedgerTampered
     from farthing.ledger import Verification
 

@@ -256,7 +256,7 @@ def _request(state: Shown, entry: Entry) -> str:
 
 
 def _told(ledger: Ledger, entry: Entry) -> str:
-    from farthing.study.released import told_of
+    from farthing.study.release import told_of
 
     told = told_of(ledger, entry.request_id)
     return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 3]}..."

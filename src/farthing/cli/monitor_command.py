@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farthing.cli.waiting import confirm_spending, warn_of_budget
-from farthing.cli.words import decimal_number, whole_number
+from farthing.cli.charge_grammar import decimal_number, whole_number
+from farthing.cli.terminal import confirm_spending, warn_of_budget
 from farthing.errors import EngineError, InvalidValue, LedgerUnavailable, SessionEnded
 
 if TYPE_CHECKING:
     from farthing.adaptive.monitor import Look, Monitor
     from farthing.study import Study
-    from farthing.study.monitors import Asked
+    from farthing.study.sessions.monitor_sessions import Asked
 
 HELP = """\
 Watch the counts of a study's table and tell when any of them reaches a threshold.
@@ -98,8 +98,8 @@ def monitor_command(
     yes: bool,
 ) -> None:
     """Read the words, show the plan, confirm, open, look."""
-    from farthing.study.monitors import Asked
-    from farthing.study.study_file import read_study
+    from farthing.study.documents.study_file import read_study
+    from farthing.study.sessions.monitor_sessions import Asked
 
     asked = Asked(
         conditions,
@@ -160,13 +160,13 @@ def _pace(watch: str | None, looks: str | None) -> tuple[float | None, int | Non
 
 
 def _plan(study: Study, asked: Asked) -> Any:
-    from farthing.study.monitors import planned_monitor
+    from farthing.study.sessions.monitor_sessions import planned_monitor
 
     return planned_monitor(study, asked)
 
 
 def _opened(study: Study, asked: Asked, session: str | None, *, agreed: bool, as_json: bool) -> Monitor:
-    from farthing.study.monitors import opened_monitor, session_name
+    from farthing.study.sessions.monitor_sessions import opened_monitor, session_name
 
     name = session or session_name(study, asked)
     if study.ledger.stored(name) is None and not agreed:

@@ -13,7 +13,7 @@ import click
 from farthing.errors import InvalidValue, MissingExtra
 
 if TYPE_CHECKING:
-    from farthing.server.serving import Started
+    from farthing.server.server_process import Started
     from farthing.server.settings import OidcSettings
 
 HELP = """\
@@ -72,7 +72,7 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
 def serve_command(**told: Any) -> None:
     """Read the options, then serve until told to stop."""
     try:
-        from farthing.server.serving import log_on_stderr, serve
+        from farthing.server.server_process import log_on_stderr, serve
         from farthing.server.settings import PORT, Settings
     except ImportError as problem:
         raise MissingExtra("servers", str(problem.name), "server") from None

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farthing.cli.words import decimal_number, whole_number
+from farthing.cli.charge_grammar import decimal_number, whole_number
 from farthing.errors import InvalidValue
 from farthing.numerics.digits import as_typed
 from farthing.privacy.events import checked_delta, checked_epsilon
 
 if TYPE_CHECKING:
-    from farthing.release.candidates import Candidates
-    from farthing.release.workloads.base import Workload
+    from farthing.matrix.strategy_candidates import Candidates
+    from farthing.matrix.workloads.workload import Workload
 
 KINDS = ("prefix", "all-ranges", "identity", "total", "marginals")
 _MOST_COLUMNS = 64
@@ -65,7 +65,7 @@ def strategies_command(
 
     from rich.console import Console
 
-    from farthing.cli.waiting import stages
+    from farthing.cli.terminal import stages
 
     with stages(Console(stderr=True)) as work:
         table = weighed_strategies(asked, budget, leak, quick=quick, work=work)
@@ -81,7 +81,7 @@ def read_workload(kind: str, n: str, way: str | None) -> Workload:
     >>> read_workload("prefix", "1024", None).queries, read_workload("marginals", "2x3x4", "2").queries
     (1024, 26)
     """
-    from farthing.release import workloads
+    from farthing.matrix import workloads
 
     if kind not in KINDS:
         raise InvalidValue("workload", kind, f"must be one of {', '.join(KINDS)}")
@@ -117,7 +117,7 @@ class StrategyTable:
     seconds: dict[str, float]
 
     def __str__(self) -> str:
-        from farthing.release.data_dependent.choice import suits_choice
+        from farthing.matrix.data_dependent.strategy_choice import suits_choice
 
         shape = " x ".join(f"{size:,}" for size in self.workload.shape)
         lines = [
@@ -179,9 +179,9 @@ def weighed_strategies(
     workload: Workload, epsilon: float, delta: float, *, quick: bool, work: Any
 ) -> StrategyTable:
     """Every strategy that suits the workload, one after the other, with its time."""
-    from farthing.release.candidates import Weighed, optimised_at_best, table_of, weighed
-    from farthing.release.strategies.marginal_strategy import marginal_tables
-    from farthing.release.strategies.registry import suitable
+    from farthing.matrix.strategies.marginal_strategy import marginal_tables
+    from farthing.matrix.strategies.strategy_registry import suitable
+    from farthing.matrix.strategy_candidates import Weighed, optimised_at_best, table_of, weighed
 
     names = [name for name in suitable(workload) if name != "optimised"]
     found: dict[str, Any] = {}

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farthing.cli.release_command import refuse_unwritable
-from farthing.cli.waiting import confirm_spending, say_if_changed, warn_of_budget
-from farthing.cli.words import decimal_number, whole_number
+from farthing.cli.charge_grammar import decimal_number, whole_number
+from farthing.cli.study_commands import refuse_unwritable
+from farthing.cli.terminal import confirm_spending, say_if_changed, warn_of_budget
 from farthing.errors import InvalidValue
 
 if TYPE_CHECKING:
     from farthing.study import Study
-    from farthing.study.quality import Quality
-    from farthing.study.study_file import StudyFile
-    from farthing.study.synthetic import Earlier, SynthesisOffer, Synthetic
+    from farthing.study.documents.study_file import StudyFile
+    from farthing.study.synthesis.synthetic_quality import Quality
+    from farthing.study.synthesis.synthetic_table import Earlier, SynthesisOffer, Synthetic
 
 HELP = """\
 Make a synthetic table of a study's table (study.toml): rows that belong to nobody, with about the counts of those that
@@ -84,8 +84,8 @@ def synth_command(
     yes: bool,
 ) -> None:
     """Look for a stored table, else plan, confirm and run; then write."""
-    from farthing.study.study_file import read_study
-    from farthing.study.synthetic import checked_target
+    from farthing.study.documents.study_file import read_study
+    from farthing.study.synthesis.synthetic_table import checked_target
 
     if output is None and not plan_only:
         raise InvalidValue("output", None, "must be given", "say where the rows go: -o synthetic.parquet")
@@ -165,7 +165,7 @@ def _plan(
     count: int | None,
     request_id: str | None,
 ) -> SynthesisOffer | Earlier:
-    from farthing.study.synthetic import earlier
+    from farthing.study.synthesis.synthetic_table import earlier
 
     releases = [study.released(one) for one in known]
     made = earlier(study, request_id or _request_id(asked, options, known), known=releases, **options)
@@ -184,8 +184,8 @@ def _synthetic(
 ) -> Synthetic:
     from rich.console import Console
 
-    from farthing.cli.waiting import stages
-    from farthing.study.synthetic import earlier
+    from farthing.cli.terminal import stages
+    from farthing.study.synthesis.synthetic_table import earlier
 
     study = asked.study()
     releases = [study.released(one) for one in known]
@@ -208,7 +208,7 @@ def _synthetic(
 
 
 def _print(found: Synthetic) -> None:
-    from farthing.study.words import shown
+    from farthing.study.plan_text import shown
 
     if found.repeated:
         click.echo("Made again from the ledger: it was paid for before; nothing was spent now.\n")
@@ -224,7 +224,7 @@ def _print_quality(quality: Quality) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from farthing.study.quality import GOOD, NOT_VOUCHED, table_row
+    from farthing.study.synthesis.synthetic_quality import GOOD, NOT_VOUCHED, table_row
 
     table = Table(box=box.SIMPLE, title="Where it can be trusted (error: share of rows misplaced)")
     for heading in ("columns", "estimated", "at most", "verdict"):

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farthing.cli.words import whole_number
+from farthing.cli.charge_grammar import whole_number
 from farthing.errors import InvalidValue, RequestRefused
 
 if TYPE_CHECKING:
     from farthing.server.store import Store
-    from farthing.server.store.users import User
+    from farthing.server.store.user_rows import User
 
 HELP = """\
 The people who may use a server: who there is, in which role, and tokens for their scripts.
@@ -84,7 +84,7 @@ def add_command(
 ) -> None:
     """Add a user."""
     from farthing.server.auth.passwords import Passwords
-    from farthing.server.auth.people import add_user
+    from farthing.server.auth.user_rules import add_user
 
     password = None if subject is not None and not password_stdin else _password(password_stdin)
     with _store(ledger, make=True) as store:
@@ -98,7 +98,7 @@ def add_command(
 @_common
 def list_command(ledger: str, as_json: bool) -> None:
     """Print all users."""
-    from farthing.server.store.users import everybody
+    from farthing.server.store.user_rows import everybody
 
     with _store(ledger) as store, store.reading() as connection:
         found = everybody(connection)
@@ -189,7 +189,7 @@ def token_command(name: str, scopes: str, days: str, label: str, ledger: str, as
 
 def _change(ledger: str, as_json: bool, name: str, said: str, **changes: Any) -> None:
     from farthing.server.auth.passwords import Passwords
-    from farthing.server.auth.people import change_user
+    from farthing.server.auth.user_rules import change_user
 
     with _store(ledger) as store:
         user = change_user(store, Passwords(), name, by=_me(), **changes)
@@ -201,7 +201,7 @@ def _store(ledger: str, make: bool = False) -> Iterator[Store]:
     """The store beside the ledger; `make` it if there is none, so that people can be there before the server."""
     try:
         from farthing.server.store import Store
-        from farthing.server.store.engine import file_beside
+        from farthing.server.store.store_engine import file_beside
     except ImportError as missing:
         from farthing.errors import MissingExtra
 
@@ -217,7 +217,7 @@ def _store(ledger: str, make: bool = False) -> Iterator[Store]:
 
 
 def _known(store: Store, name: str) -> User:
-    from farthing.server.auth.people import known_user
+    from farthing.server.auth.user_rules import known_user
 
     try:
         return known_user(store, name)
@@ -239,7 +239,7 @@ def _password(from_stdin: bool) -> str:
 
 def _me() -> str:
     """Who does it; with a blank in it, so that it is nobody's name on the server."""
-    from farthing.server.auth.sessions import login_name
+    from farthing.server.auth.login_sessions import login_name
 
     return f"{login_name()} (command line)"
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from farthing.client.connection import Connection, part
-from farthing.client.studies import RemoteStudy, budget_from
+from farthing.client.http_connection import Connection, part
+from farthing.client.remote_study import RemoteStudy, budget_from
 from farthing.errors import InvalidValue
 from farthing.ledger import Budget, Receipt
 from farthing.numerics import Bounds

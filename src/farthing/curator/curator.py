@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from farthing.curator.accounts import Accounts, accounts_of, are_other_tables, table_marks
+from farthing.curator.budget_unit import unit_of
+from farthing.curator.payers import Accounts, accounts_of, are_other_tables, table_marks
 from farthing.curator.questions import (
     Answers,
     Finish,
@@ -27,18 +28,17 @@ from farthing.curator.questions import (
     record,
     text_of,
 )
-from farthing.curator.running import Progress, run_apart
-from farthing.curator.units import unit_of
+from farthing.curator.time_limit import Progress, run_apart
 from farthing.data import Dataset
-from farthing.data.aggregates.shape import Aggregate
-from farthing.data.fingerprint import fingerprint_of
+from farthing.data.aggregates.aggregate_shape import Aggregate
+from farthing.data.table_fingerprint import fingerprint_of
 from farthing.errors import AnswerForfeited, InvalidValue, NotAllowed
-from farthing.ledger.values import checked_name
+from farthing.ledger.ledger_arguments import checked_name
 from farthing.privacy.events import checked_real
 
 if TYPE_CHECKING:
     from farthing.ledger import Charge, Ledger, Receipt
-    from farthing.release.measurements import Measurements
+    from farthing.statistics.measurements import Measurements
 
 _LONGEST_REASON = 200
 _TABLES = "tables"  # what the marks of the tables of an answer stand under, beside it

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data import Dataset, Sensitivity
-from farthing.data.aggregates.shape import Aggregate
+from farthing.data.aggregates.aggregate_shape import Aggregate
 from farthing.errors import AnswerForfeited, InvalidData, InvalidValue, LedgerUnavailable
 from farthing.privacy import Event, Sampled
-from farthing.release.measurements import Measurements, amplified
+from farthing.statistics.measurements import Measurements, amplified
 
 if TYPE_CHECKING:
     from farthing.ledger import Charge, Ledger, Receipt

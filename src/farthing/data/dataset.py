@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from farthing.data.aggregates.edges import checked_edges, equal_edges
-from farthing.data.aggregates.shape import Aggregate, domain_of, names_of
-from farthing.data.base import Base, based
-from farthing.data.bounding import fresh_key
+from farthing.data.aggregate_queries import Gathering, features_of, gatherings
+from farthing.data.aggregates.aggregate_shape import Aggregate, domain_of, names_of
+from farthing.data.aggregates.bin_edges import checked_edges, equal_edges
+from farthing.data.base_table import Base, based
+from farthing.data.contribution_bounds import fresh_key
 from farthing.data.expressions import read
-from farthing.data.gathering import Gathering, features_of, gatherings
-from farthing.data.running import Progress, rows_of
+from farthing.data.query_run import Progress, rows_of
 from farthing.data.schema import (
     Categories,
     Dates,
@@ -31,8 +31,8 @@ from farthing.data.schema import (
 from farthing.data.sources import Source
 from farthing.data.stability import REPLACE, Link, Sensitivity, Stability
 from farthing.data.steps import Run, Step, defined
-from farthing.data.steps.reaching import Explode, JoinOnUnit, Parts, Sample, Union
-from farthing.data.steps.rowwise import Bin, Clip, Derive, Select, Where, lookup, narrowed
+from farthing.data.steps.row_steps import Bin, Clip, Derive, Select, Where, lookup, narrowed
+from farthing.data.steps.stability_steps import Explode, JoinOnUnit, Parts, Sample, Union
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 
@@ -430,7 +430,7 @@ class Dataset:
 
     def _counts_everybody(self, aggregate: Aggregate) -> bool:
         """Replacing rows leaves their number as it is; `rows` says that it is public."""
-        from farthing.data.aggregates.histograms import Count
+        from farthing.data.aggregates.cell_counts import Count
 
         plain = (
             isinstance(aggregate, Count) and not aggregate.by and aggregate.where is aggregate.column is None

@@ -12,12 +12,13 @@ graphical            one distribution over many columns from noisy tables over f
 """
 
 from farthing.inference.answers import Answer
-from farthing.inference.error_laws import ErrorLaw, StatedLaw, errors_of_laws
+from farthing.inference.error_distributions import ErrorLaw, StatedLaw, errors_of_laws
+from farthing.inference.integer_rounding import rounded, rounded_tree
 from farthing.inference.isotonic import nearest_increasing, nearest_increasing_in_norm
 from farthing.inference.least_squares import LeastSquares, implicit_least_squares, tree_least_squares
-from farthing.inference.moments import StandardDeviation, Variance
 from farthing.inference.noise_sums import deviation_of_sum, error_of_sum, tail_of_sum
-from farthing.inference.nonnegative_norms import (
+from farthing.inference.noise_terms import Term
+from farthing.inference.nonnegative import (
     nearest_in_all,
     nearest_nonnegative,
     nonnegative_cells,
@@ -25,8 +26,7 @@ from farthing.inference.nonnegative_norms import (
 )
 from farthing.inference.ratios import Measured, Ratio
 from farthing.inference.regular_tree import RegularTree
-from farthing.inference.rounding import rounded, rounded_tree
-from farthing.inference.terms import Term
+from farthing.inference.variance_estimates import StandardDeviation, Variance
 
 __all__ = [
     "Answer",

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from farthing.errors import InvalidValue
-from farthing.inference.error_laws import ErrorLaw
+from farthing.inference.error_distributions import ErrorLaw
 from farthing.inference.noise_sums import checked_confidence
-from farthing.inference.terms import Floats
+from farthing.inference.noise_terms import Floats
 
 
 def decimals_for(error: float) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from farthing.errors import InvalidValue
-from farthing.inference.terms import Floats
+from farthing.inference.noise_terms import Floats
 
 _MANY = 10_000
 

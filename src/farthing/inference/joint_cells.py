@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from farthing.errors import InvalidValue
-from farthing.inference.marginals import (
+from farthing.inference.consistent_marginals import (
     Subset,
     Tables,
     all_spread,
@@ -19,7 +19,7 @@ from farthing.inference.marginals import (
     spread,
     summed,
 )
-from farthing.inference.terms import Floats
+from farthing.inference.noise_terms import Floats
 
 _ROUNDS = 300
 _FEWEST_ROUNDS = 20

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from farthing.errors import InvalidValue
-from farthing.inference.terms import Floats
+from farthing.inference.noise_terms import Floats
 
 Product = Callable[[Floats], Floats]
 

@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from farthing.inference.terms import (
+from farthing.inference.noise_terms import (
     Floats,
     Part,
     Parts,

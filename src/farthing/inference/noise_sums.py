@@ -25,7 +25,7 @@ from farthing.inference.mixed_sums import (
     mixed_tails,
     series_sum,
 )
-from farthing.inference.terms import (
+from farthing.inference.noise_terms import (
     Floats,
     Kind,
     Parts,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from farthing.errors import InvalidValue
 from farthing.inference.noise_sums import checked_confidence, errors_of_many
-from farthing.inference.terms import Floats, Parts, Term, parts_of
+from farthing.inference.noise_terms import Floats, Parts, Term, parts_of
 
 _ROUNDS = 3
 

@@ -19,7 +19,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference.terms import NARROW, Floats, Parts, common_step, variance_of, variance_of_parts
+from farthing.inference.noise_terms import NARROW, Floats, Parts, common_step, variance_of, variance_of_parts
 
 Complexes = NDArray[np.complex128]
 _POINTS, _SPACING = 48, 0.12

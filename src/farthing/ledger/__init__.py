@@ -13,7 +13,7 @@ Verification  whether the ledger is the one that was written
 from farthing.ledger.budgets import Budget
 from farthing.ledger.entries import Charge, Entry, Receipt, Stored
 from farthing.ledger.ledger import Ledger
-from farthing.ledger.opening import open_ledger
+from farthing.ledger.ledger_access import open_ledger
 from farthing.ledger.verification import Verification
 
 __all__ = ["Budget", "Charge", "Entry", "Ledger", "Receipt", "Stored", "Verification", "open_ledger"]

@@ -10,16 +10,9 @@ from functools import lru_cache
 from operator import add
 from typing import Any
 
-from farthing.accounting.filters.renyi_divergence import Charge, as_event
+from farthing.accounting.filters.event_prices import Charge, as_event
 from farthing.errors import InvalidValue
-from farthing.ledger.amounts import (
-    budget_in_nano,
-    budget_in_units,
-    delta_down,
-    epsilon_down,
-    epsilon_up,
-)
-from farthing.ledger.prices import (
+from farthing.ledger.charge_prices import (
     NOTHING,
     Divergences,
     Order,
@@ -32,6 +25,13 @@ from farthing.ledger.prices import (
     finite_read,
     order_of,
     price_in_budget,
+)
+from farthing.ledger.integer_amounts import (
+    budget_in_nano,
+    budget_in_units,
+    delta_down,
+    epsilon_down,
+    epsilon_up,
 )
 from farthing.privacy import ApproxDP
 from farthing.privacy.events import checked_delta

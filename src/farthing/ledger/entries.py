@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from farthing.errors import InvalidValue
-from farthing.ledger.amounts import delta_up, epsilon_up
-from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
+from farthing.ledger.integer_amounts import delta_up, epsilon_up
+from farthing.ledger.ledger_tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
 from farthing.privacy.events import Event
 
 KINDS = (

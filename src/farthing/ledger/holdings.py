@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from farthing.errors import InvalidValue
 from farthing.ledger.account import Account
-from farthing.ledger.chain import canonical
-from farthing.ledger.prices import Price
+from farthing.ledger.charge_prices import Price
+from farthing.ledger.hash_chain import canonical
 from farthing.privacy.units import Unit
 
 

@@ -6,13 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from farthing.errors import InvalidValue, NotAllowed
-from farthing.ledger import charging, policy
+from farthing.ledger import budget_policy, charge_lifecycle
+from farthing.ledger.charge_limits import Quote, Request, quoted, refusal
 from farthing.ledger.entries import Change, Charge, Entry, Receipt
-from farthing.ledger.limits import Quote, Request, quoted, refusal
-from farthing.ledger.questions import Found, Question
-from farthing.ledger.reading import OpenLedger
-from farthing.ledger.transaction import Transaction
-from farthing.ledger.values import (
+from farthing.ledger.ledger_arguments import (
     ROLES,
     WORLDS,
     checked_answer,
@@ -23,6 +20,9 @@ from farthing.ledger.values import (
     checked_name,
     checked_note,
 )
+from farthing.ledger.ledger_reader import OpenLedger
+from farthing.ledger.snapshot import Found, Question
+from farthing.ledger.transaction import Transaction
 from farthing.privacy.events import Event, checked_delta
 from farthing.privacy.units import Unit
 
@@ -122,7 +122,9 @@ class Ledger(OpenLedger):
         if isinstance(words, str):
             words = Unit.read(words) or words
         marks = self.marks(sources)
-        return self._changed(Question(name), lambda tx: policy.register(tx, name, *budget, words, marks))
+        return self._changed(
+            Question(name), lambda tx: budget_policy.register(tx, name, *budget, words, marks)
+        )
 
     def attach(self, dataset: str, sources: Iterable[str]) -> Entry | None:
         """Let the budget of a dataset stand for the people in further tables too; None if it does already.
@@ -132,7 +134,7 @@ class Ledger(OpenLedger):
         """
         self._only("attach a source", "curator", "analyst")
         name, marks = checked_name(dataset, "dataset"), self.marks(sources)
-        return self._changed(Question(name), lambda tx: policy.attach(tx, name, marks))
+        return self._changed(Question(name), lambda tx: budget_policy.attach(tx, name, marks))
 
     def set_budget(self, dataset: str, epsilon: float, delta: float | None = None) -> Entry:
         """Give a dataset another budget; its delta stays as it is if left out.
@@ -142,7 +144,7 @@ class Ledger(OpenLedger):
         """
         self._only("set a budget", "curator")
         name, budget = checked_name(dataset, "dataset"), checked_change(epsilon, delta)
-        return self._changed(Question(name), lambda tx: policy.set_budget(tx, name, *budget))
+        return self._changed(Question(name), lambda tx: budget_policy.set_budget(tx, name, *budget))
 
     def grant(self, dataset: str, analyst: str, epsilon: float, delta: float | None = None) -> Entry:
         """Let an analyst spend at most so much in all; the dataset's own budget still rules above it.
@@ -152,7 +154,7 @@ class Ledger(OpenLedger):
         self._only("grant a budget", "curator")
         name, who = checked_name(dataset, "dataset"), checked_name(analyst, "analyst")
         budget = checked_change(epsilon, delta)
-        return self._changed(Question(name, who), lambda tx: policy.grant(tx, name, who, *budget))
+        return self._changed(Question(name, who), lambda tx: budget_policy.grant(tx, name, who, *budget))
 
     def reserve(
         self, dataset: str, epsilon: float, delta: float | None = None, name: str = "reserve"
@@ -164,7 +166,7 @@ class Ledger(OpenLedger):
         self._only("set aside a reserve", "curator")
         whole, label = checked_name(dataset, "dataset"), checked_name(name, "name")
         budget = checked_change(epsilon, delta)
-        return self._changed(Question(whole), lambda tx: policy.reserve(tx, whole, *budget, label))
+        return self._changed(Question(whole), lambda tx: budget_policy.reserve(tx, whole, *budget, label))
 
     # What is spent.
 
@@ -210,10 +212,10 @@ class Ledger(OpenLedger):
         question = Question(
             request.dataset, request.analyst, request.request_id, fresh=True, others=request.others
         )
-        outcome = self._changed(question, lambda tx: charging.charge(tx, request, quote))
+        outcome = self._changed(question, lambda tx: charge_lifecycle.charge(tx, request, quote))
         if isinstance(outcome, tuple):
             raise refusal(outcome, request, self.place)
-        return charging.charge_made(self.id, request, outcome)
+        return charge_lifecycle.charge_made(self.id, request, outcome)
 
     def admits(
         self,
@@ -236,7 +238,7 @@ class Ledger(OpenLedger):
         name, priced = checked_name(dataset, "dataset"), checked_event(event)
         wanted = None if delta is None else checked_delta(delta)
         reader = self._asked(Question(name, who))
-        whole, own = policy.known(reader, name), reader.own()
+        whole, own = budget_policy.known(reader, name), reader.own()
         held = [whole] if not who else [whole, own]
         return all(each is not None and each.admits(each.account.priced(priced, wanted)) for each in held)
 
@@ -265,7 +267,7 @@ class Ledger(OpenLedger):
         self._only("settle a charge", "curator", "analyst")
         _id_of(charge)
         question = Question(charge.dataset, charge.analyst, charge.request_id, others=charge.others)
-        return self._changed(question, lambda tx: charging.settle(tx, kind, charge, words, answer))
+        return self._changed(question, lambda tx: charge_lifecycle.settle(tx, kind, charge, words, answer))
 
     def _spender(self, analyst: str | None) -> str:
         """Whose grant pays: an analyst's own; for a curator the dataset's budget alone, or a named analyst's."""

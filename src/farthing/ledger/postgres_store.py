@@ -8,6 +8,8 @@ from typing import Any
 
 from farthing.errors import LedgerTampered, LedgerUnavailable, MissingExtra
 from farthing.ledger.entries import Change
+from farthing.ledger.ledger_store import Link, Run, Store
+from farthing.ledger.ledger_tables import HEAD, TABLES
 from farthing.ledger.postgres_messages import (
     ASK_NAME,
     CONFIRM,
@@ -20,9 +22,7 @@ from farthing.ledger.postgres_messages import (
     rows_of,
     write_name,
 )
-from farthing.ledger.questions import Found, Question, found_in, is_taken
-from farthing.ledger.store import Link, Run, Store
-from farthing.ledger.tables import HEAD, TABLES
+from farthing.ledger.snapshot import Found, Question, found_in, is_taken
 
 _TABLES = ", ".join(f"to_regclass('{table}')" for table in TABLES)
 # Prepared statements are others than we think: somebody between us and the server gave us another connection, or

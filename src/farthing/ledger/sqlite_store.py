@@ -11,8 +11,8 @@ from typing import Any
 
 from farthing.errors import LedgerUnavailable
 from farthing.ledger.file_lock import FileGuard, FileLock
-from farthing.ledger.store import Run, Store
-from farthing.ledger.tables import TABLES
+from farthing.ledger.ledger_store import Run, Store
+from farthing.ledger.ledger_tables import TABLES
 
 _stores: weakref.WeakSet[SQLiteStore] = weakref.WeakSet()
 _paused: list[SQLiteStore] = []

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from farthing.errors import FarthingError, LedgerTampered
-from farthing.ledger.chain import Chain
 from farthing.ledger.entries import AccountRow, Change, Entry, clock
+from farthing.ledger.hash_chain import Chain
 from farthing.ledger.holdings import Holding
-from farthing.ledger.questions import Found, Question
-from farthing.ledger.replay import label_of, totals_of
+from farthing.ledger.ledger_replay import label_of, totals_of
+from farthing.ledger.snapshot import Found, Question
 
 Whose = tuple[str, str]
 """Whose account: a dataset, and an analyst in it ("" for the dataset's own)."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from farthing.errors import LedgerTampered
-from farthing.ledger.chain import GENESIS, Chain, fingerprint
 from farthing.ledger.entries import Entry, Receipt
-from farthing.ledger.questions import Question
-from farthing.ledger.replay import Replay
-from farthing.ledger.store import Link, Run, Store
-from farthing.ledger.tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES
+from farthing.ledger.hash_chain import GENESIS, Chain, fingerprint
+from farthing.ledger.ledger_replay import Replay
+from farthing.ledger.ledger_store import Link, Run, Store
+from farthing.ledger.ledger_tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES
+from farthing.ledger.snapshot import Question
 from farthing.ledger.transaction import Memory, Reader, checked_account, checked_answer_of, entry_of
 
 

@@ -14,16 +14,16 @@ Every mechanism is a frozen value made of public parameters, with an `event` for
 """
 
 from farthing.mechanisms.additive import DiscreteGaussian, DiscreteLaplace
-from farthing.mechanisms.base import Mechanism
 from farthing.mechanisms.exponential import ExponentialMechanism, TopK
 from farthing.mechanisms.key_selection import KeySelection
 from farthing.mechanisms.many_quantiles import Quantiles
+from farthing.mechanisms.mechanism import Mechanism
 from farthing.mechanisms.noisy_max import PermuteAndFlip, ReportNoisyMax, Winner
+from farthing.mechanisms.private_sum import BoundedSum
 from farthing.mechanisms.quantiles import Quantile
 from farthing.mechanisms.randomized_response import Estimate, RandomizedResponse
 from farthing.mechanisms.smooth_median import SmoothMedian, SmoothSensitivity, SmoothStatistic
 from farthing.mechanisms.sparse_vector import AboveThreshold, SparseVector
-from farthing.mechanisms.sums import BoundedSum
 from farthing.mechanisms.threshold_session import Above, Below, ThresholdSession
 
 __all__ = [

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.base import (
+from farthing.mechanisms.gaussian_domination import vector_event
+from farthing.mechanisms.mechanism import (
     Mechanism,
     checked_integers,
     checked_mechanism_epsilon,
@@ -24,11 +25,10 @@ from farthing.mechanisms.base import (
     rounded_down,
     rounded_up,
 )
-from farthing.mechanisms.gaussian_domination import vector_event
-from farthing.mechanisms.grid import Grid
-from farthing.mechanisms.laws import DiscreteGaussianLaw, DiscreteLaplaceLaw, NoiseLaw
+from farthing.mechanisms.noise_distributions import DiscreteGaussianLaw, DiscreteLaplaceLaw, NoiseLaw
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.samplers import LARGEST_SCALE, discrete_gaussian_noise, discrete_laplace_noise
+from farthing.mechanisms.value_grid import Grid
 from farthing.privacy.events import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from farthing.errors import InvalidValue
-from farthing.mechanisms.exact import Bits
+from farthing.mechanisms.exact_samplers import Bits
 from farthing.mechanisms.randomness import Source
-from farthing.mechanisms.scores import Selection, checked_candidates, checked_confidence, least_gap
+from farthing.mechanisms.selection_scores import Selection, checked_candidates, checked_confidence, least_gap
 from farthing.mechanisms.weighted_choice import Ballot, event_of_bounded_range
 from farthing.privacy import Event
 from farthing.privacy.events import checked_count

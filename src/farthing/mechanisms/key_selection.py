@@ -26,8 +26,8 @@ import flint
 import numpy as np
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.base import Mechanism, checked_mechanism_epsilon
-from farthing.mechanisms.exact import Bits, bernoulli, discrete_laplace
+from farthing.mechanisms.exact_samplers import Bits, bernoulli, discrete_laplace
+from farthing.mechanisms.mechanism import Mechanism, checked_mechanism_epsilon
 from farthing.mechanisms.randomness import Source
 from farthing.numerics.balls import down, precision
 from farthing.privacy.events import ApproxDP, checked_count, checked_delta, checked_real

@@ -11,10 +11,10 @@ import flint
 import numpy as np
 
 from farthing.errors import InvalidValue
-from farthing.mechanisms.base import nearest_double
-from farthing.mechanisms.exact import Bits, bernoulli_exp, geometric
+from farthing.mechanisms.exact_samplers import Bits, bernoulli_exp, geometric
+from farthing.mechanisms.mechanism import nearest_double
 from farthing.mechanisms.randomness import Source
-from farthing.mechanisms.scores import (
+from farthing.mechanisms.selection_scores import (
     Selection,
     checked_candidates,
     checked_confidence,

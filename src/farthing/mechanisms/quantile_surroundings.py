@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidData
 from farthing.mechanisms.additive import DiscreteLaplace
-from farthing.mechanisms.base import (
+from farthing.mechanisms.counted_quantiles import CountedQuantiles
+from farthing.mechanisms.mechanism import (
     SATURATION,
     Mechanism,
     checked_integers,
     checked_mechanism_epsilon,
     rounded_down,
 )
-from farthing.mechanisms.counted_quantiles import CountedQuantiles
 from farthing.mechanisms.quantiles import NeighboringRelation
 from farthing.mechanisms.randomness import Source
 from farthing.privacy import Composed, Event

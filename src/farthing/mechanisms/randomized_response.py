@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.base import Mechanism, checked_mechanism_epsilon, read_array, rounded_up
+from farthing.mechanisms.mechanism import Mechanism, checked_mechanism_epsilon, read_array, rounded_up
 from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.numerics.balls import precision, up
 from farthing.privacy import Event, events

@@ -18,8 +18,8 @@ import flint
 from flint import acb, arb, fmpq
 
 from farthing.errors import InvalidValue
-from farthing.mechanisms.exact import Bits, bernoulli, discrete_laplace
-from farthing.mechanisms.laws import DiscreteLaplaceLaw, NoiseLaw
+from farthing.mechanisms.exact_samplers import Bits, bernoulli, discrete_laplace
+from farthing.mechanisms.noise_distributions import DiscreteLaplaceLaw, NoiseLaw
 from farthing.numerics.balls import down, precision, up
 
 

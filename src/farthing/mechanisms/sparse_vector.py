@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.base import (
+from farthing.mechanisms.mechanism import (
     Mechanism,
     checked_integers,
     checked_mechanism_epsilon,

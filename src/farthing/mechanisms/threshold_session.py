@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import NoReturn
 
 from farthing.errors import BudgetExceeded, FarthingError
-from farthing.mechanisms.exact import Bits, geometric
+from farthing.mechanisms.exact_samplers import Bits, geometric
 from farthing.mechanisms.randomness import Source
 
 

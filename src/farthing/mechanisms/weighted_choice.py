@@ -15,8 +15,8 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.mechanisms.base import rounded_up
-from farthing.mechanisms.exact import Bits
+from farthing.mechanisms.exact_samplers import Bits
+from farthing.mechanisms.mechanism import rounded_up
 from farthing.numerics.balls import precision
 from farthing.privacy import BoundedRange, Composed, Event
 

@@ -12,7 +12,7 @@ requirements   errors that must not be exceeded
 """
 
 from farthing.planner.allocation import Admits, Allocation, allocate, fit
-from farthing.planner.price import Price, own_epsilon
-from farthing.planner.problem import Problem, Requirement
+from farthing.planner.planning_problem import Problem, Requirement
+from farthing.planner.theorem_prices import Price, own_epsilon
 
 __all__ = ["Admits", "Allocation", "Price", "Problem", "Requirement", "allocate", "fit", "own_epsilon"]

@@ -16,15 +16,15 @@ from farthing.accounting import compose, sampled_approx_dp
 from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.digits import ceiling
-from farthing.planner.model import EXPONENTIAL, GAUSSIAN, LAPLACE, Model
+from farthing.planner.allocation_search import Division, Search, Unaffordable, objective, polished
+from farthing.planner.design_arrays import EXPONENTIAL, GAUSSIAN, LAPLACE, Model
 from farthing.planner.offers import Lacks, Offers, told, unreachable
-from farthing.planner.price import Price, price_of
-from farthing.planner.problem import NANO, Problem
+from farthing.planner.planning_problem import NANO, Problem
 from farthing.planner.requirements import Requirements, Unmet, Unreachable, noises_of, outer_epsilon
-from farthing.planner.search import Division, Search, Unaffordable, objective, polished
-from farthing.planner.shares import Divider, Shares
+from farthing.planner.slot_shares import Divider, Shares
+from farthing.planner.theorem_prices import Price, price_of
 from farthing.privacy import ApproxDP, Composed, Event
-from farthing.release.slots import Noise
+from farthing.statistics.slots import Noise
 
 _SATED = 1e-6  # the weight of a statistic that has what was required of it
 _FEW = 12  # so few free slots are also tried with noise of one kind only, whatever the first search says

@@ -10,7 +10,7 @@ import numpy as np
 
 from farthing.errors import Infeasible
 from farthing.numerics.digits import ceiling
-from farthing.planner.problem import Problem, Requirement
+from farthing.planner.planning_problem import Problem, Requirement
 from farthing.planner.requirements import Requirements, Unmet, Unreachable, listed, outer_epsilon
 
 Lacks = Callable[[Problem], float]

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from farthing.errors import InvalidValue
-from farthing.planner.model import Floats, Model
-from farthing.planner.problem import Problem
-from farthing.planner.search import Division, Search, Unaffordable
-from farthing.planner.shares import Kinds, Shares
-from farthing.release.slots import Noise
+from farthing.planner.allocation_search import Division, Search, Unaffordable
+from farthing.planner.design_arrays import Floats, Model
+from farthing.planner.planning_problem import Problem
+from farthing.planner.slot_shares import Kinds, Shares
+from farthing.statistics.slots import Noise
 
 _TOLERANCE = 1e-3
 _AIM = 3e-4  # below the requirement by so much, relatively, is where the search aims

@@ -21,10 +21,15 @@
 Charts need the extra `plots` (`pip install 'farthing[plots]'`); importing this package does not.
 """
 
-from farthing.plots.audit import audit_region
+from farthing.plots.attack_charts import holdout_claims, share_recovered
+from farthing.plots.audit_charts import audit_region
 from farthing.plots.burn_down import Moment, burn_down
-from farthing.plots.convergence import convergence, synthesis_rounds
-from farthing.plots.curves import (
+from farthing.plots.chart_files import save
+from farthing.plots.convergence_charts import convergence, synthesis_rounds
+from farthing.plots.growth_charts import error_growth, growth_exponent
+from farthing.plots.plan_charts import plan_chart, release_chart
+from farthing.plots.region_charts import compare_regions, privacy_regions, tradeoff_curve
+from farthing.plots.theorem_charts import (
     dominated_gap,
     epsilon_against_delta,
     epsilon_against_k,
@@ -32,11 +37,6 @@ from farthing.plots.curves import (
     spread_gap,
     theorem_bars,
 )
-from farthing.plots.growth import error_growth, growth_exponent
-from farthing.plots.plans import plan_chart, release_chart
-from farthing.plots.reconstruction import holdout_claims, share_recovered
-from farthing.plots.regions import compare_regions, privacy_regions, tradeoff_curve
-from farthing.plots.saving import save
 
 __all__ = [
     "Moment",

@@ -13,11 +13,9 @@ workloads, strategies   many queries of one histogram, and what is measured to a
 answering, answered     answer_workload: arrays in, answers with their errors out
 """
 
-from farthing.release import workloads
-from farthing.release.answering import WorkloadAnswers, answer_workload
-from farthing.release.designs import Design, design_of
-from farthing.release.slots import Noise
-from farthing.release.statistics import (
+from farthing.matrix import workloads
+from farthing.matrix.workload_answers import WorkloadAnswers, answer_workload
+from farthing.statistics.constructors import (
     Statistic,
     cdf,
     contingency,
@@ -34,6 +32,8 @@ from farthing.release.statistics import (
     sum,
     variance,
 )
+from farthing.statistics.design import Design, design_of
+from farthing.statistics.slots import Noise
 
 __all__ = [
     "Design",

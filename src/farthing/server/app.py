@@ -16,30 +16,31 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
 from farthing.errors import FarthingError
-from farthing.server import health, openapi
-from farthing.server.access_log import AccessLog, Failures, Metrics
-from farthing.server.doors import BodyLimit, Doors, Forwarded, SafeHeaders
-from farthing.server.envelope import refused_by_farthing, refused_by_pydantic, refused_by_starlette
-from farthing.server.guard import GuardedRoute
-from farthing.server.permissions import SCOPES_OF_ROLE, Caller, check_every
+from farthing.server.app_state import ACTOR, State
+from farthing.server.auth.permissions import SCOPES_OF_ROLE, Caller, check_every
+from farthing.server.auth.route_guard import GuardedRoute
+from farthing.server.http import openapi
+from farthing.server.http.access_log import AccessLog, Failures, Metrics
+from farthing.server.http.error_envelope import refused_by_farthing, refused_by_pydantic, refused_by_starlette
+from farthing.server.http.origin_checks import BodyLimit, Doors, Forwarded, SafeHeaders
 from farthing.server.routes import (
-    accountant,
-    accounts,
-    datasets,
-    ledger,
-    page,
-    plans,
-    releases,
-    row_counts,
-    sessions,
-    sign_in,
-    studies,
+    accountant_routes,
+    dataset_routes,
+    health_routes,
+    ledger_routes,
+    page_routes,
+    people_routes,
+    plan_routes,
+    release_routes,
+    row_count_routes,
+    session_routes,
+    sign_in_routes,
+    study_routes,
 )
+from farthing.server.schemas.draft_schema import Draft
+from farthing.server.services.dataset_declarations import Declaration, all_declarations
+from farthing.server.services.plan_prices import priced
 from farthing.server.settings import Settings
-from farthing.server.state import ACTOR, State
-from farthing.server.store.declarations import Declaration, all_declarations
-from farthing.server.views.draft import Draft
-from farthing.server.views.plan import priced
 
 _FILES = (".csv", ".parquet")  # an engine elsewhere is not called before somebody wants something of it
 
@@ -65,19 +66,19 @@ def _small_draft(declaration: Declaration) -> Draft:
 
 
 _ROUTERS = (
-    accounts,
-    sign_in,
-    datasets,
-    row_counts,
-    studies,
-    plans,
-    releases,
-    sessions,
-    ledger,
-    accountant,
-    health,
+    people_routes,
+    sign_in_routes,
+    dataset_routes,
+    row_count_routes,
+    study_routes,
+    plan_routes,
+    release_routes,
+    session_routes,
+    ledger_routes,
+    accountant_routes,
+    health_routes,
     openapi,
-    page,
+    page_routes,
 )
 
 

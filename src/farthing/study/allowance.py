@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 from farthing.ledger import Budget
-from farthing.ledger.amounts import NANO
-from farthing.ledger.limits import all_of, command_for_more, command_to_free
+from farthing.ledger.charge_limits import all_of, command_for_more, command_to_free
+from farthing.ledger.integer_amounts import NANO
 from farthing.numerics.digits import shown_down
 from farthing.planner import Admits, Allocation, Problem, allocate
 from farthing.privacy import ApproxDP

@@ -16,16 +16,18 @@ from farthing.numerics import Bounds
 from farthing.planner import Allocation, Price, Problem, Requirement, fit
 from farthing.privacy.events import checked_epsilon
 from farthing.release import Statistic
-from farthing.release.designs import Design
-from farthing.release.facts import Counted
-from farthing.release.measurements import Measurements
-from farthing.release.slots import Noise
-from farthing.study.about import about_rows, errors_rest_on, rows_known
+from farthing.statistics.design import Design
+from farthing.statistics.measurements import Measurements
+from farthing.statistics.public_facts import Counted
+from farthing.statistics.slots import Noise
 from farthing.study.allowance import Allowance, admitting, allocated
-from farthing.study.code import asking_lines, control_line, study_lines
-from farthing.study.odds import budget_cautions
-from farthing.study.planned import AtOnce, PlannedStatistic, planned
-from farthing.study.requests import (
+from farthing.study.attacker_odds import budget_cautions
+from farthing.study.documents.answer_codec import plain
+from farthing.study.documents.python_code import asking_lines, control_line, study_lines
+from farthing.study.plan_text import explained, in_toml, opening_of, shown
+from farthing.study.planned_statistic import AtOnce, PlannedStatistic, planned
+from farthing.study.population_notes import about_rows, errors_rest_on, rows_known
+from farthing.study.request import (
     Control,
     Earlier,
     Request,
@@ -40,12 +42,10 @@ from farthing.study.requests import (
     with_controls,
 )
 from farthing.study.row_count import can_be_counted, price_of_counting
-from farthing.study.stored import plain
-from farthing.study.tables import plan_data, plan_table
-from farthing.study.words import explained, in_toml, opening_of, shown
+from farthing.study.text_tables import plan_data, plan_table
 
 if TYPE_CHECKING:
-    from farthing.study.released import Release
+    from farthing.study.release import Release
     from farthing.study.study import Study
 
 
@@ -462,7 +462,7 @@ class Plan:
         spends nothing. `fresh=True` draws new noise, which is charged again. `request_id` names a release of your own,
         which is answered once too.
         """
-        from farthing.study.released import released
+        from farthing.study.release import released
 
         return released(self, request_id, progress, fresh=fresh)
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from farthing.curator.questions import Single
-from farthing.curator.sessions import PATIENCE
+from farthing.curator.session_records import PATIENCE
 from farthing.data import Count
 from farthing.errors import AnswerForfeited, InvalidValue, NotAllowed
 from farthing.inference import Answer, ErrorLaw, Term
 from farthing.mechanisms import DiscreteLaplace
 from farthing.privacy.events import checked_real
-from farthing.release.facts import Counted
+from farthing.statistics.public_facts import Counted
 
 if TYPE_CHECKING:
     from farthing.curator import Curator

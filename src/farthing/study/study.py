@@ -9,10 +9,10 @@ from typing import Any
 
 from farthing.adaptive.holdout import Holdout
 from farthing.adaptive.monitor import Monitor, MonitorPlan
-from farthing.adaptive.online import AnswererPlan, OnlineAnswerer
+from farthing.adaptive.query_session import AnswererPlan, OnlineAnswerer
 from farthing.curator import Curator, unit_of
-from farthing.curator.accounts import account_name
-from farthing.curator.units import rate_of, refuse_other_unit, sampling_rate_of
+from farthing.curator.budget_unit import rate_of, refuse_other_unit, sampling_rate_of
+from farthing.curator.payers import account_name
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.inference import Answer
@@ -22,15 +22,16 @@ from farthing.planner import Problem, Requirement
 from farthing.privacy.events import checked_delta, checked_epsilon
 from farthing.privacy.units import Unit
 from farthing.release import Statistic
-from farthing.release.designs import Design, design_of
-from farthing.release.facts import Counted
-from farthing.study import answerers, monitors, row_count
+from farthing.statistics.design import Design, design_of
+from farthing.statistics.public_facts import Counted
+from farthing.study import row_count
 from farthing.study.allowance import Allowance, allowances_of, left_of
-from farthing.study.monitors import opened_holdout
 from farthing.study.plan import Plan
-from farthing.study.released import Release, releases_in, reopened, warn_if_changed
-from farthing.study.requests import listed, nothing_to_measure
-from farthing.study.synthetic import (
+from farthing.study.release import Release, releases_in, reopened, warn_if_changed
+from farthing.study.request import listed, nothing_to_measure
+from farthing.study.sessions import monitor_sessions, query_sessions
+from farthing.study.sessions.monitor_sessions import opened_holdout
+from farthing.study.synthesis.synthetic_table import (
     SynthesisOffer,
     Synthetic,
     earlier,
@@ -204,7 +205,7 @@ class Study:
         rows: int | None = None,
         epsilon: float | None = None,
         start: str = "auto",
-        known: answerers.Known = (),
+        known: query_sessions.Known = (),
         confidence: float = 0.95,
         request_id: str | None = None,
     ) -> AnswererPlan:
@@ -212,11 +213,11 @@ class Study:
 
         Of a session that exists, it is what was paid for: `answerer` takes it up, and has `updates_left`.
         """
-        earlier = answerers.request_ids(known)
-        asked = answerers.Asked(
+        earlier = query_sessions.request_ids(known)
+        asked = query_sessions.Asked(
             alpha, queries, columns, bins, updates, rows, epsilon, start, earlier, confidence
         )
-        return answerers.planned_answerer(self, asked, request_id)
+        return query_sessions.planned_answerer(self, asked, request_id)
 
     def answerer(
         self,
@@ -229,7 +230,7 @@ class Study:
         rows: int | None = None,
         epsilon: float | None = None,
         start: str = "auto",
-        known: answerers.Known = (),
+        known: query_sessions.Known = (),
         confidence: float = 0.95,
         request_id: str | None = None,
         timeout: float | None = None,
@@ -244,11 +245,11 @@ class Study:
         first, for a hundredth of epsilon. `known` are earlier releases of this study, or their request ids: they make
         the first guess better, for nothing. The same arguments, or the same `request_id`, take up the same session.
         """
-        earlier = answerers.request_ids(known)
-        asked = answerers.Asked(
+        earlier = query_sessions.request_ids(known)
+        asked = query_sessions.Asked(
             alpha, queries, columns, bins, updates, rows, epsilon, start, earlier, confidence
         )
-        return answerers.opened_answerer(self, asked, request_id, timeout, progress)
+        return query_sessions.opened_answerer(self, asked, request_id, timeout, progress)
 
     def monitor_plan(
         self,
@@ -262,8 +263,8 @@ class Study:
         confidence: float = 0.95,
     ) -> MonitorPlan:
         """What `monitor` with the same arguments would cost and how far off it may be; nothing is spent."""
-        asked = monitors.Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence)
-        return monitors.planned_monitor(self, asked)
+        asked = monitor_sessions.Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence)
+        return monitor_sessions.planned_monitor(self, asked)
 
     def monitor(
         self,
@@ -287,8 +288,8 @@ class Study:
         not asked about again unless `mute=False`. The same arguments, or the same `request_id`, take up the same
         monitor: its alerts are known, and the round that was running is lost.
         """
-        asked = monitors.Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence)
-        return monitors.opened_monitor(self, asked, request_id, timeout, progress)
+        asked = monitor_sessions.Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence)
+        return monitor_sessions.opened_monitor(self, asked, request_id, timeout, progress)
 
     def holdout(
         self,

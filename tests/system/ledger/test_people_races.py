@@ -10,12 +10,12 @@ import pytest
 
 from farthing.errors import RequestRefused
 from farthing.server.auth.api_tokens import make_token, user_by_token
+from farthing.server.auth.password_sign_in import PER_USER, counted_attempt
 from farthing.server.auth.passwords import Passwords
-from farthing.server.auth.people import add_user, change_user, known_user
-from farthing.server.auth.signing_in import PER_USER, counted_attempt
-from farthing.server.store import Store, logins, now, users
-from farthing.server.store import logins as attempts
-from farthing.server.store.logins import Flow, Login
+from farthing.server.auth.user_rules import add_user, change_user, known_user
+from farthing.server.store import Store, login_rows, now, user_rows
+from farthing.server.store import login_rows as attempts
+from farthing.server.store.login_rows import Flow, Login
 from system.ledger.conftest import NewPlace
 from system.ledger.nursery import PATIENCE
 
@@ -68,7 +68,7 @@ def test_two_curators_who_demote_each_other_leave_one(instances: list[Store]) ->
         refused = [end for end in ended if isinstance(end, RequestRefused)]
         assert len(refused) == 1 and "last curator" in str(refused[0]), ended
         with here.reading() as connection:
-            assert len(users.active_curators(connection)) == 1
+            assert len(user_rows.active_curators(connection)) == 1
         change_user(here, PASSWORDS, "ada", by="a test", role="curator")
         change_user(here, PASSWORDS, "abe", by="a test", disabled=False)
 
@@ -84,15 +84,15 @@ def test_a_link_and_a_sign_in_elsewhere_are_used_once(instances: list[Store]) ->
 
     def use_link(store: Store) -> str | None:
         with store.begin() as connection:
-            return logins.use_link(connection, "link", now())
+            return login_rows.use_link(connection, "link", now())
 
     def take_flow(store: Store) -> Flow | None:
         with store.begin() as connection:
-            return logins.take_flow(connection, "flow", now())
+            return login_rows.take_flow(connection, "flow", now())
 
     with instances[0].begin() as connection:
-        logins.write_link(connection, "link", "ada", at + HOUR, at)
-        logins.write_flow(connection, "flow", Flow("nonce", "verifier", at + HOUR), at)
+        login_rows.write_link(connection, "link", "ada", at + HOUR, at)
+        login_rows.write_flow(connection, "flow", Flow("nonce", "verifier", at + HOUR), at)
     for use in (use_link, take_flow):
         ended = at_once([lambda s=s, use=use: use(s) for s in instances * 4])
         assert sum(end is not None for end in ended) == 1, ended
@@ -127,12 +127,12 @@ def test_whoever_is_disabled_through_one_instance_is_out_of_the_other_at_once(in
     )
     _, word = make_token(there, known_user(there, "bob"), "", frozenset({"read"}), 1, by="bob")
     with there.begin() as connection:
-        logins.open_login(connection, "mark", Login("bob", "password", now() + HOUR), "", now())
-        assert users.find_by_subject(connection, "BOB@example.org", any_case=True) is not None
+        login_rows.open_login(connection, "mark", Login("bob", "password", now() + HOUR), "", now())
+        assert user_rows.find_by_subject(connection, "BOB@example.org", any_case=True) is not None
     assert user_by_token(there, word) is not None
     change_user(here, PASSWORDS, "bob", by="ada", disabled=True)
     assert user_by_token(there, word) is None
     with there.reading() as connection:
-        assert logins.find_login(connection, "mark", now()) is None
+        assert login_rows.find_login(connection, "mark", now()) is None
     with pytest.raises(RequestRefused, match="signs in under"):
         add_user(there, PASSWORDS, "rob", "analyst", by="a test", subject="bob@example.org")

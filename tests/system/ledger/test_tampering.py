@@ -11,7 +11,7 @@ import pytest
 
 from farthing.errors import LedgerTampered
 from farthing.ledger import Verification
-from farthing.ledger.replay import Replay
+from farthing.ledger.ledger_replay import Replay
 from system.ledger.flips import EDITS, Archive, spoilt, verdict
 from system.ledger.history import copied, rows_of, write_rows
 
@@ -74,7 +74,7 @@ def test_the_same_edits_pass_where_nothing_is_verified(
     def nothing(*_: object) -> tuple[Verification, Replay]:
         return Verification(True, 0, ""), Replay()
 
-    monkeypatch.setattr("farthing.ledger.opening.verify_store", nothing)
+    monkeypatch.setattr("farthing.ledger.ledger_access.verify_store", nothing)
     seen = [found for _, kind, found in spoilt(archive, 20, random.Random(7)) if kind == "edit"]
     assert seen.count("NOT DETECTED") >= len(seen) // 2
 

@@ -31,15 +31,15 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator
 from backends.keeper import CannotStart
 from backends.processes import installed
 from farthing.server import Settings, create_app
+from farthing.server.app_state import State
 from farthing.server.auth.api_tokens import make_token
-from farthing.server.auth.people import add_user, known_user
-from farthing.server.auth.secret_words import fresh_word, mark_of
-from farthing.server.auth.sessions import COOKIE, csrf_of
-from farthing.server.permissions import SCOPES_OF_ROLE, Caller
-from farthing.server.state import State
+from farthing.server.auth.login_sessions import COOKIE, csrf_of
+from farthing.server.auth.permissions import SCOPES_OF_ROLE, Caller
+from farthing.server.auth.token_hashes import fresh_word, mark_of
+from farthing.server.auth.user_rules import add_user, known_user
+from farthing.server.jobs.job_worker import Worker
 from farthing.server.store import now
-from farthing.server.store.tables import declarations, logins
-from farthing.server.work.worker import Worker
+from farthing.server.store.store_tables import declarations, logins
 
 PEOPLE = {"ada": "curator", "bob": "analyst", "eve": "auditor"}
 PASSWORD = "a long enough password"  # of everybody

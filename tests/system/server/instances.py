@@ -24,9 +24,9 @@ import httpx
 
 from backends.processes import free_port
 from farthing.ledger import Ledger
-from farthing.server.auth.secret_words import fresh_word, mark_of
+from farthing.server.auth.token_hashes import fresh_word, mark_of
 from farthing.server.store import Store, now
-from farthing.server.store.tables import tokens, users
+from farthing.server.store.store_tables import tokens, users
 
 API = "/api/v1"
 YEAR = 365 * 24 * 3600 * 10**9

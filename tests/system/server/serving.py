@@ -7,7 +7,7 @@ import logging
 import sys
 from pathlib import Path
 
-from farthing.server.serving import serve
+from farthing.server.server_process import serve
 from farthing.server.settings import Settings
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from farthing.server.permissions import PERMISSIONS, PUBLIC
+from farthing.server.auth.permissions import PERMISSIONS, PUBLIC
 from system.server.fuzzing.canaries import Canaries
 from system.server.fuzzing.cases import INTENTS, SLOW, wanted
 from system.server.fuzzing.meant import MEANT

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from farthing.ledger import Ledger
+from farthing.server.jobs.job_worker import Worker
 from farthing.server.store import Store
-from farthing.server.store import jobs as rows
-from farthing.server.work.worker import Worker
+from farthing.server.store import job_rows as rows
 from system.ledger.conftest import postgres_server
 from system.ledger.places import Place, postgres_place, sqlite_place
 from system.server.instances import (
@@ -278,16 +278,16 @@ def test_a_server_that_is_told_to_stop_finishes_first(small_town: Town) -> None:
 def test_the_check_notices_a_server_that_takes_a_retry_for_a_new_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgetful: bool
 ) -> None:
-    from farthing.server.routes import releases
+    from farthing.server.routes import release_routes
 
-    honest = releases._submitted
+    honest = release_routes._submitted
 
     def each_time_anew(state: Any, who: Any, body: Any) -> Any:
         another = f"{body.request_id}-{secrets.token_hex(4)}"
         return honest(state, who, body.model_copy(update={"request_id": another}))
 
     if forgetful:
-        monkeypatch.setattr(releases, "_submitted", each_time_anew)
+        monkeypatch.setattr(release_routes, "_submitted", each_time_anew)
     served = served_in(tmp_path)
     worker = Worker(served.state, look=0.02)
     thread = threading.Thread(target=worker.run)

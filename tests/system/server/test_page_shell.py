@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from farthing.server.auth.sessions import login_link
+from farthing.server.auth.login_sessions import login_link
 from system.server.accessibility import faults_of_all_looks
 from system.server.browser import PASSWORD, PHONE, NewPage, Site, go, screenshot, serving, settled, sign_in
 

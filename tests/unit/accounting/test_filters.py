@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farthing.accounting.filters import BasicFilter, FullyAdaptiveFilter, RenyiFilter
+from farthing.accounting.filters.event_prices import price_of
 from farthing.accounting.filters.exact_amounts import bounded, exact, float_down, float_up
-from farthing.accounting.filters.renyi_divergence import price_of
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.privacy import (
     ApproxDP,

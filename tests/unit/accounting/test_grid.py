@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.accounting.engines.grid import GridComposition, compose_on_grid
-from farthing.accounting.engines.grid_compose import fast_size, first_below, last_above
-from farthing.accounting.engines.grid_events import loss_pair
-from farthing.accounting.engines.grid_saddle import common_lattice
+from farthing.accounting.algorithms.dominating_pairs import loss_pair
+from farthing.accounting.algorithms.grid_algorithm import GridComposition, compose_on_grid
+from farthing.accounting.algorithms.grid_composition import fast_size, first_below, last_above
+from farthing.accounting.algorithms.grid_saddle import common_lattice
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
 from farthing.privacy import (
@@ -249,7 +249,7 @@ def test_sizes_are_fast_and_large_enough(cells: int) -> None:
 
 def test_a_grid_that_no_longer_gains_is_not_made_finer(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left of the width is not the grid's fault here: seven grids, up to 1.5 million cells, gained nothing."""
-    from farthing.accounting.engines import grid
+    from farthing.accounting.algorithms import grid_algorithm
 
     cells: list[int] = []
 
@@ -258,8 +258,8 @@ def test_a_grid_that_no_longer_gains_is_not_made_finer(monkeypatch: pytest.Monke
         cells.append(curves.cells)
         return curves
 
-    made = grid.composed_curves
-    monkeypatch.setattr(grid, "composed_curves", counted)
+    made = grid_algorithm.composed_curves
+    monkeypatch.setattr(grid_algorithm, "composed_curves", counted)
     events: list[Event] = [
         DiscreteLaplaceNoise(3.75, 1), DiscreteLaplaceNoise(6.07, 1), DiscreteLaplaceNoise(9.5, 1),
         GaussianNoise(11.5), DiscreteGaussianNoise(27.5, 1), BoundedRange(0.0623), LaplaceNoise(6.56),

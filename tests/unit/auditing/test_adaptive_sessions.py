@@ -10,12 +10,12 @@ import pytest
 
 from farthing.accounting import compose
 from farthing.adaptive.holdout import Holdout
-from farthing.adaptive.holdout import plan as holdout_plan
-from farthing.adaptive.online import OnlineAnswerer
-from farthing.adaptive.synthesis.pricing import SHARES, Prices, prices_within
+from farthing.adaptive.holdout import holdout_plan as holdout_plan
+from farthing.adaptive.query_session import OnlineAnswerer
+from farthing.adaptive.synthesis.synthesis_prices import SHARES, Prices, prices_within
 from farthing.auditing.audit import audit
-from farthing.auditing.built_in import adaptive_sessions
-from farthing.auditing.planted import _loop, _Rounds, adaptive_bugs
+from farthing.auditing.mechanism_targets import adaptive_sessions
+from farthing.auditing.planted_bugs import _loop, _Rounds, adaptive_bugs
 from farthing.auditing.self_test import Check, all_checks, examine
 from farthing.data import Sensitivity
 from farthing.mechanisms import DiscreteLaplace

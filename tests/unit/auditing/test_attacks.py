@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import farthing as ft
-from farthing.adaptive.journal import MemoryJournal
-from farthing.adaptive.online import OnlineAnswerer, plan_answerer
+from farthing.adaptive.query_session import OnlineAnswerer, plan_answerer
+from farthing.adaptive.session_journal import MemoryJournal
 from farthing.auditing.attacks import (
     chance_of_guessing,
     difference,
@@ -25,8 +25,8 @@ from farthing.auditing.attacks import (
     reconstructed,
 )
 from farthing.errors import InvalidValue
+from farthing.matrix.workloads.cell_axes import Axis
 from farthing.mechanisms import DiscreteLaplace
-from farthing.release.workloads.axes import Axis
 from sources import TestSource
 
 ALPHA = 1e-6

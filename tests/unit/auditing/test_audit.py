@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from farthing import audit, compose
 from farthing.auditing import AuditReport
 from farthing.auditing.audit import LEAST_SAMPLES
-from farthing.auditing.built_in import WholeSession
+from farthing.auditing.mechanism_targets import WholeSession
 from farthing.auditing.self_test import LEAST_ERROR, Check, Outcome, all_checks, examine
 from farthing.errors import InvalidValue
 from farthing.privacy import ApproxDP, DiscreteLaplaceNoise, GaussianNoise

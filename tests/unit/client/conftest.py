@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import farthing as ft
-from farthing.server.work.worker import Worker
+from farthing.server.jobs.job_worker import Worker
 from unit.server.conftest import DATASET, HERE, Served, served_in
 
 Connect = Callable[..., ft.Client]

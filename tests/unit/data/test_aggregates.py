@@ -22,10 +22,10 @@ from farthing.data import (
     Sum,
     dataset,
 )
-from farthing.data.aggregates.edges import are_equal_reals, checked_edges, equal_edges, labels_of
-from farthing.data.aggregates.shape import MOST_CELLS
+from farthing.data.aggregate_queries import gatherings
+from farthing.data.aggregates.aggregate_shape import MOST_CELLS
+from farthing.data.aggregates.bin_edges import are_equal_reals, checked_edges, equal_edges, labels_of
 from farthing.data.expressions import read_cell
-from farthing.data.gathering import gatherings
 from farthing.data.schema import Dates, Integers, Reals, Schema
 from farthing.errors import InvalidValue
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from farthing import compose
 from farthing.errors import InvalidValue
 from farthing.ledger.account import Account
-from farthing.ledger.amounts import DELTA_UNITS, NANO
-from farthing.ledger.chain import canonical
-from farthing.ledger.prices import NOTHING, ORDERS, Price
+from farthing.ledger.charge_prices import NOTHING, ORDERS, Price
+from farthing.ledger.hash_chain import canonical
+from farthing.ledger.integer_amounts import DELTA_UNITS, NANO
 from farthing.privacy import (
     ApproxDP,
     BoundedRange,

@@ -13,7 +13,7 @@ import pytest
 
 from farthing.errors import BudgetExceeded, LedgerTampered, LedgerUnavailable
 from farthing.ledger import Ledger, open_ledger
-from farthing.ledger.store import Run
+from farthing.ledger.ledger_store import Run
 from farthing.ledger.transaction import Memory
 from farthing.ledger.verification import Known, verify_store
 

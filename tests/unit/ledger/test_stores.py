@@ -17,9 +17,9 @@ from sqlalchemy import make_url
 
 from farthing.errors import BudgetExceeded, FarthingError, InvalidValue, LedgerTampered, LedgerUnavailable
 from farthing.ledger import Ledger, open_ledger
+from farthing.ledger.ledger_store import Link, translated
 from farthing.ledger.postgres_store import PostgresStore
-from farthing.ledger.questions import ASK, Question
-from farthing.ledger.store import Link, translated
+from farthing.ledger.snapshot import ASK, Question
 from farthing.ledger.transaction import Transaction
 
 
@@ -41,7 +41,7 @@ class _Stop(BaseException):
 def test_a_charge_that_is_broken_off_never_happened(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, statement: str, kind: type[BaseException]
 ) -> None:
-    from farthing.ledger import store
+    from farthing.ledger import ledger_store as store
 
     genuine = ledger._store._writer
     assert genuine is not None
@@ -79,9 +79,9 @@ def test_a_charge_in_the_middle_of_a_charge_is_refused(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a signal handler might do it: the inner charge must not end the transaction of the outer one."""
-    from farthing.ledger import charging
+    from farthing.ledger import charge_lifecycle
 
-    genuine, inner = charging.known, []
+    genuine, inner = charge_lifecycle.known, []
 
     def meddling(tx: Any, dataset: str) -> Any:
         if not inner:
@@ -90,7 +90,7 @@ def test_a_charge_in_the_middle_of_a_charge_is_refused(
                 ledger.charge("people", 0.5, request_id="inner")
         return genuine(tx, dataset)
 
-    monkeypatch.setattr(charging, "known", meddling)
+    monkeypatch.setattr(charge_lifecycle, "known", meddling)
     ledger.charge("people", 0.5, request_id="outer")
     assert ledger.stored("inner") is None and ledger.stored("outer") is not None
     assert ledger.verify().ok

@@ -9,8 +9,8 @@ import pytest
 
 from farthing.errors import LedgerTampered
 from farthing.ledger import open_ledger
-from farthing.ledger.chain import Chain
-from farthing.ledger.key import Witness
+from farthing.ledger.hash_chain import Chain
+from farthing.ledger.signing_key import Witness
 
 CHAIN = Chain(bytes(32), "l")
 

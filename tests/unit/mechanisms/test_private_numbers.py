@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from farthing.errors import InvalidData
 from farthing.mechanisms import BoundedSum, DiscreteLaplace, RandomizedResponse
-from farthing.mechanisms.base import checked_integers, checked_reals
+from farthing.mechanisms.mechanism import checked_integers, checked_reals
 
 WHOLE = st.integers(-(2**70), 2**70) | st.sampled_from([2**53, 2**53 + 1, 2**63, 2**63 + 1, 2**64, -(2**63)])
 

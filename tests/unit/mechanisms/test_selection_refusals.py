@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.base import Mechanism
 from farthing.mechanisms.exponential import ExponentialMechanism, TopK
 from farthing.mechanisms.many_quantiles import Quantiles
+from farthing.mechanisms.mechanism import Mechanism
 from farthing.mechanisms.noisy_max import PermuteAndFlip, ReportNoisyMax
 from farthing.mechanisms.quantiles import Quantile
 
@@ -174,7 +174,7 @@ def test_an_empty_column_is_an_answer_like_any_other() -> None:
 
 
 def test_tiny_negative_scores_are_rounded_down_even_when_the_quotient_underflows() -> None:
-    from farthing.mechanisms.scores import score_steps
+    from farthing.mechanisms.selection_scores import score_steps
 
     steps = score_steps([-5e-324, 5e-324, -0.0, 1e308, -1e308], 2.0**40, 1)
     assert steps.tolist() == [-1, 0, 0, 2**62, -(2**62)]

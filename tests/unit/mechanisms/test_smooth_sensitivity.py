@@ -12,7 +12,7 @@ from scipy import stats
 
 from farthing.accounting import compose
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.exact import Bits
+from farthing.mechanisms.exact_samplers import Bits
 from farthing.mechanisms.smooth_median import SmoothMedian, SmoothSensitivity, SmoothStatistic
 from farthing.mechanisms.smooth_noise import DiscreteCauchyLaw, discrete_cauchy
 

@@ -9,9 +9,9 @@ import pytest
 import farthing as ft
 from farthing.accounting import compose
 from farthing.planner import Problem, allocate
-from farthing.planner.model import EXPONENTIAL, Model, saddle_cost
-from farthing.release.designs import design_of
-from farthing.release.slots import Noise
+from farthing.planner.design_arrays import EXPONENTIAL, Model, saddle_cost
+from farthing.statistics.design import design_of
+from farthing.statistics.slots import Noise
 from planner_designs import HandDesign, choice
 
 

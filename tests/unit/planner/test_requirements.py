@@ -13,8 +13,8 @@ from farthing.data import dataset
 from farthing.errors import Infeasible, InvalidValue
 from farthing.planner import Allocation, Problem, Requirement, allocate, fit
 from farthing.release import count
-from farthing.release.designs import design_of
-from farthing.release.slots import Noise
+from farthing.statistics.design import design_of
+from farthing.statistics.slots import Noise
 from planner_designs import HandDesign, HandOutput, counts, mixed, slot
 
 SPREAD = [float(10 * 1.7**k) for k in range(9)]

@@ -13,21 +13,21 @@ from hypothesis import strategies as some
 from farthing.data import Dataset, dataset
 from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorLaw, Term
-from farthing.inference.terms import variance_of
-from farthing.release import statistics as st
-from farthing.release.counting.combination import CombinedOutput
-from farthing.release.counting.count_outputs import (
+from farthing.inference.noise_terms import variance_of
+from farthing.statistics import constructors as st
+from farthing.statistics.constructors import Statistic
+from farthing.statistics.counts.count_outputs import (
     WIDE,
     RememberedLaw,
     ScaledLaw,
     settled_cells,
     smooth_noise,
 )
-from farthing.release.counting.shares import expected_rows
-from farthing.release.designs import Design, design_of
-from farthing.release.facts import Facts
-from farthing.release.slots import Kind, Noise
-from farthing.release.statistics import Statistic
+from farthing.statistics.counts.expected_shares import expected_rows
+from farthing.statistics.counts.slot_combination import CombinedOutput
+from farthing.statistics.design import Design, design_of
+from farthing.statistics.public_facts import Facts
+from farthing.statistics.slots import Kind, Noise
 
 ROWS = 4_000
 SCHEMA = {"sex": ["F", "M"], "age": (0, 110), "bmi": (10.0, 60.0), "region": ["n", "e", "s", "w"]}
@@ -413,7 +413,7 @@ TWO_CUTS = [
 
 def _apart(monkeypatch: pytest.MonkeyPatch) -> Design:
     """Two tables of the same columns that are measured apart, whatever would be gained by merging them."""
-    monkeypatch.setattr("farthing.release.counting.grouping._merged", lambda *_: None)
+    monkeypatch.setattr("farthing.statistics.counts.cell_partitions._merged", lambda *_: None)
     return design_of(TWO_CUTS, PEOPLE, {"rows": ROWS})
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from farthing.data import dataset
 from farthing.errors import FarthingError
-from farthing.release.designs import Design, design_of
-from farthing.release.ranging.marginal_asking import MarginalAsking, restored_marginals
-from farthing.release.slots import Noise
-from farthing.release.statistics import marginals
+from farthing.statistics.constructors import marginals
+from farthing.statistics.design import Design, design_of
+from farthing.statistics.marginals.marginal_queries import MarginalAsking, restored_marginals
+from farthing.statistics.slots import Noise
 
 ROWS = 1_500
 DRAW = np.random.default_rng(5)

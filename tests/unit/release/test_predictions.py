@@ -13,11 +13,11 @@ import pytest
 
 from farthing.data import dataset
 from farthing.errors import InvalidValue
-from farthing.release import statistics as st
-from farthing.release.designs import design_of
-from farthing.release.facts import Facts
-from farthing.release.outputs import Output
-from farthing.release.slots import Noise
+from farthing.statistics import constructors as st
+from farthing.statistics.design import design_of
+from farthing.statistics.output import Output
+from farthing.statistics.public_facts import Facts
+from farthing.statistics.slots import Noise
 
 DRAWS = 3_000
 TRUTHS: dict[Any, Any] = {st.mean: np.mean, st.variance: np.var, st.std: np.std}

@@ -14,9 +14,9 @@ import pytest
 
 import farthing as ft
 from farthing.data import dataset
-from farthing.release import statistics as st
-from farthing.release.designs import design_of
-from farthing.release.slots import Noise
+from farthing.statistics import constructors as st
+from farthing.statistics.design import design_of
+from farthing.statistics.slots import Noise
 from sources import TestSource
 
 SIZES = {"a": 4_000, "b": 1_500, "c": 600, "d": 300}
@@ -94,7 +94,7 @@ def test_every_released_mean_of_unequal_groups_is_within_what_was_required(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A required 1.5 came out as 1.1 to 1.9. Counts are always within; a cell of means once in 1,000 releases not."""
-    monkeypatch.setattr("farthing.mechanisms.base.SYSTEM", TestSource(16))
+    monkeypatch.setattr("farthing.mechanisms.mechanism.SYSTEM", TestSource(16))
     with closing(ft.Study(_people(), epsilon=100.0, ledger=tmp_path / "study.db")) as study:
         plan = study.plan(st.mean("x", by="g"), st.count(by="g"), epsilon=2.0, expected=EXPECTED)
         plan = plan.require("mean of x by g", within=1.5).require("count by g", within=40)

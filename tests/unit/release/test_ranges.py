@@ -13,23 +13,23 @@ import pytest
 
 from farthing.data import Categories, Integers, dataset
 from farthing.errors import FarthingError
-from farthing.release.counting.cdf import CdfOutput
-from farthing.release.counting.cells import CellAxis
-from farthing.release.designs import Design, design_of
-from farthing.release.ranging.asking import RangeAsking, restored_ranges
-from farthing.release.ranging.cdf_outputs import StrategyCdfOutput
-from farthing.release.ranging.conditions import mask_of
-from farthing.release.ranging.range_outputs import RangesOutput
-from farthing.release.ranging.shapes import Shape
-from farthing.release.ranging.stored_strategies import restored_transform, stored_transform
-from farthing.release.ranging.transforms import StrategyTransform
-from farthing.release.slots import Noise
-from farthing.release.statistics import cdf, count, histogram, ranges
-from farthing.release.strategies.matrix import MatrixStrategy
-from farthing.release.strategies.optimising import making, optimised
-from farthing.release.strategies.trees import TreeStrategy
-from farthing.release.strategies.wavelet import WaveletStrategy
-from farthing.release.workloads import prefix
+from farthing.matrix.strategies.matrix_strategy import MatrixStrategy
+from farthing.matrix.strategies.optimisation import optimised, workload_optimum
+from farthing.matrix.strategies.tree_strategies import TreeStrategy
+from farthing.matrix.strategies.wavelet import WaveletStrategy
+from farthing.matrix.workloads import prefix
+from farthing.matrix.workloads.statistic_cells import CellAxis
+from farthing.statistics.constructors import cdf, count, histogram, ranges
+from farthing.statistics.counts.cumulative_shares import CdfOutput
+from farthing.statistics.design import Design, design_of
+from farthing.statistics.ranges.cdf_outputs import StrategyCdfOutput
+from farthing.statistics.ranges.cell_conditions import mask_of
+from farthing.statistics.ranges.error_shapes import Shape
+from farthing.statistics.ranges.range_outputs import RangesOutput
+from farthing.statistics.ranges.range_queries import RangeAsking, restored_ranges
+from farthing.statistics.ranges.strategy_codec import restored_transform, stored_transform
+from farthing.statistics.ranges.strategy_transforms import StrategyTransform
+from farthing.statistics.slots import Noise
 
 ROWS = 2_000
 DRAW = np.random.default_rng(3)
@@ -168,7 +168,7 @@ def test_kinds_of_noise_do_about_the_same_to_the_answers(
 ) -> None:
     """So that the planner may choose between them by one number."""
     monkeypatch.setenv("FARTHING_CACHE", str(tmp_path))  # what other tests have found would be used too
-    monkeypatch.setattr(making, "_MEMORY", {})
+    monkeypatch.setattr(workload_optimum, "_MEMORY", {})
     optimised(prefix(32), "l2")  # found before, it is measured beside cells under Laplace noise
     for asked in (ranges("age"), cdf("bmi", bins=300), ranges("bmi", bins=50), cdf("bmi", bins=32)):
         (output,) = design_of([asked], PEOPLE).outputs

@@ -14,11 +14,11 @@ from hypothesis import strategies as some
 
 from farthing.data import dataset
 from farthing.data.expressions import read, read_cell
-from farthing.release import statistics as st
-from farthing.release.counting.questions import Question, question_of
-from farthing.release.counting.shares import Refinement, own_refinement, refinement_of
-from farthing.release.statistics import Statistic
-from farthing.release.validation import checked
+from farthing.statistics import constructors as st
+from farthing.statistics.constructors import Statistic
+from farthing.statistics.counts.count_queries import Question, question_of
+from farthing.statistics.counts.expected_shares import Refinement, own_refinement, refinement_of
+from farthing.statistics.validation import checked
 
 DAYS = (datetime.date(2020, 1, 1), datetime.date(2020, 1, 20))
 ROWS = [

@@ -16,9 +16,9 @@ import pytest
 import farthing as ft
 from farthing.data import dataset
 from farthing.errors import Infeasible
-from farthing.release.designs import design_of
-from farthing.release.regression_outputs import RegressionOutput, _repaired
-from farthing.release.slots import Noise
+from farthing.statistics.design import design_of
+from farthing.statistics.regression.regression_outputs import RegressionOutput, _repaired
+from farthing.statistics.slots import Noise
 
 ROWS, BOUNDS = 4_000, (0.0, 100.0)
 

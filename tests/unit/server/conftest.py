@@ -14,12 +14,12 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from farthing.server import Settings, create_app
-from farthing.server.auth.secret_words import fresh_word, mark_of
-from farthing.server.auth.sessions import COOKIE, csrf_of
-from farthing.server.permissions import SCOPES_OF_ROLE, Caller
-from farthing.server.state import State
+from farthing.server.app_state import State
+from farthing.server.auth.login_sessions import COOKIE, csrf_of
+from farthing.server.auth.permissions import SCOPES_OF_ROLE, Caller
+from farthing.server.auth.token_hashes import fresh_word, mark_of
 from farthing.server.store import now
-from farthing.server.store.tables import declarations, logins, tokens, users
+from farthing.server.store.store_tables import declarations, logins, tokens, users
 
 HERE = "http://127.0.0.1:8642"
 HOUR = 3600 * 10**9

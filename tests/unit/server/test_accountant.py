@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from farthing.errors import RequestRefused
-from farthing.server.reckoner import Reckoner
+from farthing.server.services.accountant_process import Reckoner
 
 
 def test_composition_shows_the_optimum_beside_every_theorem(analyst):

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from farthing.server.store.declarations import declaration_of
-from farthing.server.store.tables import declarations
+from farthing.server.services.dataset_declarations import declaration_of
+from farthing.server.store.store_tables import declarations
 
 NEW: dict[str, Any] = {
     "name": "survey",

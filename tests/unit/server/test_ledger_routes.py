@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from farthing.errors import BudgetExceeded, RequestRefused
 from farthing.ledger import Ledger, Verification, open_ledger
-from farthing.server.views.entry import STATES, sentence_of
+from farthing.server.schemas.entry_schema import STATES, sentence_of
 from unit.server.conftest import DATASET, Served, served_in
 
 API = "/api/v1/ledger"
@@ -44,7 +44,7 @@ def spending(served: Served) -> None:
 
 
 def _caller(served: Served, user: str) -> Any:
-    from farthing.server.permissions import Caller
+    from farthing.server.auth.permissions import Caller
 
     return Caller(user, "analyst", frozenset(), "session")
 
@@ -143,7 +143,7 @@ def test_whoever_begins_far_beyond_the_newest_entry_gets_the_newest_and_holds_no
 def test_a_page_ends_after_so_many_entries_even_if_few_are_ones_own(
     analyst: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farthing.server.bookkeeping.MOST_READ", 2)
+    monkeypatch.setattr("farthing.server.services.ledger_pages.MOST_READ", 2)
     found, since, pages = [], 0, 0
     while since is not None:
         page = analyst.get(f"{API}/entries", params={"since": since}).json()
@@ -230,7 +230,7 @@ def test_whoever_asks_while_a_verification_runs_gets_its_result(
 
 
 def test_verifications_run_one_at_a_time(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farthing.server.bookkeeping.LONGEST", 0.01)
+    monkeypatch.setattr("farthing.server.services.ledger_pages.LONGEST", 0.01)
     books = served.state.books
     with books._verifying, pytest.raises(RequestRefused) as refused:
         books.verify(None)
@@ -240,7 +240,7 @@ def test_verifications_run_one_at_a_time(served: Served, monkeypatch: pytest.Mon
 def test_a_verification_that_takes_too_long_is_stopped(
     served: Served, analyst: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farthing.server.bookkeeping.LONGEST", 0.0)
+    monkeypatch.setattr("farthing.server.services.ledger_pages.LONGEST", 0.0)
     monkeypatch.setattr("time.monotonic", iter(range(1_000_000)).__next__)
     with pytest.raises(Exception, match="takes more than"):
         served.state.books._verified(None)

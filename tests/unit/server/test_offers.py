@@ -11,8 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from farthing.errors import InvalidValue, RequestRefused
-from farthing.server.work.runner import refuse_dearer
-from farthing.study.asking import Wish, opened
+from farthing.server.jobs.job_runner import refuse_dearer
+from farthing.study.sessions.session_defaults import Wish, opened
 from unit.server.conftest import DATASET, DECLARATION, Served, served_in
 
 PLANS, SESSIONS = "/api/v1/plans/price", "/api/v1/sessions/price"

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from farthing.server.planning import Kept
-from farthing.server.store.declarations import declare
-from farthing.server.views.plan import PlanView, plan_of_draft
-from farthing.study.outlook import MOST_CELLS
+from farthing.server.services.dataset_declarations import declare
+from farthing.server.services.plan_cache import Kept
+from farthing.server.services.plan_prices import PlanView, plan_of_draft
+from farthing.study.plan_summary import MOST_CELLS
 from unit.server.conftest import DECLARATION
 
 PRICE = "/api/v1/plans/price"

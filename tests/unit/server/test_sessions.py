@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from farthing.server.asking import Conversations, answered, own_session
-from farthing.server.state import State
-from farthing.server.store import asked as rows
-from farthing.server.work.worker import Worker
+from farthing.server.app_state import State
+from farthing.server.jobs.job_worker import Worker
+from farthing.server.services.session_service import Conversations, answered, own_session
+from farthing.server.store import session_answers as rows
 from farthing.study import row_count
 from unit.server.conftest import DATASET, Served, people_csv, waited_for
 

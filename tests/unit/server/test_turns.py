@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from farthing.server.auth.sessions import COOKIE
-from farthing.server.impatience import Turns
+from farthing.server.auth.login_sessions import COOKIE
+from farthing.server.http.request_limits import Turns
 from unit.server.conftest import HERE, Served
 
 

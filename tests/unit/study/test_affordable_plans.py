@@ -11,7 +11,7 @@ import pytest
 
 import farthing as ft
 from farthing.errors import BudgetExceeded
-from farthing.release.counting.combination import CombinedOutput
+from farthing.statistics.counts.slot_combination import CombinedOutput
 from farthing.study import Plan
 
 COLUMNS = 30

@@ -12,7 +12,7 @@ import pytest
 import farthing as ft
 from farthing.errors import Infeasible, InvalidValue
 from farthing.study import Plan
-from farthing.study.words import shown, shown_error
+from farthing.study.plan_text import shown, shown_error
 from study_people import SCHEMA, table
 
 Make = Callable[..., ft.Study]

@@ -13,7 +13,7 @@ import farthing as ft
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue
 from farthing.ledger import open_ledger
 from farthing.study import row_count
-from farthing.study.asking import Wish, offered
+from farthing.study.sessions.session_defaults import Wish, offered
 from study_people import SCHEMA, table
 
 Make = Callable[..., ft.Study]

@@ -1,6 +1,6 @@
 """The optimum beside every theorem, for the same charges at the same delta."""
 
-from farthing.accounting.comparison.comparing import (
+from farthing.accounting.comparison.theorem_comparison import (
     Charges,
     Comparison,
     Line,

@@ -8,9 +8,9 @@
 A filter refuses, an odometer reports. See the page on adaptive accounting for when each is needed.
 """
 
-from farthing.accounting.filters.base import BasicFilter, Filter
-from farthing.accounting.filters.fully_adaptive import FullyAdaptiveFilter
+from farthing.accounting.filters.basic_filter import BasicFilter, Filter
+from farthing.accounting.filters.fully_adaptive_filter import FullyAdaptiveFilter
 from farthing.accounting.filters.odometer import Odometer
-from farthing.accounting.filters.renyi import RenyiFilter
+from farthing.accounting.filters.renyi_filter import RenyiFilter
 
 __all__ = ["BasicFilter", "Filter", "FullyAdaptiveFilter", "Odometer", "RenyiFilter"]

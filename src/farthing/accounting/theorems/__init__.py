@@ -19,7 +19,7 @@
 Every function that returns a float returns an upper bound on the optimum, rounded up; `Bounds` hold it.
 """
 
-from farthing.accounting.theorems.advanced import (
+from farthing.accounting.theorems.basic_and_advanced import (
     advanced_composition,
     basic_composition,
     pure_advanced_composition,
@@ -29,20 +29,20 @@ from farthing.accounting.theorems.hardness import (
     count_equal_product_partitions,
     exact_optimal_composition,
 )
-from farthing.accounting.theorems.kov_exact import (
+from farthing.accounting.theorems.kairouz_oh_viswanath import (
     kov_exact_homogeneous,
     kov_heterogeneous_bound,
     kov_homogeneous_bound,
 )
-from farthing.accounting.theorems.mv_dynamic_programme import mv_dynamic_programme, mv_enumeration
-from farthing.accounting.theorems.renyi_composition import (
+from farthing.accounting.theorems.murtagh_vadhan import mv_dynamic_programme, mv_enumeration
+from farthing.accounting.theorems.renyi_dp import (
     epsilon_of_renyi,
     epsilon_of_renyi_improved,
     renyi_composition,
     renyi_of_pure_composition,
 )
-from farthing.accounting.theorems.side_by_side import Row, table
-from farthing.accounting.theorems.zcdp_conversion_improved import (
+from farthing.accounting.theorems.theorem_table import Row, table
+from farthing.accounting.theorems.zero_concentrated_dp import (
     epsilon_of_zcdp,
     epsilon_of_zcdp_improved,
     zcdp_of_pure,

@@ -6,8 +6,8 @@ HoldoutGuarantee  what is promised, with constants
 HoldoutPlan       the same before any row is looked at
 """
 
-from farthing.adaptive.holdout.guarantee import HoldoutGuarantee
 from farthing.adaptive.holdout.holdout import Holdout, HoldoutAnswer
-from farthing.adaptive.holdout.plan import HoldoutPlan
+from farthing.adaptive.holdout.holdout_plan import HoldoutPlan
+from farthing.adaptive.holdout.population_guarantee import HoldoutGuarantee
 
 __all__ = ["Holdout", "HoldoutAnswer", "HoldoutGuarantee", "HoldoutPlan"]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from farthing.adaptive.holdout.guarantee import HoldoutGuarantee
-from farthing.adaptive.holdout.plan import LEVELS, HoldoutPlan, shared_plan
-from farthing.adaptive.holdout.rows import STEPS, Statistic, rows_of
-from farthing.adaptive.journal import Journal, MemoryJournal
+from farthing.adaptive.holdout.holdout_plan import LEVELS, HoldoutPlan, shared_plan
+from farthing.adaptive.holdout.holdout_sums import STEPS, Statistic, rows_of
+from farthing.adaptive.holdout.population_guarantee import HoldoutGuarantee
+from farthing.adaptive.session_journal import Journal, MemoryJournal
 from farthing.errors import InvalidValue, SessionEnded
 from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.mechanisms.threshold_session import ThresholdSession

@@ -1,8 +1,8 @@
 """Sparse vector for people: tell me when any of these counts reaches its threshold."""
 
+from farthing.adaptive.monitor.count_series import Series, Watched, thresholds_of, watched
 from farthing.adaptive.monitor.monitor import Alert, Look, Monitor
-from farthing.adaptive.monitor.plan import MonitorPlan, plan_monitor
-from farthing.adaptive.monitor.series import Series, Watched, thresholds_of, watched
+from farthing.adaptive.monitor.monitor_plan import MonitorPlan, plan_monitor
 
 __all__ = [
     "Alert",

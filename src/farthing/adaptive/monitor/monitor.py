@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from farthing.adaptive.journal import Journal
-from farthing.adaptive.monitor.plan import MonitorPlan
+from farthing.adaptive.monitor.monitor_plan import MonitorPlan
+from farthing.adaptive.session_journal import Journal
 from farthing.errors import FarthingError, InvalidValue, LedgerUnavailable, SessionEnded
 from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.mechanisms.threshold_session import Above, ThresholdSession
@@ -98,7 +98,7 @@ class Monitor:
     running round lives in this object only: a monitor that is opened again begins another round, and the one
     that was running is lost.
 
-    >>> from farthing.adaptive.journal import MemoryJournal
+    >>> from farthing.adaptive.session_journal import MemoryJournal
     >>> from farthing.adaptive.monitor import Series, plan_monitor
     >>> plan = plan_monitor(
     ...     [Series("north", "cases"), Series("south", "cases")], [500, 500], alerts=2, steps=52, epsilon=1.0

@@ -13,8 +13,8 @@ convergence   how it went, round by round
 question      the whole as a question for the curator
 """
 
-from farthing.adaptive.synthesis.layered import SyntheticModel
-from farthing.adaptive.synthesis.plan import Synthesise, SynthesisPlan, synthesis_plan
-from farthing.adaptive.synthesis.pricing import Prices
+from farthing.adaptive.synthesis.layered_model import SyntheticModel
+from farthing.adaptive.synthesis.synthesis_design import Synthesise, SynthesisPlan, synthesis_plan
+from farthing.adaptive.synthesis.synthesis_prices import Prices
 
 __all__ = ["Prices", "SynthesisPlan", "Synthesise", "SyntheticModel", "synthesis_plan"]

@@ -5,7 +5,7 @@ reconstruct, reconstructions        a secret column from counts over random subs
 most_guessed, chance_of_guessing    what epsilon permits anybody, on average and in one run
 """
 
-from farthing.auditing.attacks.differencing import (
+from farthing.auditing.attacks.difference_attack import (
     Differenced,
     chance_of_guessing,
     difference,
@@ -13,7 +13,7 @@ from farthing.auditing.attacks.differencing import (
     guessed_by_difference,
     most_guessed,
 )
-from farthing.auditing.attacks.reconstruction import (
+from farthing.auditing.attacks.linear_reconstruction import (
     Reconstructed,
     noisy_reconstructions,
     private_counts,

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from farthing.data.engines import PART
-from farthing.data.engines.functions import function
+from farthing.data.engines.engine_functions import function
 from farthing.data.schema import LONGEST_CATEGORY
 from farthing.errors import EngineError
 

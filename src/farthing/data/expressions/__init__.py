@@ -5,7 +5,7 @@ Expression   its domain, its columns, its value on one row, its Ibis form
 read_column  how raw cells become values, in an engine; `read_cell` is the same in Python
 """
 
-from farthing.data.expressions.cells import read_cell, read_column
 from farthing.data.expressions.expression import Expression, read
+from farthing.data.expressions.raw_cells import read_cell, read_column
 
 __all__ = ["Expression", "read", "read_cell", "read_column"]

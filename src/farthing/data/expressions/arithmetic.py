@@ -6,10 +6,11 @@ import difflib
 import math
 from collections.abc import Callable, Iterable
 
-from farthing.data.expressions import ranges
-from farthing.data.expressions.meaning import Meaning, meaning
-from farthing.data.expressions.parsing import read_date
-from farthing.data.expressions.ranges import (
+from farthing.data.expressions import value_ranges
+from farthing.data.expressions.parser import read_date
+from farthing.data.expressions.syntax_tree import CONSTANT, Node
+from farthing.data.expressions.typed_tree import Meaning, meaning
+from farthing.data.expressions.value_ranges import (
     Day,
     Flag,
     Label,
@@ -20,7 +21,6 @@ from farthing.data.expressions.ranges import (
     Whole,
     half_away,
 )
-from farthing.data.expressions.tree import CONSTANT, Node
 from farthing.errors import InvalidExpression
 
 _NAMES = {
@@ -87,8 +87,8 @@ class Coercion:
         assert isinstance(part.range, Whole)
         if part.operator == CONSTANT:
             value = None if part.value is None else float(part.value)  # type: ignore[arg-type]
-            return meaning(CONSTANT, (), ranges.as_real(part.range), value)
-        return meaning("real", (part,), ranges.as_real(part.range))
+            return meaning(CONSTANT, (), value_ranges.as_real(part.range), value)
+        return meaning("real", (part,), value_ranges.as_real(part.range))
 
     def perhaps_day(self, said: Node, part: Meaning) -> Meaning:
         """A text constant beside a date is a date."""
@@ -143,45 +143,45 @@ def _number(part: Meaning) -> Number:
 def _arithmetic(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
     a, b = rules.alike(node, arguments, list(node.arguments), missing=False)
     if node.operator == "+":
-        values = ranges.added(_number(a), _number(b))
+        values = value_ranges.added(_number(a), _number(b))
     elif node.operator == "-":
-        values = ranges.added(_number(a), ranges.negated(_number(b)))
+        values = value_ranges.added(_number(a), value_ranges.negated(_number(b)))
     else:
-        values = ranges.multiplied(_number(a), _number(b))
+        values = value_ranges.multiplied(_number(a), _number(b))
     return meaning(node.operator, (a, b), values)
 
 
 def _division(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
     a, b = (rules.real(part) for part in arguments)
-    return meaning("/", (a, b), ranges.divided(_number(a), _number(b)))
+    return meaning("/", (a, b), value_ranges.divided(_number(a), _number(b)))
 
 
 def _floor_division(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
     a, b = arguments
     if isinstance(a.range, Whole) and isinstance(b.range, Whole):
-        return meaning("//", (a, b), ranges.floor_divided(a.range, b.range))
+        return meaning("//", (a, b), value_ranges.floor_divided(a.range, b.range))
     return _floor(rules, node, [_division(rules, node, arguments)])
 
 
 def _remainder(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
     a, b = arguments
     if isinstance(a.range, Whole) and isinstance(b.range, Whole):
-        return meaning("%", (a, b), ranges.remainder(a.range, b.range))
+        return meaning("%", (a, b), value_ranges.remainder(a.range, b.range))
     # x - y * floor(x / y) in doubles, where rounding may leave the remainder just outside [0, y]: hence the clip.
     a, b = rules.real(a), rules.real(b)
     whole = rules.real(_floor(rules, node, [_division(rules, node, [a, b])]))
-    product = meaning("*", (b, whole), ranges.multiplied(_number(b), _number(whole)))
-    rest = meaning("-", (a, product), ranges.added(_number(a), ranges.negated(_number(product))))
+    product = meaning("*", (b, whole), value_ranges.multiplied(_number(b), _number(whole)))
+    rest = meaning("-", (a, product), value_ranges.added(_number(a), value_ranges.negated(_number(product))))
     divisor = _number(b)
     return clipped(rest, min(0.0, float(divisor.lower)), max(0.0, float(divisor.upper)))
 
 
 def _negative(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
-    return meaning("negative", tuple(arguments), ranges.negated(_number(arguments[0])))
+    return meaning("negative", tuple(arguments), value_ranges.negated(_number(arguments[0])))
 
 
 def _absolute(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
-    return meaning("absolute", tuple(arguments), ranges.absolute(_number(arguments[0])))
+    return meaning("absolute", tuple(arguments), value_ranges.absolute(_number(arguments[0])))
 
 
 def _sign(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
@@ -205,7 +205,7 @@ def _to_whole(operator: str, part: Meaning, rounded: Callable[[float], int]) -> 
     if isinstance(part.range, Whole):
         return part
     assert isinstance(part.range, Real)
-    ranges.floored(part.range)
+    value_ranges.floored(part.range)
     return meaning(operator, (part,), Whole(rounded(part.range.lower), rounded(part.range.upper)))
 
 
@@ -222,10 +222,12 @@ def _round(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
         raise rules.fault(node.arguments[1], f"the number of digits is a constant from 0 to {MOST_DIGITS}")
     if isinstance(part.range, Whole):
         return part
-    scale = meaning(CONSTANT, (), ranges.range_of_constant(float(10**digits.value)), float(10**digits.value))
-    scaled = meaning("*", (part, scale), ranges.multiplied(_number(part), _number(scale)))
+    scale = meaning(
+        CONSTANT, (), value_ranges.range_of_constant(float(10**digits.value)), float(10**digits.value)
+    )
+    scaled = meaning("*", (part, scale), value_ranges.multiplied(_number(part), _number(scale)))
     whole = rules.real(_to_whole("round", scaled, half_away))
-    return meaning("/", (whole, scale), ranges.divided(_number(whole), _number(scale)))
+    return meaning("/", (whole, scale), value_ranges.divided(_number(whole), _number(scale)))
 
 
 def _function(
@@ -235,7 +237,7 @@ def _function(
 
     def rule(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
         (part,) = arguments
-        values = of_range(ranges.as_real(_number(part)))
+        values = of_range(value_ranges.as_real(_number(part)))
         if isinstance(part.range, Whole) and part.range.upper - part.range.lower < LONGEST_TABLE:
             if part.operator == CONSTANT:
                 return meaning(name, (rules.real(part),), values)
@@ -258,8 +260,8 @@ def _logarithm_to(base: float | None) -> Rule:
                 raise rules.fault(node.arguments[0], "the base of a logarithm is a constant above 1")
             number = float(given.value)
         top = NUMERIC_RULES["ln"](rules, node, arguments[-1:])
-        bottom = meaning(CONSTANT, (), ranges.range_of_constant(math.log(number)), math.log(number))
-        return meaning("/", (top, bottom), ranges.divided(_number(top), _number(bottom)))
+        bottom = meaning(CONSTANT, (), value_ranges.range_of_constant(math.log(number)), math.log(number))
+        return meaning("/", (top, bottom), value_ranges.divided(_number(top), _number(bottom)))
 
     return rule
 
@@ -275,10 +277,10 @@ def _power(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
         )
     product = base
     for _ in range(times - 1):
-        product = meaning("*", (product, base), ranges.multiplied(_number(product), _number(base)))
+        product = meaning("*", (product, base), value_ranges.multiplied(_number(product), _number(base)))
     if times % 2 == 0 and _number(base).lower <= 0 <= _number(base).upper:
         # Corners alone cannot see that both factors have one sign.
-        size = ranges.absolute(_number(product))
+        size = value_ranges.absolute(_number(product))
         values = Whole(0, size.upper) if isinstance(size, Whole) else Real(0.0, size.upper, size.grain)
         return meaning("*", product.arguments, values)
     return product
@@ -322,7 +324,7 @@ def clipped(part: Meaning, lower: float, upper: float) -> Meaning:
 
 
 def _grain_of(bound: float) -> int:
-    found = ranges.range_of_constant(float(bound))
+    found = value_ranges.range_of_constant(float(bound))
     if not isinstance(found, Real):
         raise OutOfRange("a bound is a number")
     return found.grain
@@ -331,9 +333,9 @@ def _grain_of(bound: float) -> int:
 NUMERIC_RULES: dict[str, Rule] = {
     "+": _arithmetic, "-": _arithmetic, "*": _arithmetic, "/": _division, "//": _floor_division, "%": _remainder,
     "negative": _negative, "abs": _absolute, "sign": _sign, "floor": _floor, "ceil": _ceiling, "round": _round,
-    "sqrt": _function("sqrt", ranges.square_root, math.sqrt, 0),
-    "ln": _function("ln", ranges.logarithm, math.log, 1),
-    "exp": _function("exp", ranges.exponential, math.exp, -math.inf),
+    "sqrt": _function("sqrt", value_ranges.square_root, math.sqrt, 0),
+    "ln": _function("ln", value_ranges.logarithm, math.log, 1),
+    "exp": _function("exp", value_ranges.exponential, math.exp, -math.inf),
     "log10": _logarithm_to(10.0), "log2": _logarithm_to(2.0), "log": _logarithm_to(None),
     "power": _power, "least": _extreme, "greatest": _extreme, "clip": _clip,
 }  # fmt: skip

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from farthing.data.expressions import ranges
+from farthing.data.expressions import value_ranges
 from farthing.data.expressions.arithmetic import Coercion, clipped
-from farthing.data.expressions.cells import read_cell
-from farthing.data.expressions.checking import check
-from farthing.data.expressions.compiling import compiled
-from farthing.data.expressions.deferred import node_of_deferred
-from farthing.data.expressions.evaluation import Value, evaluate
-from farthing.data.expressions.meaning import Meaning
-from farthing.data.expressions.parsing import parse
-from farthing.data.expressions.ranges import OutOfRange, Real, Whole
-from farthing.data.expressions.tree import COLUMN, written
+from farthing.data.expressions.ibis_compiler import compiled
+from farthing.data.expressions.ibis_deferred import node_of_deferred
+from farthing.data.expressions.parser import parse
+from farthing.data.expressions.raw_cells import read_cell
+from farthing.data.expressions.row_evaluation import Value, evaluate
+from farthing.data.expressions.syntax_tree import COLUMN, written
+from farthing.data.expressions.type_check import check
+from farthing.data.expressions.typed_tree import Meaning
+from farthing.data.expressions.value_ranges import OutOfRange, Real, Whole
 from farthing.data.schema import Domain, Flags, Integers, Reals, Schema
 from farthing.errors import InvalidExpression, InvalidValue
 
@@ -122,7 +122,7 @@ def _result(found: Meaning, schema: Schema, declared: Domain | None, text: str) 
     if declared is None:
         # A column by itself keeps the domain it was declared with.
         named = schema[str(found.value)] if found.operator == COLUMN else None
-        return named or ranges.domain_of_range(found.range), found
+        return named or value_ranges.domain_of_range(found.range), found
     if not (isinstance(declared, Integers | Reals) and isinstance(found.range, Whole | Real)):
         raise InvalidExpression(
             text, None, f"bounds of kind {type(declared).__name__} do not fit the result",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from farthing.data.expressions.ranges import Day, Flag, Label, Range, Real, Whole
+from farthing.data.expressions.value_ranges import Day, Flag, Label, Range, Real, Whole
 
 _TYPES: dict[type, str] = {Whole: "int64", Real: "float64", Flag: "boolean", Day: "date", Label: "string"}
 

@@ -10,9 +10,9 @@ sampling        rows whose tables are those of the model up to rounding
 model           all of it in one object
 """
 
-from farthing.inference.graphical.fitting import fit_graphical
+from farthing.inference.graphical.graphical_model import GraphicalModel
 from farthing.inference.graphical.junction_tree import model_cells
-from farthing.inference.graphical.measured import Measured
-from farthing.inference.graphical.model import GraphicalModel
+from farthing.inference.graphical.model_fit import fit_graphical
+from farthing.inference.graphical.noisy_tables import Measured
 
 __all__ = ["GraphicalModel", "Measured", "fit_graphical", "model_cells"]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.errors import InvalidValue
+from farthing.inference.consistent_marginals import Subset
 from farthing.inference.graphical.junction_tree import JunctionTree
-from farthing.inference.marginals import Subset
-from farthing.inference.terms import Floats
+from farthing.inference.noise_terms import Floats
 
 
 @dataclass(frozen=True)

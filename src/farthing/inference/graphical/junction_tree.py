@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from farthing.errors import InvalidValue
-from farthing.inference.marginals import Subset
+from farthing.inference.consistent_marginals import Subset
 
 
 @dataclass(frozen=True)

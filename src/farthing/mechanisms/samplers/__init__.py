@@ -6,7 +6,7 @@
     staircase   the sampler and the theorem that it is exact
     opendp      the same laws drawn by OpenDP, for comparison (optional)
 
-Single numbers are drawn by `farthing.mechanisms.exact`, which has the same laws and needs no table.
+Single numbers are drawn by `farthing.mechanisms.exact_samplers`, which has the same laws and needs no table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from farthing.errors import InvalidValue
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.samplers.staircase import Staircase
-from farthing.mechanisms.samplers.table import Law
+from farthing.mechanisms.samplers.staircase_table import Law
 
 __all__ = ["LARGEST_SCALE", "discrete_gaussian_noise", "discrete_laplace_noise"]
 

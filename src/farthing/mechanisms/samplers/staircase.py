@@ -8,9 +8,9 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.mechanisms.exact import Bits, geometric
+from farthing.mechanisms.exact_samplers import Bits, geometric
 from farthing.mechanisms.randomness import Source
-from farthing.mechanisms.samplers.table import ONE_BITS, Law, Table, table_of
+from farthing.mechanisms.samplers.staircase_table import ONE_BITS, Law, Table, table_of
 from farthing.numerics.balls import precision
 
 CHUNK = 1 << 15  # cells worked on at once: their arrays stay in the cache of one core

@@ -10,12 +10,12 @@ from __future__ import annotations
 from fastapi import Request
 
 from farthing.errors import RequestRefused
+from farthing.server.app_state import State
 from farthing.server.auth.api_tokens import user_by_token
-from farthing.server.auth.secret_words import mark_of
-from farthing.server.auth.sessions import COOKIE, HEADER, csrf_fits, session_word
-from farthing.server.permissions import SCOPES_OF_ROLE, Caller
-from farthing.server.state import State
-from farthing.server.store import logins, now, users
+from farthing.server.auth.login_sessions import COOKIE, HEADER, csrf_fits, session_word
+from farthing.server.auth.permissions import SCOPES_OF_ROLE, Caller
+from farthing.server.auth.token_hashes import mark_of
+from farthing.server.store import login_rows, now, user_rows
 
 __all__ = ["COOKIE", "authenticated", "csrf_holds"]
 
@@ -51,8 +51,8 @@ def _by_token(header: str, state: State) -> Caller:
 
 def _by_session(word: str, state: State) -> Caller | None:
     with state.store.reading() as connection:
-        login = logins.find_login(connection, mark_of(word), now())
-        user = None if login is None else users.find(connection, login.user)
+        login = login_rows.find_login(connection, mark_of(word), now())
+        user = None if login is None else user_rows.find(connection, login.user)
     if login is None or user is None or user.disabled:
         return None
     via = "link" if login.via == "link" else "session"

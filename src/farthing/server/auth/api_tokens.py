@@ -6,11 +6,11 @@ import logging
 import secrets
 
 from farthing.errors import InvalidValue, RequestRefused
-from farthing.server.auth.secret_words import TOKEN_PREFIX, fresh_word, mark_of
-from farthing.server.permissions import SCOPES, SCOPES_OF_ROLE
-from farthing.server.store import Store, now, tokens, users
-from farthing.server.store.tokens import Token
-from farthing.server.store.users import User
+from farthing.server.auth.permissions import SCOPES, SCOPES_OF_ROLE
+from farthing.server.auth.token_hashes import TOKEN_PREFIX, fresh_word, mark_of
+from farthing.server.store import Store, now, token_rows, user_rows
+from farthing.server.store.token_rows import Token
+from farthing.server.store.user_rows import User
 
 LONGEST = 365  # days
 MOST = 100  # live tokens of one user
@@ -26,11 +26,11 @@ def make_token(
     word, at = fresh_word(TOKEN_PREFIX), now()
     token = Token(secrets.token_hex(8), user.name, label, scopes, at, at + days * _DAY, None)
     with store.begin() as connection:
-        tokens.forget_ended(connection, user.name, at - 30 * _DAY)
-        live = sum(each.is_live(at) for each in tokens.of_user(connection, user.name))
+        token_rows.forget_ended(connection, user.name, at - 30 * _DAY)
+        live = sum(each.is_live(at) for each in token_rows.of_user(connection, user.name))
         if live >= MOST:
             raise RequestRefused("conflict", f"{user.name!r} has {live} tokens already; revoke some first.")
-        tokens.insert(connection, token, mark_of(word))
+        token_rows.insert(connection, token, mark_of(word))
     _log.info(
         "token %s of user %s made for %s, %d days, by %s", token.id, user.name, _shown(scopes), days, by
     )
@@ -40,7 +40,7 @@ def make_token(
 def revoke_token(store: Store, user: str, token_id: str, *, by: str) -> None:
     """End one of a user's tokens at once."""
     with store.begin() as connection:
-        found = tokens.revoke(connection, user, token_id, now())
+        found = token_rows.revoke(connection, user, token_id, now())
     if not found:
         raise RequestRefused("not_found", "you have no such token; look at the list.")
     _log.info("token %s of user %s revoked, by %s", token_id, user, by)
@@ -49,7 +49,7 @@ def revoke_token(store: Store, user: str, token_id: str, *, by: str) -> None:
 def tokens_of(store: Store, user: str) -> list[Token]:
     """A user's tokens, the newest first; not the words."""
     with store.reading() as connection:
-        return tokens.of_user(connection, user)
+        return token_rows.of_user(connection, user)
 
 
 def user_by_token(store: Store, word: str) -> tuple[User, frozenset[str]] | None:
@@ -57,10 +57,10 @@ def user_by_token(store: Store, word: str) -> tuple[User, frozenset[str]] | None
     if not word.startswith(TOKEN_PREFIX):
         return None
     with store.reading() as connection:
-        token = tokens.find_by_mark(connection, mark_of(word))
+        token = token_rows.find_by_mark(connection, mark_of(word))
         if token is None or not token.is_live(now()):
             return None
-        user = users.find(connection, token.user)
+        user = user_rows.find(connection, token.user)
     if user is None or user.disabled:
         return None
     return user, token.scopes & SCOPES_OF_ROLE[user.role]

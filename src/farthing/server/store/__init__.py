@@ -4,6 +4,6 @@ Store    the database: `with store.begin() as connection:` is one transaction
 tables   its tables
 """
 
-from farthing.server.store.engine import Store, now
+from farthing.server.store.store_engine import Store, now
 
 __all__ = ["Store", "now"]

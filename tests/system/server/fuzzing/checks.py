@@ -20,8 +20,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from farthing.server.doors import HEADERS
-from farthing.server.envelope import STATUS
+from farthing.server.http.error_envelope import STATUS
+from farthing.server.http.origin_checks import HEADERS
 from system.server.fuzzing.canaries import Canaries
 from system.server.fuzzing.cases import Trial
 from system.server.fuzzing.people import LET_IN

@@ -6,9 +6,9 @@ import secrets
 from collections import defaultdict
 from typing import Any
 
-from farthing.server.auth.secret_words import fresh_word, mark_of
-from farthing.server.permissions import SCOPES_OF_ROLE
-from farthing.server.store import drafts, now
+from farthing.server.auth.permissions import SCOPES_OF_ROLE
+from farthing.server.auth.token_hashes import fresh_word, mark_of
+from farthing.server.store import draft_rows, now
 from system.server.fuzzing.people import HOUR, People
 from system.server.fuzzing.tables import DECLARED
 
@@ -51,10 +51,10 @@ class Known:
             scopes = SCOPES_OF_ROLE.get(owner, frozenset({"read"}))
             name = self.people.token_row(owner, scopes, mark_of(fresh_word()), now() + HOUR)
         elif kind == "study":
-            name = drafts.make_study(self.people.store, owner, "people", "to be forgotten").id
+            name = draft_rows.make_study(self.people.store, owner, "people", "to be forgotten").id
         else:
             words = {"dataset": "people", "statistics": [{"kind": "count"}]}
-            name = drafts.make_draft(self.people.store, owner, "people", None, words).id
+            name = draft_rows.make_draft(self.people.store, owner, "people", None, words).id
         if kind != "token":
             self.note(kind, owner, name)
         return name

@@ -5,14 +5,14 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
+from farthing.server.auth.login_sessions import COOKIE, csrf_of
 from farthing.server.auth.passwords import Passwords
-from farthing.server.auth.people import add_user
-from farthing.server.auth.secret_words import fresh_word, mark_of
-from farthing.server.auth.sessions import COOKIE, csrf_of
-from farthing.server.guard import SAFE
-from farthing.server.permissions import ROLES, SCOPES_OF_ROLE, rule_of
+from farthing.server.auth.permissions import ROLES, SCOPES_OF_ROLE, rule_of
+from farthing.server.auth.route_guard import SAFE
+from farthing.server.auth.token_hashes import fresh_word, mark_of
+from farthing.server.auth.user_rules import add_user
 from farthing.server.store import Store, now
-from farthing.server.store.tables import attempts, links, logins, tokens
+from farthing.server.store.store_tables import attempts, links, logins, tokens
 from system.server.fuzzing.canaries import Canaries
 
 HOUR = 3600 * 10**9

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from farthing.errors import RequestRefused
-from farthing.server import bookkeeping, permissions
-from farthing.server.permissions import ALL, Rule
-from farthing.server.routes import plans
-from farthing.server.store import drafts
-from farthing.study.data_folder import DataFolder
+from farthing.server.auth import permissions
+from farthing.server.auth.permissions import ALL, Rule
+from farthing.server.routes import plan_routes
+from farthing.server.services import ledger_pages
+from farthing.server.store import draft_rows
+from farthing.study.documents.data_folder import DataFolder
 
 
 def a_cell(data: Path) -> str:
@@ -31,14 +32,14 @@ def _fails(_: Path) -> None:
     def broken(*_arguments: Any) -> Any:
         raise KeyError("what nobody foresaw")
 
-    bookkeeping.summary = broken
+    ledger_pages.summary = broken
 
 
 def _echoes(data: Path) -> None:
     def not_there(*_arguments: Any) -> Any:
         raise RequestRefused("not_found", f"there is no study of this id, but there is {a_cell(data)}.")
 
-    drafts.study = not_there
+    draft_rows.study = not_there
 
 
 def _logs(data: Path) -> None:
@@ -56,12 +57,12 @@ def _lets_in(_: Path) -> None:
 
 
 def _misdescribes(_: Path) -> None:
-    priced = plans.priced
+    priced = plan_routes.priced
 
     def without_its_cost(*arguments: Any, **options: Any) -> Any:
         return {name: value for name, value in priced(*arguments, **options).items() if name != "cost"}
 
-    plans.priced = without_its_cost
+    plan_routes.priced = without_its_cost
 
 
 PLANTS: dict[str, Callable[[Path], None]] = {

@@ -20,7 +20,7 @@ import requests
 
 from backends.processes import free_port
 from farthing.ledger import open_ledger
-from farthing.server.permissions import SCOPES_OF_ROLE
+from farthing.server.auth.permissions import SCOPES_OF_ROLE
 from farthing.server.store import Store
 from system.server.fuzzing.canaries import Canaries, word
 from system.server.fuzzing.people import ROLES, People
@@ -157,7 +157,7 @@ def _declare(url: str, header: dict[str, str]) -> None:
 
 def main() -> None:
     """Be the server."""
-    from farthing.server.serving import serve
+    from farthing.server.server_process import serve
     from farthing.server.settings import OidcSettings, Settings
     from system.server.fuzzing.plants import plant
 

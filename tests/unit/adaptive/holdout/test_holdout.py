@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from farthing.accounting import compose
 from farthing.adaptive.holdout import Holdout, HoldoutPlan
-from farthing.adaptive.holdout.rows import STEPS, steps_of
-from farthing.adaptive.journal import MemoryJournal
+from farthing.adaptive.holdout.holdout_sums import STEPS, steps_of
+from farthing.adaptive.session_journal import MemoryJournal
 from farthing.errors import InvalidData, InvalidValue, LedgerUnavailable, SessionEnded
 from farthing.privacy import ApproxDP, Composed
 from sources import TestSource

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from farthing.adaptive.journal import MemoryJournal
 from farthing.adaptive.monitor import Monitor, MonitorPlan, Series, plan_monitor
+from farthing.adaptive.session_journal import MemoryJournal
 from farthing.errors import FarthingError, InvalidValue, LedgerUnavailable, SessionEnded
 from farthing.mechanisms import threshold_session
 from farthing.privacy import ApproxDP, Composed

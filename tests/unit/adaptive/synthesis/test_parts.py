@@ -8,8 +8,15 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from farthing.adaptive.synthesis.grouping import common_groups, grouped, projected, summed
-from farthing.adaptive.synthesis.loop import CELLS, MOST_SETS, Growth, Menu, PrivateRows, _filled
+from farthing.adaptive.synthesis.select_measure_fit import (
+    CELLS,
+    MOST_SETS,
+    Growth,
+    Menu,
+    PrivateRows,
+    _filled,
+)
+from farthing.adaptive.synthesis.value_groups import common_groups, grouped, projected, summed
 from farthing.inference.graphical import model_cells
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from farthing.adaptive.known import KnownTable
+from farthing.adaptive.prior_releases import KnownTable
 from farthing.adaptive.synthesis import SynthesisPlan, SyntheticModel, synthesis_plan
-from farthing.adaptive.synthesis.pricing import SHARES
-from farthing.adaptive.synthesis.transcript import Transcript
+from farthing.adaptive.synthesis.synthesis_prices import SHARES
+from farthing.adaptive.synthesis.synthesis_transcript import Transcript
 from farthing.errors import InvalidData, InvalidValue
 from sources import TestSource
 

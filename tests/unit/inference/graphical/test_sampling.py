@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from farthing.inference.graphical.model import spread
+from farthing.inference.graphical.graphical_model import spread
 from unit.inference.graphical.dense import SHAPES, SIZES, drawn_model
 
 

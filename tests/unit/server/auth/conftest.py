@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 
 from farthing.server import OidcSettings, Settings, create_app
 from farthing.server.auth.passwords import Passwords
-from farthing.server.auth.people import add_user
+from farthing.server.auth.user_rules import add_user
 from farthing.server.store import Store
-from farthing.server.store import tables as t
+from farthing.server.store import store_tables as t
 from unit.server.auth.little_provider import LittleProvider, setting
 
 HERE = "http://127.0.0.1:8642"

@@ -19,7 +19,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from starlette.testclient import TestClient
 
 from farthing.server import OidcSettings
-from farthing.server.auth.provider import Provider
+from farthing.server.auth.oidc_provider import Provider
 
 API = "/api/v1"
 Lie = Callable[[dict[str, Any], dict[str, Any]], str | None]

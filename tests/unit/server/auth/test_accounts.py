@@ -9,10 +9,10 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from farthing.server.auth.people import add_user
-from farthing.server.auth.secret_words import mark_of
+from farthing.server.auth.token_hashes import mark_of
+from farthing.server.auth.user_rules import add_user
 from farthing.server.store import now
-from farthing.server.store import tables as t
+from farthing.server.store import store_tables as t
 
 API = "/api/v1"
 GOOD, OTHER = "four words are enough", "five other words are better"

@@ -10,11 +10,11 @@ import pytest
 from fastapi import FastAPI
 
 from farthing.errors import RequestRefused
-from farthing.server.auth.people import add_user, change_user, remove_user
-from farthing.server.auth.secret_words import mark_of
-from farthing.server.auth.sessions import login_link, login_name
+from farthing.server.auth.login_sessions import login_link, login_name
+from farthing.server.auth.token_hashes import mark_of
+from farthing.server.auth.user_rules import add_user, change_user, remove_user
 from farthing.server.store import now
-from farthing.server.store import tables as t
+from farthing.server.store import store_tables as t
 
 API = "/api/v1"
 HERE = "http://127.0.0.1:8642"

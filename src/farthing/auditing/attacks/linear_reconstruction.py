@@ -1,0 +1,199 @@
+"""The reconstruction attack: a secret column, from counts over random subsets of the rows."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.accounting.calibration import calibrate
+from farthing.auditing.attacks.difference_attack import most_guessed
+from farthing.errors import InvalidValue
+from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
+from farthing.privacy.events import checked_count
+
+Bits = NDArray[np.bool_]
+Answer = Callable[[NDArray[np.int64]], Any]
+Decoder = Literal["least squares", "linear programme"]
+
+
+@dataclass(frozen=True)
+class Reconstructed:
+    """How much of a secret column came back: the share of rows guessed right, for each repetition.
+
+    >>> Reconstructed("exact counts", 0.0, (1.0, 0.98), None).share
+    0.99
+    """
+
+    answers: str
+    noise: float
+    """The standard deviation of the error of an answer."""
+    shares: tuple[float, ...]
+    most: float | None
+    """The largest expected share that the answers' epsilon permits; None where there is none."""
+
+    @property
+    def share(self) -> float:
+        """The mean over all repetitions; 0.5 is blind guessing."""
+        return math.fsum(self.shares) / len(self.shares)
+
+    @property
+    def standard_error(self) -> float | None:
+        """How far the mean, as measured, tends to be from its expectation; None after a single repetition."""
+        return statistics.stdev(self.shares) / math.sqrt(len(self.shares)) if len(self.shares) > 1 else None
+
+
+def random_subsets(queries: int, rows: int, seed: int = 0) -> Bits:
+    """Questions: each row is in each of them with probability 1/2.
+
+    >>> random_subsets(40, 10).shape
+    (40, 10)
+    """
+    shape = checked_count(queries, "queries"), checked_count(rows, "rows")
+    return np.random.default_rng(seed).random(shape) < 0.5
+
+
+def reconstructed(
+    subsets: Bits, answers: Any, *, noise: float = 0.0, decoder: Decoder = "least squares"
+) -> Bits:
+    """The secret bits that fit best: `answers[j]` is about how many rows of `subsets[j]` have bit 1.
+
+    With s = (1 + t) / 2 the answers are linear in t, whose entries are -1 and 1: least squares find t, ridged by what
+    `noise` (a standard deviation) and the size of t say, and its signs are the guess. The linear programme takes the
+    s between 0 and 1 with the least sum of absolute errors, and rounds it.
+
+    >>> secret = np.random.default_rng(1).random(50) < 0.5
+    >>> subsets = random_subsets(200, 50)
+    >>> bool((reconstructed(subsets, subsets @ secret.astype(int)) == secret).all())
+    True
+    """
+    questions, told = np.asarray(subsets, dtype=np.float64), np.asarray(answers, dtype=np.float64)
+    if questions.ndim != 2 or told.shape != questions.shape[:1]:
+        raise InvalidValue(
+            "answers", told.shape, f"must be one number for each of the {len(questions)} subsets"
+        )
+    if decoder == "linear programme":
+        return _least_absolute(questions, told)
+    if decoder != "least squares":
+        raise InvalidValue("decoder", decoder, 'must be "least squares" or "linear programme"')
+    ridge = max(4 * noise**2, 1e-6)
+    gram = questions.T @ questions + ridge * np.eye(questions.shape[1])
+    signs = np.linalg.solve(gram, questions.T @ (2 * told - questions.sum(axis=1)))
+    return np.asarray(signs > 0)
+
+
+def reconstruct(
+    answer: Answer,
+    *,
+    rows: int = 200,
+    queries: int = 800,
+    repetitions: int = 20,
+    noise: float = 0.0,
+    decoder: Decoder = "least squares",
+    seed: int = 0,
+    name: str = "answers",
+    most: float | None = None,
+) -> Reconstructed:
+    """Attack made-up tables whose secret bits are fair coins; `answer` maps exact counts to what is told instead.
+
+    >>> reconstruct(lambda counts: counts, rows=30, queries=120, repetitions=2).share
+    1.0
+    """
+    shares = []
+    for number in range(checked_count(repetitions, "repetitions")):
+        secret = np.random.default_rng([seed, number]).random(rows) < 0.5
+        subsets = random_subsets(queries, rows, seed + number)
+        told = answer(subsets.astype(np.int64) @ secret.astype(np.int64))
+        guess = reconstructed(subsets, told, noise=noise, decoder=decoder)
+        shares.append(float(np.mean(guess == secret)))
+    return Reconstructed(name, noise, tuple(shares), most)
+
+
+def noisy_reconstructions(
+    noises: Iterable[float], *, rows: int = 200, queries: int = 800, repetitions: int = 20, seed: int = 0
+) -> list[Reconstructed]:
+    """The attack on counts with normal noise of these standard deviations, whatever they protect.
+
+    >>> [round(one.share, 1) for one in noisy_reconstructions([0.1, 1.0], rows=30, queries=120, repetitions=2)]
+    [1.0, 1.0]
+    """
+    rng = np.random.default_rng(seed)  # of those who do it wrong
+
+    def blurred(width: float) -> Answer:
+        return lambda counts: counts + rng.normal(0, width, len(counts))
+
+    size: dict[str, Any] = {"rows": rows, "queries": queries, "repetitions": repetitions, "seed": seed}
+    return [reconstruct(blurred(noise), noise=noise, name="normal noise", **size) for noise in noises]
+
+
+def private_counts(queries: int, epsilon: float, delta: float = 0.0) -> DiscreteLaplace | DiscreteGaussian:
+    """The mechanism of least noise for so many counts at once, all of which one row may move.
+
+    >>> private_counts(800, 1.0).standard_error > private_counts(800, 1.0, 1e-9).standard_error
+    True
+    """
+    laplace = DiscreteLaplace(epsilon, l1_sensitivity=queries, cells=queries)
+    if not delta > 0:
+        return laplace
+    reach = math.nextafter(math.sqrt(queries), math.inf)
+
+    def gaussian(multiplier: float) -> DiscreteGaussian:
+        return DiscreteGaussian(multiplier, l2_sensitivity=reach, cells=queries)
+
+    try:
+        found = gaussian(calibrate(lambda m: [gaussian(m).event], epsilon, delta).parameter)
+    except InvalidValue:  # so little noise that whole numbers are too coarse for a Gaussian
+        return laplace
+    return found if found.standard_error < laplace.standard_error else laplace
+
+
+def reconstructions(
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    rows: int = 200,
+    queries: int = 800,
+    repetitions: int = 20,
+    seed: int = 0,
+) -> list[Reconstructed]:
+    """The attack on exact counts, on counts that are too accurate, and on private ones at (epsilon, delta).
+
+    >>> [one.answers for one in reconstructions(1.0, 1e-9, rows=20, queries=80, repetitions=1)]
+    ['exact counts', 'rounded to tens', 'noise of sqrt(rows) / 4', '50 times too little noise', 'farthing']
+    """
+    size: dict[str, Any] = {"rows": rows, "queries": queries, "repetitions": repetitions, "seed": seed}
+    mechanism = private_counts(queries, epsilon, delta)
+    honest, short = mechanism.standard_error, mechanism.standard_error / 50
+    accurate, little = noisy_reconstructions((math.sqrt(rows) / 4, short), **size)
+    return [
+        reconstruct(lambda counts: counts, name="exact counts", **size),
+        reconstruct(
+            lambda counts: np.round(counts, -1), noise=10 / math.sqrt(12), name="rounded to tens", **size
+        ),
+        replace(accurate, answers="noise of sqrt(rows) / 4"),
+        replace(little, answers="50 times too little noise"),
+        reconstruct(
+            mechanism.release, noise=honest, name="farthing", most=most_guessed(epsilon, delta), **size
+        ),
+    ]
+
+
+def _least_absolute(questions: NDArray[np.float64], told: NDArray[np.float64]) -> Bits:
+    from scipy.optimize import linprog
+
+    count, rows = questions.shape
+    # Variables: the bits, and by how much each answer is missed; both signs of the miss are constraints.
+    misses = np.eye(count)
+    found = linprog(
+        np.concatenate([np.zeros(rows), np.ones(count)]),
+        A_ub=np.block([[questions, -misses], [-questions, -misses]]),
+        b_ub=np.concatenate([told, -told]),
+        bounds=[(0, 1)] * rows + [(0, None)] * count,
+        method="highs",
+    )
+    return np.asarray(found.x[:rows] > 0.5)

@@ -1,0 +1,342 @@
+"""farthing's own mechanisms with neighbours that strain them; each is audited against its own event."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from farthing.adaptive.holdout import Holdout, HoldoutAnswer
+from farthing.adaptive.query_session import Answer, AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.session_journal import MemoryJournal
+from farthing.adaptive.synthesis import synthesis_plan
+from farthing.errors import SessionEnded
+from farthing.matrix.workloads.cell_axes import Axis
+from farthing.mechanisms import (
+    AboveThreshold,
+    BoundedSum,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExponentialMechanism,
+    KeySelection,
+    Mechanism,
+    PermuteAndFlip,
+    Quantile,
+    Quantiles,
+    RandomizedResponse,
+    ReportNoisyMax,
+    SparseVector,
+    TopK,
+)
+from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
+from farthing.mechanisms.randomness import Source
+from farthing.mechanisms.smooth_median import SmoothMedian, SmoothSensitivity, SmoothStatistic
+from farthing.privacy import Event
+
+_QUICK, _EXACT = 400_000, 8_000  # samples a side: of whole vectors at once, and one release after the other
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """A mechanism of ours, neighbours, and how many samples a side are drawn.
+
+    >>> built_in_mechanisms()[0].name
+    'discrete Laplace'
+    """
+
+    name: str
+    mechanism: Mechanism
+    neighbours: list[tuple[Any, Any]]
+    samples: int
+    batch: Callable[[Any, int], Any] | None = None
+
+
+def built_in_mechanisms() -> list[BuiltIn]:
+    """Every mechanism, in the variants whose code differs."""
+    return [*_additive(), *_sums(), *_answers(), *_choices(), *_thresholds(), *_smooth(), *_keys()]
+
+
+def _cell_by_cell(mechanism: DiscreteLaplace | DiscreteGaussian) -> Callable[[Any, int], Any]:
+    """Noise is drawn for each cell by itself, so a vector of equal values is as many releases of one."""
+
+    def batch(value: int, count: int) -> Any:
+        return replace(mechanism, cells=count).release(np.full(count, value, dtype=np.int64))
+
+    return batch
+
+
+def _additive() -> list[BuiltIn]:
+    laplace, gaussian = DiscreteLaplace(1.0), DiscreteGaussian(1.0)
+    wide = DiscreteLaplace(1.0, l1_sensitivity=3)
+    return [
+        BuiltIn("discrete Laplace", laplace, [(0, 1)], _QUICK, _cell_by_cell(laplace)),
+        BuiltIn("discrete Laplace, sensitivity 3", wide, [(0, 3)], _QUICK, _cell_by_cell(wide)),
+        BuiltIn("discrete Laplace, one by one", laplace, [(0, 1), (2**62 + 5, 2**62 + 4)], _EXACT),
+        BuiltIn(
+            "discrete Laplace, three cells",
+            DiscreteLaplace(1.0, l1_sensitivity=3, cells=3),
+            [([0, 0, 0], [1, 1, 1]), ([0, 0, 0], [3, 0, 0])],
+            _EXACT,
+        ),
+        BuiltIn(
+            "discrete Laplace, real values",
+            DiscreteLaplace(1.0, l1_sensitivity=1.0, grid=2.0**-10),
+            [(0.0, 1.0), (2.0**-40, 1.0 - 2.0**-11)],
+            _EXACT,
+        ),
+        BuiltIn("discrete Gaussian", gaussian, [(0, 1)], _QUICK, _cell_by_cell(gaussian)),
+        BuiltIn(
+            "discrete Gaussian, real values",
+            DiscreteGaussian(1.0, l2_sensitivity=1.0, grid=2.0**-10),
+            [(0.0, 1.0)],
+            _EXACT,
+        ),
+    ]
+
+
+def _sums() -> list[BuiltIn]:
+    whole = BoundedSum(1.0, lower=0, upper=10)
+    real = BoundedSum(1.0, lower=-1.0, upper=1.0, grid=2.0**-10)
+    largest = 2**63 - 1
+    return [
+        BuiltIn(
+            "bounded sum, whole rows",
+            whole,
+            [([3, 4], [3, 4, 10]), ([], [largest]), ([largest] * 3, [largest] * 4)],
+            _EXACT,
+        ),
+        BuiltIn(
+            "bounded sum, real rows",
+            real,
+            [([0.5], [0.5, 1.0]), ([0.5], [0.5, math.nan]), ([1e300] * 9, [1e300] * 10)],
+            _EXACT,
+        ),
+    ]
+
+
+def _answers() -> list[BuiltIn]:
+    three = RandomizedResponse(1.0, categories=("a", "b", "c"))
+    return [
+        BuiltIn("randomized response", RandomizedResponse(1.0), [(0, 1)], _EXACT),
+        BuiltIn("randomized response, k = 3", three, [("a", "b")], _EXACT),
+        BuiltIn("randomized response, Warner", RandomizedResponse.warner("3/4"), [(0, 1)], _EXACT),
+    ]
+
+
+def _choices() -> list[BuiltIn]:
+    """Scores that move against each other, which is the worst case, and ties, which are another."""
+    apart = [([0, 0, 0, 0], [1, -1, -1, -1])]
+    rows = [0.2, 0.3, 0.5, 0.6]
+    moved = [(rows, [*rows, 1.0]), ([0.5], [])]
+    counted = [([0, 3, 3, 0], [0, 3, 4, 0]), ([0, 0, 0, 1], [0, 0, 0, 0])]
+    return [
+        BuiltIn("exponential mechanism", ExponentialMechanism(1.0), apart, _EXACT),
+        BuiltIn("report noisy max", ReportNoisyMax(1.0), apart, _EXACT),
+        BuiltIn("report noisy max, with gap", ReportNoisyMax(1.0, gap=True), apart, _EXACT),
+        BuiltIn("permute and flip", PermuteAndFlip(1.0), apart, _EXACT),
+        BuiltIn("top k", TopK(k=2, epsilon=1.0), apart, _EXACT),
+        BuiltIn("quantile", Quantile(0.5, 1.0, lower=0.0, upper=1.0, grid=2.0**-4), moved, _EXACT // 2),
+        BuiltIn(
+            "several quantiles",
+            Quantiles((0.25, 0.75), 1.0, lower=0.0, upper=1.0, grid=2.0**-4),
+            moved,
+            _EXACT // 2,
+        ),
+        BuiltIn(
+            "quantile and counts around it", QuantileSurroundings((0.5,), 1.0, points=4), counted, _EXACT // 2
+        ),
+    ]
+
+
+def _thresholds() -> list[BuiltIn]:
+    """The neighbours that refute the broken variants (see `planted_sparse_vector`)."""
+    pairs = [([0, 0, 1, 1], [1, 1, 0, 0]), ([0, 0, 0], [1, 1, 1])]
+    return [
+        BuiltIn("above threshold", AboveThreshold(1.0), pairs, _EXACT),
+        BuiltIn("above threshold, with gap", AboveThreshold(1.0, with_gap=True), pairs, _EXACT),
+        BuiltIn("sparse vector", SparseVector(1.0, positives=2), pairs, _EXACT),
+        BuiltIn(
+            "sparse vector, fresh, with gap",
+            SparseVector(1.0, positives=2, fresh_threshold=True, with_gap=True),
+            pairs,
+            _EXACT,
+        ),
+    ]
+
+
+def _doubling(t: int) -> int:
+    return min(100, 1 << t)
+
+
+def _doubling_early(t: int) -> int:
+    return _doubling(t + 1)
+
+
+def _smooth() -> list[BuiltIn]:
+    """Neighbours between which the local sensitivity itself jumps."""
+    calm, jumpy = [5, 5, 5, 5, 5], [5, 5, 5, 5, 5, 100]
+    steep = SmoothStatistic(0, _doubling), SmoothStatistic(1, _doubling_early)
+    return [
+        BuiltIn("smooth median", SmoothMedian(1.0, lower=0, upper=100), [(calm, jumpy)], _EXACT // 2),
+        BuiltIn(
+            "smooth median, with delta",
+            SmoothMedian(1.0, lower=0, upper=100, delta=0.01),
+            [([0, 0, 50, 100, 100], [0, 0, 50, 100])],
+            _EXACT // 2,
+        ),
+        BuiltIn("smooth sensitivity", SmoothSensitivity(1.0, global_sensitivity=100), [steep], _EXACT // 2),
+    ]
+
+
+def _keys() -> list[BuiltIn]:
+    pairs = [({}, {"a": 1}), ({"a": 3, "b": 50}, {"a": 4, "b": 50})]
+    return [
+        BuiltIn(f"key selection, {rule}", KeySelection(1.0, 0.01, rule=rule), pairs, _EXACT)
+        for rule in ("optimal", "truncated_geometric", "laplace")
+    ]
+
+
+_SESSIONS, _SYNTHESES = 6_000, 500  # samples a side; a synthesis fits models on its way
+_LONG_SESSIONS = 2_000  # what is not charged adds up over many questions, and few samples show it
+_FREE, _ENDED = -1.0, -2.0
+
+
+@dataclass(frozen=True)
+class WholeSession(Mechanism):
+    """A session from its opening to its last question, as one mechanism."""
+
+    cost: Event
+    run: Callable[[Any], Any]
+
+    @property
+    def event(self) -> Event:
+        """What the session says it costs."""
+        return self.cost
+
+    def _answer(self, value: Any, source: Source) -> Any:
+        return self.run(value)  # sessions have no public place for a source: they take the system's
+
+
+def adaptive_sessions() -> list[BuiltIn]:
+    """The online answerer, the reusable holdout and syntheses, on tables of a few rows."""
+    return [*_online(), _long_online(), *_holdouts(), *_syntheses()]
+
+
+def _told(ask: Callable[[Any], tuple[float, bool]], questions: Sequence[Any]) -> list[float]:
+    """What an analyst sees of a session, question by question."""
+    seen = []
+    for question in questions:
+        try:
+            value, paid = ask(question)
+        except SessionEnded:
+            value, paid = _ENDED, True
+        seen.append(value if paid else _FREE)
+    return seen
+
+
+def _online() -> list[BuiltIn]:
+    """Counts that lie at the threshold of "too far from what was expected"; 25 rows are expected in each cell."""
+    axes = [Axis("a", range(2)), Axis("b", range(2))]
+    questions = [{"a": 0}, {"b": 0}, {"a": 1}]
+    found = []
+    for start, epsilon, updates in (("none", 2.0, 1), ("cells", 4.0, 2)):
+        plan = plan_answerer(
+            axes, epsilon, 0.0, alpha=0.45, queries=3, rows=100, updates=updates, start=start, confidence=0.5
+        )
+
+        def run(cells: Any, plan: AnswererPlan = plan) -> list[float]:
+            answerer = OnlineAnswerer(plan, axes, lambda: cells, MemoryJournal())
+            opened = [float(answerer.estimate(question).value) for question in questions]
+            return opened + _told(lambda question: _shown(answerer.ask(question)), questions)
+
+        name = "online answerer" if start == "none" else "online answerer, noisy start"
+        pair = [plan.threshold + 25, 25, 0, 0], [plan.threshold + 24, 25, 0, 0]
+        found.append(BuiltIn(name, WholeSession(plan.event, run), [pair], _SESSIONS))
+    return found
+
+
+def _long_online() -> BuiltIn:
+    """One update is paid for, and twenty questions ask for one each: whatever comes after the first is a leak.
+
+    Two cells hold more rows than weights can ever be moved to, so that every question about one of them is far off.
+    Half of the questions move between the neighbours and half do not: a threshold noise that was kept drops out.
+    """
+    axes = [Axis("a", range(12))]
+    questions = [{"a": [heavy, other]} for other in range(2, 12) for heavy in (0, 1)]
+    plan = plan_answerer(
+        axes, 2.0, 0.0, alpha=0.45, queries=20, rows=100, updates=1, start="none", confidence=0.5
+    )
+
+    def run(cells: Any) -> list[float]:
+        answerer = OnlineAnswerer(plan, axes, lambda: cells, MemoryJournal())
+        return _told(lambda question: _shown(answerer.ask(question)), questions)
+
+    pair = [1000, 1000, *[0] * 10], [1001, 1000, *[0] * 10]
+    name = "online answerer, one update for twenty questions"
+    return BuiltIn(name, WholeSession(plan.event, run), [pair], _LONG_SESSIONS)
+
+
+def _holdouts() -> list[BuiltIn]:
+    """Two questions in turn: one counts the rows that the other does not, so that one falls when the other rises."""
+    many = [0] * 20 + [1] * 20, [0] * 19 + [1] * 21  # far from 0, however the noise falls
+    return [
+        _holdout("reusable holdout", 2.0, 1, (0, 0, 1), ([0, 0, 1, 1], [0, 1, 1, 1])),
+        _holdout("reusable holdout, two corrections", 4.0, 2, (0, 0, 0, 1, 1), ([0, 0, 0, 1], [0, 0, 1, 1])),
+        _holdout(
+            "reusable holdout, one correction for sixty questions",
+            2.0,
+            1,
+            (0, 1) * 30,
+            many,
+            0.1,
+            _LONG_SESSIONS,
+        ),
+    ]
+
+
+def _holdout(
+    name: str,
+    epsilon: float,
+    corrections: int,
+    codes: tuple[int, ...],
+    pair: tuple[list[int], list[int]],
+    threshold: float = 0.5,
+    samples: int = _SESSIONS,
+) -> BuiltIn:
+    training = np.full(len(pair[0]), 2)  # neither of the two: every mean over the training rows is 0
+    options: dict[str, Any] = {"queries": len(codes), "corrections": corrections, "threshold": threshold}
+
+    def run(rows: Any) -> list[float]:
+        session = Holdout(training, np.asarray(rows), epsilon=epsilon, **options)
+        return _told(lambda code: _shown(session.ask(lambda table: table == code)), codes)
+
+    cost = Holdout.plan(len(training), epsilon, **options).event
+    return BuiltIn(name, WholeSession(cost, run), [pair], samples)
+
+
+def _shown(answer: Answer | HoldoutAnswer) -> tuple[float, bool]:
+    return float(answer.value), answer.paid
+
+
+def _syntheses() -> list[BuiltIn]:
+    """One column: noise alone, and so quick that a third too little of it shows. Two columns: the whole loop, in which
+    one row decides which table the model gets wrong."""
+    both = [[0, 0], [0, 0], [1, 1]], [[0, 0], [0, 0], [1, 1], [1, 1]]
+    alone = tuple([row[:1] for row in rows] for rows in both)
+    return [
+        _synthesis("synthesis of one column", (2,), 1.0, alone, _SESSIONS),
+        _synthesis("synthesis", (2, 2), 4.0, both, _SYNTHESES),
+    ]
+
+
+def _synthesis(name: str, sizes: tuple[int, ...], epsilon: float, pair: Any, samples: int) -> BuiltIn:
+    plan = synthesis_plan(sizes, epsilon)
+
+    def run(rows: Any) -> dict[str, list[int]]:
+        drawn = plan.draw(np.asarray(rows))
+        return {name: np.reshape(numbers, -1).tolist() for name, numbers in drawn.items()}
+
+    return BuiltIn(name, WholeSession(plan.event, run), [pair], samples)

@@ -1,0 +1,133 @@
+"""A progress bar on stderr for work that takes over a second; shorter work shows nothing."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from farthing.errors import FarthingError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+    from farthing.ledger import Receipt
+    from farthing.study import Study
+
+
+COUNT = "c"
+"""What somebody answers who wants the rows counted first."""
+
+
+def confirm_spending(
+    study: Study, cost: float, question: str, *, err: bool = False, counting: float | None = None
+) -> str:
+    """Say what will be spent, and go on only if somebody says yes; `err` keeps standard output for programs.
+
+    With `counting`, the price of a count, they may also ask for that first: the answer is then `COUNT`.
+    """
+    from farthing.study.plan_text import shown
+
+    left, whose = shown(study.left, 6), " and ".join(map(repr, study.accounts))
+    click.echo(
+        f"\nThis will spend epsilon {shown(cost, 6)} of the {left} left for {whose}, for good.",
+        err=err,
+    )
+    if not somebody_is_there():
+        raise FarthingError("there is no terminal to ask on; add --yes.")
+    if counting is None:
+        answer = "y" if click.confirm(question, err=err) else "n"
+    else:
+        click.echo(
+            f"Or answer c: the rows are counted first, for epsilon {shown(counting, 6)}, and the plan is shown again.",
+            err=err,
+        )
+        choices = click.Choice(["y", "n", COUNT], case_sensitive=False)
+        answer = click.prompt(f"{question} [y/N/{COUNT}]", "n", type=choices, show_choices=False,
+                              show_default=False, err=err)  # fmt: skip
+    if answer == "n":
+        click.echo("Nothing was spent.", err=err)
+        click.get_current_context().exit(1)
+    return answer
+
+
+def warn_of_budget(epsilon: float, delta: float, rows: int | None = None) -> None:
+    """Say on the standard error stream why a budget protects little, if it does."""
+    from farthing.study.attacker_odds import budget_cautions
+
+    for caution in budget_cautions(epsilon, delta, rows):
+        click.echo(f"WARNING: {caution}", err=True)
+
+
+def say_if_changed(study: Study, receipt: Receipt, fresh: str) -> None:
+    """Say that stored answers are about rows that are others by now; on stderr, where nothing is published."""
+    from farthing.study.release import changed_note
+
+    note = changed_note(study, receipt, fresh)
+    if note:
+        click.echo(f"Note: {note}\n", err=True)
+
+
+def somebody_is_there() -> bool:
+    """Whether a question would be read by a person."""
+    return sys.stdin.isatty()
+
+
+PATIENCE = 1.0  # seconds before anything is shown
+
+
+class Stages:
+    """What is being done now, and how much of it."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID | None = None
+
+    def begin(self, description: str, *, measured: bool = False) -> None:
+        """Name the next piece of work; `measured` when `share` will say how far it is."""
+        if self._task is not None:
+            self._progress.update(self._task, visible=False)
+        self._task = self._progress.add_task(description, total=1.0 if measured else None)
+
+    def share(self, done: float) -> None:
+        """How much of the present piece is done, between 0 and 1."""
+        if self._task is not None:
+            self._progress.update(self._task, completed=done)
+
+
+@contextmanager
+def stages(console: Console, patience: float = PATIENCE) -> Iterator[Stages]:
+    """Stages shown on `console` once they have lasted `patience` seconds; nothing remains of them at the end.
+
+    >>> from rich.console import Console
+    >>> with stages(Console(stderr=True)) as work:
+    ...     work.begin("reading", measured=True)
+    ...     work.share(1.0)
+    """
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TimeElapsedColumn(),
+    )
+    progress = Progress(*columns, console=console, transient=True)
+    if not console.is_terminal:  # a log file wants neither spinners nor cursor movements
+        yield Stages(progress)
+        return
+    # A timer rather than a check between pieces: one long proof is a single piece.
+    timer = threading.Timer(patience, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield Stages(progress)
+    finally:
+        timer.cancel()
+        timer.join()
+        progress.stop()

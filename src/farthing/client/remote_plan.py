@@ -1,0 +1,342 @@
+"""A plan that a server made: the same controls as a local one, and the same release."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import secrets
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from farthing.client.http_connection import awaited, part, refusal_of
+from farthing.errors import InvalidValue, LedgerUnavailable
+from farthing.ledger import Receipt
+from farthing.numerics import Bounds
+from farthing.study import Release
+from farthing.study.documents.answer_codec import restored
+from farthing.study.plan_text import shown, shown_error
+from farthing.study.planned_statistic import AtOnce
+from farthing.study.text_tables import aligned
+
+if TYPE_CHECKING:
+    from farthing.client.remote_study import RemoteStudy
+
+_INFINITE = float("inf")
+
+
+@dataclass(frozen=True)
+class RemoteStatistic:
+    """What a server predicts of one statistic."""
+
+    view: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return str(self.view["name"])
+
+    @property
+    def mechanism(self) -> str:
+        """Which noise makes it private."""
+        return str(self.view["mechanism"])
+
+    @property
+    def epsilon(self) -> float:
+        """What it would cost alone."""
+        return _number(self.view["epsilon"])
+
+    @property
+    def cells(self) -> int:
+        """How many numbers it has."""
+        return int(self.view["cells"])
+
+    @property
+    def standard_error(self) -> float:
+        """The root of the mean squared error, in the data's own units."""
+        return _number(self.view["standard_error"])
+
+    @property
+    def sentence(self) -> str:
+        """The error in plain words."""
+        return str(self.view["sentence"])
+
+    @property
+    def shown_error(self) -> str:
+        """The 95% error for a table, never rounded down: as a local plan shows it."""
+        return str(self.view["shown_error"])
+
+    def error(self, confidence: float = 0.95, *, at_once: bool = False) -> float:
+        """Within this distance of the true value in 95 cases of 100; with `at_once`, all of its cells together."""
+        if confidence != 0.95:
+            raise InvalidValue("confidence", confidence, "must be 0.95 here", "a local plan has the others")
+        return _number(self.view["error_at_once" if at_once else "error"])
+
+    def worst_error(self) -> float:
+        """The error of the worst cell as it is released, to which `require` applies."""
+        return _number(self.view["worst_error"])
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """What a required error rests on, as clauses after "if"; nothing where it holds whatever the data."""
+        return tuple(self.view.get("rests_on", ()))
+
+    @property
+    def required(self) -> str:
+        """What is required of it, how often a release keeps it and what that rests on; empty where nothing is."""
+        return str(self.view.get("required") or "")
+
+    def __repr__(self) -> str:
+        return f"{self.name}: ± {shown_error(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
+
+
+@dataclass(frozen=True)
+class RemotePrice:
+    """A plan under each theorem, as a local `Price` has it; infinite where a theorem says nothing."""
+
+    basic: float
+    advanced: float
+    kov: float
+    optimal: float
+    own: float
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
+class RemotePlan:
+    """A frozen value: every control asks the server for a new plan, and none of them spends anything."""
+
+    study: RemoteStudy
+    draft: Mapping[str, Any]
+    view: Mapping[str, Any]
+
+    @property
+    def request_id(self) -> str:
+        """The name of its release: a digest of what it asks for, so that the same script is charged once."""
+        released = self.view.get("released")
+        return str(released).rpartition(":")[2] if released else str(self.view["request_id"])
+
+    @property
+    def statistics(self) -> tuple[RemoteStatistic, ...]:
+        """Each statistic with its mechanism, its epsilon and its error, in the order they were asked for."""
+        return tuple(map(RemoteStatistic, self.view["statistics"]))
+
+    def named(self, name: str) -> RemoteStatistic:
+        """The statistic of this name."""
+        return self.statistics[self._place(name)]
+
+    __getitem__ = named
+
+    @property
+    def cost(self) -> Bounds:
+        """The epsilon of the whole plan at its delta, as a proven interval; `upper` is what will be charged."""
+        cost = self.view["cost"]
+        return Bounds(float(cost["lower"]), _number(cost["upper"]))
+
+    @property
+    def delta(self) -> float:
+        """The delta at which the cost is stated."""
+        return float(self.view["delta"])
+
+    @property
+    def price(self) -> RemotePrice:
+        """The same plan under summing, advanced, KOV and optimal composition, and by its own curves."""
+        told = self.view["price"]
+        epsilons = {name: _number(told[name]) for name in ("basic", "advanced", "kov", "optimal", "own")}
+        return RemotePrice(**epsilons, sentence=str(told["sentence"]))
+
+    @property
+    def assumed_rows(self) -> int | None:
+        """The number of rows that errors are for, where it is neither public, expected nor counted; else None."""
+        assumed = self.view.get("assumed_rows")
+        return None if assumed is None else int(assumed)
+
+    @property
+    def opening(self) -> str | None:
+        """What the plan says first: which of its errors are for an assumed size, where some are."""
+        opening = self.view.get("opening")
+        return None if opening is None else str(opening)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the predicted errors assume because nobody said otherwise."""
+        return tuple(self.view["assumptions"])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which statistics would be mostly noise."""
+        return tuple(self.view["notes"])
+
+    def at_once(self, confidence: float = 0.95) -> AtOnce:
+        """Errors that hold for all numbers of the plan together, at 95%."""
+        if confidence != 0.95:
+            raise InvalidValue("confidence", confidence, "must be 0.95 here", "a local plan has the others")
+        told = {name: part for name, part in self.view["at_once"].items() if name != "sentence"}
+        errors = {name: _number(error) for name, error in told.pop("errors").items()}
+        return AtOnce(**told, errors=errors)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why the budget protects little: epsilon above 10, or delta above 1 in 10,000 or 1 in the number of rows."""
+        return tuple(self.view["warnings"])
+
+    @property
+    def about(self) -> str | None:
+        """Which rows the numbers are about, where that is not every row of the table."""
+        return None if self.view["about"] is None else str(self.view["about"])
+
+    def weight(self, name: str, weight: float) -> RemotePlan:
+        """The statistic counts `weight` times as much as one that was not given a weight."""
+        return self._controlled(name, weight=weight)
+
+    def require(self, name: str, within: float, confidence: float = 0.95) -> RemotePlan:
+        """The statistic is within `within` of the truth in `confidence` of all cases; the others share the rest."""
+        return self._controlled(name, within=within, confidence=confidence)
+
+    def hold(self, name: str) -> RemotePlan:
+        """The statistic keeps its present error, whatever happens to the others."""
+        return self.require(name, self.named(name).worst_error())
+
+    def reserve(self, epsilon: float) -> RemotePlan:
+        """This much of the plan's epsilon is left unspent."""
+        return self._priced({**self.draft, "reserve": epsilon})
+
+    def release(
+        self,
+        request_id: str | None = None,
+        progress: Callable[[float], None] | None = None,
+        *,
+        fresh: bool = False,
+    ) -> Release:
+        """Charge, run once on the server's engine, record, answer.
+
+        The same request is answered once: asking again returns the stored answers and spends nothing. `fresh=True`
+        draws new noise, which is charged again. `request_id` names a release of your own.
+        """
+        if request_id is None and not fresh and self.view.get("released"):
+            return self.study.released(str(self.view["released"]))
+        if self.view.get("released_with_more"):
+            raise InvalidValue(
+                "plan",
+                self.request_id,
+                "no longer fits the budget: it is shown as it was when "
+                f"{self.view['released_with_more']!r} was planned",
+                "release it with the controls it had then, which costs nothing, or plan again with a smaller epsilon=",
+            )
+        name = request_id or self.request_id
+        if fresh and request_id is None:
+            name = f"{self.view['request_id']}-{secrets.token_hex(6)}"
+        confirmed = {"confirmed_epsilon": self.cost.upper} if self.cost.upper < _INFINITE else {}
+        body = {"draft": self.draft, "request_id": name, **confirmed}
+        connection = self.study.connection
+        repeated = self.study.was_released(name)
+        view = awaited(connection, "/releases", body, progress, f"ask again as {name}")
+        if view["state"] != "released":
+            raise refusal_of(view["error"] or {"code": "internal", "message": str(view["sentence"])})
+        if progress is not None:
+            progress(1.0)
+        told = connection.text(f"/releases/{part(view['request_id'])}/download", format="json")
+        return release_from(told, repeated=repeated)
+
+    def explain(self) -> str:
+        """In words: what each statistic will be like, and why it costs what it does."""
+        price = self.price
+        lines = [] if self.opening is None else [self.opening]
+        lines += ["What comes out of it:"]
+        for one in self.statistics:
+            lines.append(f"  {one.name}: {one.mechanism}; {one.sentence}")
+            lines += [f"    required: {one.required}"] if one.required else []
+        if self.at_once().sentence:
+            lines += ["How far off all numbers are at once:", f"  {self.at_once().sentence}"]
+        lines += [
+            "What it costs:",
+            f"  epsilon {shown(self.cost.upper, 6)} at delta {self.delta:g}, proven",
+            f"  summed {shown(price.basic)}, advanced {shown(price.advanced)}, KOV {shown(price.kov)}, "
+            f"optimal {shown(price.optimal)}, own curves {shown(price.own)}",
+            f"  {price.sentence}",
+        ]
+        if self.warnings:
+            lines += ["Why the budget protects little:", *(f"  {text}" for text in self.warnings)]
+        if self.notes:
+            lines += ["What is mostly noise:", *(f"  {text}" for text in self.notes)]
+        if self.assumptions:
+            lines += ["What is assumed:", *(f"  {text}" for text in self.assumptions)]
+        return "\n".join(lines)
+
+    def plot(self) -> Any:
+        """Errors, shares of the budget and prices, as an Altair chart (needs the extra `plots`)."""
+        from farthing.plots import plan_chart
+
+        return plan_chart(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain data, as the server tells it."""
+        return dict(self.view)
+
+    def to_json(self) -> str:
+        """The plan as JSON."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def _controlled(self, name: str, **control: float) -> RemotePlan:
+        entries = [dict(entry) for entry in self.draft["statistics"]]
+        entries[self._place(name)].update(control)
+        return self._priced({**self.draft, "statistics": entries})
+
+    def _priced(self, draft: Mapping[str, Any]) -> RemotePlan:
+        return replace(self, draft=draft, view=self.study.connection.post("/plans/price", draft, again=True))
+
+    def _place(self, name: str) -> int:
+        names = [str(one["name"]) for one in self.view["statistics"]]
+        if name in names:
+            return names.index(name)
+        near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.4) or names[:5]
+        raise InvalidValue(
+            "name", name, "must be a statistic of the plan", f"did you mean: {', '.join(near)}"
+        )
+
+    def __str__(self) -> str:
+        rows = [("statistic", "mechanism", "95% error", "epsilon")]
+        rows += [(one.name, one.mechanism, one.shown_error, shown(one.epsilon)) for one in self.statistics]
+        limit = _number(self.view["epsilon"]) - float(self.draft.get("reserve") or 0.0)
+        cost = f"cost: epsilon {shown(self.cost.upper, 6)} of {shown(limit, 6)} at delta {self.delta:g}"
+        cost = f"{cost}; nothing is spent yet"
+        if self.view.get("released"):
+            cost = (
+                f"cost: nothing. It was released before as {self.view['released']}: releasing it returns those "
+                "answers. release(fresh=True) draws new noise and is charged again."
+            )
+        lines = (
+            [] if self.opening is None else [*textwrap.wrap(self.opening, 100, subsequent_indent="  "), ""]
+        )
+        lines += [*aligned(rows, right=(2, 3)), "", cost]
+        lines += [f"price: {self.view['price']['sentence']}"]
+        lines += [f"at once: {text}" for text in [self.at_once().sentence] if text]
+        lines += [f"required: {one.name} {one.required}" for one in self.statistics if one.required]
+        lines += [f"warning: {text}" for text in self.warnings] + [f"note: {text}" for text in self.notes]
+        lines += [f"assumed: {text}" for text in self.assumptions]
+        lines += [f"about: {self.about}"] if self.about is not None else []
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"RemotePlan({len(self.view['statistics'])} statistics, nothing spent)"
+
+
+def release_from(text: str, *, repeated: bool = True) -> Release:
+    """The release that a server tells as JSON: the same answers, predicted errors and receipt as a local one."""
+    try:
+        found = json.loads(text)
+        answers = [restored(entry) for entry in found["answers"]]
+        receipt = Receipt.from_json(json.dumps(found["receipt"]))
+        named = {answer.name: answer for answer in answers}
+        return Release(named, found["plan"], receipt, str(found["request_id"]), repeated=repeated)
+    except (ValueError, KeyError, TypeError):
+        raise LedgerUnavailable(
+            "the server's answer cannot be read by this version of farthing",
+            "use the same version on both sides; the answer is safe in the ledger",
+        ) from None
+
+
+def _number(value: Any) -> float:
+    """JSON has no infinity: what is null is without bound."""
+    return _INFINITE if value is None else float(value)

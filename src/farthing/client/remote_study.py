@@ -1,0 +1,334 @@
+"""A study on a server: plan, release and ask as with a local one; the server keeps the rows and the account."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from farthing.adaptive.query_session import Answer
+from farthing.client.http_connection import WAIT, Connection, awaited, part, refusal_of
+from farthing.client.remote_plan import RemotePlan, release_from
+from farthing.errors import InvalidValue, RequestRefused
+from farthing.ledger import Budget
+from farthing.privacy import ApproxDP
+from farthing.release import Statistic
+from farthing.study import Release
+from farthing.study.documents.study_document import entry_of
+from farthing.study.plan_text import shown
+from farthing.study.request import listed
+from farthing.study.row_count import SHARE, RowAnswer, row_answer
+
+
+@dataclass(frozen=True)
+class RemoteAnswererPlan:
+    """What a session costs and promises, under the names of a local plan; all fixed when it is opened."""
+
+    alpha: float
+    queries: int
+    updates: int
+    epsilon: float
+    delta: float
+    error: int
+    paid_error: int
+    rows: int
+    cells: int
+    confidence: float
+    promise: str
+    caution: str | None
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as JSON-ready data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        several = "1 answer" if self.updates == 1 else f"{self.updates:,} answers"
+        cost = (
+            f"It costs epsilon {shown(self.epsilon)}, once; {several} may be a surprise, all others are free."
+        )
+        return "\n".join([self.promise, cost, *filter(None, [self.caution]), *self.notes])
+
+
+class RemoteAnswerer:
+    """Answers to a stream of counting questions, as a local answerer gives them."""
+
+    def __init__(self, connection: Connection, view: Mapping[str, Any]) -> None:
+        self._connection = connection
+        self._view = dict(view)
+
+    def ask(self, question: str) -> Answer:
+        """How many rows meet `question`; the same question has the same answer."""
+        found = self._connection.post(f"/sessions/{part(self.request_id)}/ask", {"question": question})
+        self._view["updates_left"], self._view["questions_left"] = (
+            found["updates_left"],
+            found["questions_left"],
+        )
+        error = None if found["error"] is None else round(found["error"])
+        return Answer(round(found["value"]), error, bool(found["paid"]), self.rows)
+
+    @property
+    def request_id(self) -> str:
+        """The session's own; `study.answerer(..., request_id=...)` takes it up again."""
+        return str(self._view["id"])
+
+    @property
+    def plan(self) -> RemoteAnswererPlan:
+        """What was paid and promised."""
+        return plan_from(self._view["plan"])
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that the plan speaks of."""
+        return max(1, self.plan.rows)
+
+    @property
+    def updates_left(self) -> int:
+        """How many answers may still be paid for out of what the session has cost."""
+        return int(self._view["updates_left"])
+
+    @property
+    def questions_left(self) -> int:
+        """How many questions the promise still covers."""
+        return int(self._view["questions_left"])
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """What was asked and answered, oldest first."""
+        found = self._connection.get(f"/sessions/{part(self.request_id)}")
+        return [dict(one) for one in found["history"]]
+
+    def __repr__(self) -> str:
+        return f"RemoteAnswerer({self.request_id!r}, {self.updates_left} updates left)"
+
+
+def opened(
+    connection: Connection,
+    body: Mapping[str, Any],
+    request_id: str | None,
+    progress: Callable[[float], None] | None,
+) -> RemoteAnswerer:
+    """Open a session, or take it up, and wait until it can be asked."""
+    name = request_id or name_of(body)
+    asked = {**body, "request_id": name}
+    view = awaited(connection, "/sessions", asked, progress, f"take it up as {name}")
+    if view["error"]:
+        raise refusal_of(view["error"])
+    if progress is not None:
+        progress(1.0)
+    return RemoteAnswerer(connection, view)
+
+
+def name_of(body: Mapping[str, Any]) -> str:
+    """The name of a session that was given none: the same words take up the same session.
+
+    >>> name_of({"dataset": "people", "alpha": 0.05}) == name_of({"alpha": 0.05, "dataset": "people"})
+    True
+    """
+    words = json.dumps(body, sort_keys=True, default=str)
+    return f"answers-{hashlib.sha256(words.encode()).hexdigest()[:24]}"
+
+
+def plan_from(view: Mapping[str, Any]) -> RemoteAnswererPlan:
+    """The plan that a server tells."""
+    told = {name: view[name] for name in RemoteAnswererPlan.__dataclass_fields__ if name != "notes"}
+    return RemoteAnswererPlan(**told, notes=tuple(view.get("notes", ())))
+
+
+class RemoteStudy:
+    """A dataset of a server with its budget: the whole of it for a curator, an analyst's own grant otherwise."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self.connection = connection
+        self.name = name
+
+    def plan(
+        self,
+        *statistics: Statistic,
+        epsilon: float | None = None,
+        expected: Mapping[str, Any] | None = None,
+    ) -> RemotePlan:
+        """How accurate each statistic would be; nothing is spent and no row is read."""
+        return self._plan(statistics, {}, epsilon, expected)
+
+    def count_rows(
+        self,
+        share: float = SHARE,
+        *,
+        fresh: bool = False,
+        progress: Callable[[float], None] | None = None,
+    ) -> RowAnswer:
+        """How many rows there are, with noise: charged now, for a share of the whole budget, or of your grant.
+
+        Plans that are made afterwards use the low end of its interval. The rows are counted once; asking again spends
+        nothing, unless `fresh=True`.
+        """
+        path = f"/datasets/{part(self.name)}/rows"
+        name = f"rows-{secrets.token_hex(12)}"
+        body = {"request_id": name, "share": share, "fresh": fresh, "wait": WAIT}
+        while True:  # the same request id is the same job, so that asking again only looks
+            view = self.connection.post(path, body)
+            if view["state"] not in ("queued", "running"):
+                break
+            if progress is not None:
+                progress(float(view["progress"]))
+        return row_answer(float(view["rows"]), float(view["scale"]))
+
+    def fit(
+        self,
+        *statistics: Statistic,
+        require: Mapping[str, float],
+        confidence: float = 0.95,
+        expected: Mapping[str, Any] | None = None,
+    ) -> RemotePlan:
+        """The plan of the least total epsilon whose errors are all within what `require` says, by name."""
+        if not isinstance(require, Mapping) or not require:
+            raise InvalidValue(
+                "require", require, "must map statistics to their errors", 'such as {"mean of income": 500}'
+            )
+        names = [statistic.name for statistic in listed(statistics)]
+        for name in require:
+            if name not in names:
+                raise InvalidValue("require", name, "must be a statistic", f"there are: {', '.join(names)}")
+        controls = {name: {"within": within, "confidence": confidence} for name, within in require.items()}
+        return self._plan(statistics, controls, None, expected, fit=True)
+
+    def answerer_plan(
+        self,
+        alpha: float,
+        queries: int,
+        *,
+        columns: Sequence[str] | str | None = None,
+        bins: Mapping[str, int | Sequence[Any]] | None = None,
+        updates: int | None = None,
+        rows: int | None = None,
+        epsilon: float | None = None,
+        confidence: float = 0.95,
+    ) -> RemoteAnswererPlan:
+        """What `answerer` with the same arguments would cost and promise; nothing is spent."""
+        body = self._session(alpha, queries, columns, bins, updates, rows, epsilon, confidence)
+        return plan_from(self.connection.post("/sessions/price", body))
+
+    def answerer(
+        self,
+        alpha: float,
+        queries: int,
+        *,
+        columns: Sequence[str] | str | None = None,
+        bins: Mapping[str, int | Sequence[Any]] | None = None,
+        updates: int | None = None,
+        rows: int | None = None,
+        epsilon: float | None = None,
+        confidence: float = 0.95,
+        request_id: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> RemoteAnswerer:
+        """Charge once, then ask: `answerer.ask("sex = 'M' and age < 30")` is answered at once, within `alpha` of rows.
+
+        The same arguments, or the same `request_id`, take up the same session.
+        """
+        body = self._session(alpha, queries, columns, bins, updates, rows, epsilon, confidence)
+        return opened(self.connection, body, request_id, progress)
+
+    @property
+    def budget(self) -> Budget:
+        """Total, spent, waiting and remaining, as the server's ledger has them now."""
+        return budget_from(self.connection.get(f"/datasets/{part(self.name)}/budget"))
+
+    def releases(self) -> list[str]:
+        """The request ids of all releases under this name that may be seen, oldest first."""
+        found = self.connection.get("/releases", dataset=self.name)["releases"]
+        done = [one for one in found if one["state"] == "released"]
+        return [str(one["request_id"]) for one in sorted(done, key=lambda one: str(one["created"]))]
+
+    def was_released(self, request_id: str) -> bool:
+        """Whether there is a release under this request id, whose answers cost nothing any more."""
+        try:
+            found = self.connection.get(f"/releases/{part(request_id)}")
+        except RequestRefused as refused:
+            if refused.code in ("not_found", "invalid_request"):
+                return False
+            raise
+        return bool(found["state"] == "released")
+
+    def released(self, request_id: str) -> Release:
+        """An earlier release, from the server's ledger; no row is read and nothing is spent."""
+        return release_from(self.connection.text(f"/releases/{part(request_id)}/download", format="json"))
+
+    def table_changed(self, request_id: str) -> bool | None:
+        """Whether the rows have changed since the release, for curators; None if that cannot be detected."""
+        found: bool | None = self.connection.get(f"/releases/{part(request_id)}/table")["changed"]
+        return found
+
+    def _session(
+        self,
+        alpha: float,
+        queries: int,
+        columns: Sequence[str] | str | None,
+        bins: Mapping[str, int | Sequence[Any]] | None,
+        updates: int | None,
+        rows: int | None,
+        epsilon: float | None,
+        confidence: float,
+    ) -> dict[str, Any]:
+        """A session in the server's words; what is left open stays out."""
+        named = [columns] if isinstance(columns, str) else columns
+        words: dict[str, Any] = {
+            "dataset": self.name,
+            "alpha": alpha,
+            "queries": queries,
+            "columns": None if named is None else list(named),
+            "bins": None if bins is None else dict(bins),
+            "updates": updates,
+            "rows": rows,
+            "epsilon": epsilon,
+            "confidence": confidence,
+        }
+        return {key: value for key, value in words.items() if value is not None}
+
+    def _plan(
+        self,
+        statistics: Sequence[Statistic],
+        controls: Mapping[str, Mapping[str, float]],
+        epsilon: float | None,
+        expected: Mapping[str, Any] | None,
+        *,
+        fit: bool = False,
+    ) -> RemotePlan:
+        asked = listed(statistics)
+        draft: dict[str, Any] = {
+            "dataset": self.name,
+            "statistics": [entry_of(one, controls.get(one.name, {})) for one in asked],
+        }
+        if expected:
+            draft["expected"] = dict(expected)
+        if epsilon is not None:
+            draft["epsilon"] = epsilon
+        if fit:
+            draft["fit"] = True
+        return RemotePlan(self, draft, self.connection.post("/plans/price", draft, again=True))
+
+    def __repr__(self) -> str:
+        return f"RemoteStudy({self.name!r} at {self.connection.url})"
+
+
+def budget_from(view: Mapping[str, Any]) -> Budget:
+    """The budget that a server tells, as the local class has it."""
+    return Budget(
+        str(view["dataset"]),
+        str(view["analyst"] or ""),
+        _amount(view["total"]),
+        float("inf") if view["spent"]["epsilon"] is None else float(view["spent"]["epsilon"]),
+        float(view["waiting"]),
+        {label: _amount(amount) for label, amount in view["withheld"].items()},
+        _amount(view["remaining"]),
+        int(view["charges"]),
+        untouched=int(view["charges"]) == 0,
+    )
+
+
+def _amount(view: Mapping[str, Any]) -> ApproxDP:
+    return ApproxDP(float(view["epsilon"]), float(view["delta"]))

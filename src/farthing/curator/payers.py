@@ -1,0 +1,198 @@
+"""Which accounts of a ledger pay for a dataset: every one whose people are in a table that is read.
+
+A ledger keeps marks of the tables that each account stands for, so that another spelling of a path, another order of
+a list or one more file of a pattern is no second budget.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from farthing.curator.budget_unit import refuse_other_unit
+from farthing.data import Dataset
+from farthing.data.sources import Source
+from farthing.data.table_identity import Piece, pieces_of
+from farthing.errors import InvalidValue
+from farthing.ledger.ledger_arguments import checked_name
+
+if TYPE_CHECKING:
+    from farthing.ledger import Ledger
+
+_OTHER_UNIT = (
+    "rows that the budget of {!r} covers are read: make the dataset with that unit, or keep this study in a ledger of "
+    "its own; the two budgets then add up"
+)
+_FEW = 5  # names in a message
+_MORE = re.compile(r"(.*) and \d+ more", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """`name` and `others` pay; `sources` are what `name` stands for from now on, besides what it did before."""
+
+    name: str
+    others: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Everybody who pays, the first one first."""
+        return (self.name, *self.others)
+
+
+class Register:
+    """What a ledger knows about tables, read once."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._marks: Mapping[str, Set[str] | None] = ledger.sources()
+
+    @property
+    def names(self) -> Set[str]:
+        """All accounts."""
+        return self._marks.keys()
+
+    def holders(self, piece: Piece) -> set[str]:
+        """The accounts that stand for a file or a table."""
+        marks = set(self._ledger.marks(piece.known_by))
+        return {name for name, known in self._marks.items() if known and known & marks}
+
+    def new(self, name: str, sources: Iterable[str]) -> list[str]:
+        """Those that an account does not stand for yet."""
+        known, wanted = self._marks.get(name) or frozenset(), list(dict.fromkeys(sources))
+        marks = self._ledger.marks(wanted)
+        return [source for source, mark in zip(wanted, marks, strict=True) if mark not in known]
+
+    def of_older_version(self, source: Source) -> set[str]:
+        """Accounts that were opened for it by name, before tables were written down: of such a file, or of several."""
+        found = set()
+        for name, known in self._marks.items():
+            several = _MORE.fullmatch(name)
+            if known is None and (several[1] if several else name) in source.earlier_names:
+                found.add(name)
+        return found
+
+
+def account_name(ledger: Ledger, dataset: Dataset, name: str | None = None) -> str:
+    """The account that a study of this dataset spends from: the one that is named, or else the one of its table.
+
+    That is the account that stands for the table already, under whatever name; else that of the table's own name.
+    """
+    if name is not None:
+        return name
+    source, register = dataset.sources()[0], Register(ledger)
+    own = checked_name(source.name, "name")
+    if source.is_named:
+        return own
+    holders = set().union(*map(register.holders, pieces_of(source)))
+    if own in holders or (not holders and own in register.names):
+        return own
+    found = sorted(holders or register.of_older_version(source))
+    if len(found) > 1:
+        raise InvalidValue(
+            "name", None, f"must say which budget pays: {_listed(found)} all cover {own!r}", "pass name="
+        )
+    return found[0] if found else own
+
+
+def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: float | None = None) -> Accounts:
+    """Everybody who pays for what is computed from a dataset under a name; refused where somebody has no budget.
+
+    `name` stands for the first table and for what belongs to it. A file that another account stands for, and every
+    table that was joined or put below, is paid for by its own account too.
+    """
+    register, first = Register(ledger), checked_name(name, "name")
+    others: set[str] = set()
+    sources: list[str] = []
+    for place, source in enumerate(dataset.sources()):
+        pieces = pieces_of(source)
+        holders = [
+            # What the first table is becomes the first account's own.
+            {first} if place > 0 and set(piece.known_by) & set(sources) else register.holders(piece)
+            for piece in pieces
+        ]
+        for piece, holding in zip(pieces, holders, strict=True):
+            if first in holding or (place == 0 and not holding):
+                sources += piece.kept
+            others |= holding
+        if place == 0 and not pieces and _is_known(source):  # it is known by its name and by nothing else
+            others |= {source.name} & register.names
+        if place > 0 and not all(holders or [()]):
+            others.add(_by_name(register, source))
+    others.discard(first)
+    if others and sampling_rate is not None:
+        raise InvalidValue(
+            "sampling_rate",
+            sampling_rate,
+            f"needs a table that no other budget pays for, but {_listed(sorted(others))} would pay too",
+            "leave the rate out, or study the table by itself",
+        )
+    for each in sorted({first, *others} & register.names):
+        way_out = "" if each == first else _OTHER_UNIT.format(each)
+        refuse_other_unit(dataset, ledger.budget(each), sampling_rate, way_out)
+    return Accounts(first, tuple(sorted(others)), tuple(register.new(first, sources)))
+
+
+def table_marks(ledger: Ledger, dataset: Dataset) -> list[list[str]]:
+    """Of every table that is read, what a ledger knows it again by; nothing of a frame, which is known by its name."""
+    return [
+        ledger.marks(text for piece in pieces_of(source) for text in piece.known_by)
+        for source in dataset.sources()
+    ]
+
+
+def are_other_tables(kept: Sequence[Sequence[str]], marks: Sequence[Sequence[str]]) -> bool:
+    """Whether one of the tables is another one than before; where nothing is known of one, nobody can tell.
+
+    >>> [are_other_tables([["a", "b"]], [marks]) for marks in (["b", "c"], ["c"], [])]
+    [False, True, False]
+    """
+    pairs = zip(kept, marks, strict=False)
+    return any(before and now and not set(before) & set(now) for before, now in pairs)
+
+
+def _by_name(register: Register, source: Source) -> str:
+    """The account of a further table that none is known to stand for; its people must have one."""
+    named = checked_name(source.name, "name")
+    is_known = _is_known(source)
+    if is_known and named in register.names:
+        return named
+    older = sorted(register.of_older_version(source))
+    if len(older) == 1:
+        return older[0]
+    if not is_known:
+        rule = "must be named, so that the people in it pay from their own budget"
+        way_out = 'write dataset(..., name="...") with the name of the budget that protects them'
+        if register.names:
+            way_out += f": this ledger has {_named(register.names)}"
+        else:
+            way_out += (
+                "; this ledger has none yet: open one with Study(...).register() of that table by itself, or with "
+                'Ledger.register("...", epsilon)'
+            )
+        raise InvalidValue("dataset", source.name, rule, way_out)
+    raise InvalidValue(
+        "dataset",
+        named,
+        "must have a budget in this ledger, because the people in it pay too",
+        f"open one with Study(...).register() of it, or with Ledger.register({named!r}, ...); or attach it to one that "
+        "protects the same people: Ledger.attach",
+    )
+
+
+def _is_known(source: Source) -> bool:
+    """Whether its name says which table it is: every frame of a kind has the name of the kind."""
+    return source.is_named or source.frame is None
+
+
+def _named(names: Set[str]) -> str:
+    """Some of the names, which are no secret; all of them where they are few."""
+    shown = [repr(name) for name in sorted(names)[:_FEW]]
+    return ", ".join(shown) + f" and {len(names) - _FEW} more" * (len(names) > _FEW)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(map(repr, names))

@@ -1,0 +1,328 @@
+"""Sessions in a ledger: charged once as a whole, each round written down before its first question and after its last.
+
+The opening is a charge like any other. A round is a charge of nothing, since the session paid for it: its request id
+is charged once, so that of several processes one begins it, and the number of rounds never exceeds what was paid for.
+A round's request id ends with letters that were drawn for the session and are recorded with its opening, so that nobody
+knows them who may not see that: nobody else can take a round away, or record something under its name. (Marks of the
+chain are no secret: each also stands in the next entry, which may be anybody's.)
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from farthing.adaptive.session_journal import checked_record, checked_round
+from farthing.curator.curator import Curator, stored_answer
+from farthing.curator.questions import Progress, digest_of, record
+from farthing.data import Dataset
+from farthing.errors import InvalidValue
+from farthing.ledger.ledger_arguments import checked_name
+from farthing.privacy import ApproxDP, Event
+
+if TYPE_CHECKING:
+    from farthing.ledger import Charge, Receipt
+
+Record = Mapping[str, Any]
+
+PATIENCE = 60.0  # seconds for another process to finish the opening that it has charged
+_NOTHING = ApproxDP(0.0)
+_LETTERS = 16  # at the end of a round's request id
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a session costs and may do, fixed before it is opened.
+
+    `event` is its whole price, `rounds` the most rounds that it pays for, `digest` a fingerprint of everything public
+    about it, `check` refuses a dataset whose neighbours are further apart than it was priced for. `facts` are recorded
+    beside the opening, so that the session can be taken up again by whoever knows its request id. `listen` is told
+    whom to tell how far the opening is, just before it is drawn.
+
+    >>> Session(ApproxDP(1.0), "alpha=0.01", rounds=50, check=lambda dataset: None).rounds
+    50
+    """
+
+    event: Event
+    digest: str
+    rounds: int
+    check: Callable[[Dataset], None]
+    facts: Record = field(default_factory=dict)
+    listen: Callable[[Progress], None] | None = None
+
+
+class LedgerJournal:
+    """The journal of a session in a ledger: see `farthing.adaptive.session_journal.Journal`.
+
+    Every process that opens it under the same request id takes part in the same session. `timeout` is how many seconds
+    the opening may take; if it fails or is stopped, the charge stays and the session is lost.
+
+    >>> import pyarrow, tempfile
+    >>> from farthing.data import dataset
+    >>> from farthing.ledger import open_ledger
+    >>> people = dataset(pyarrow.table({"age": [30, 45, 51]}), schema={"age": (0, 110)})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = open_ledger(f"{folder.name}/study.db")
+    >>> curator = Curator(ledger)
+    >>> curator.register(people, "survey", epsilon=1.0)
+    >>> session = Session(ApproxDP(1.0), "alpha=0.01", rounds=2, check=lambda dataset: None)
+    >>> journal = LedgerJournal(curator, people, session, ledger_name="survey", request_id="monday")
+    >>> journal.opening(lambda: {"start": [3, -1]})
+    {'start': [3, -1]}
+    >>> journal.begin(1), journal.begin(1)
+    (True, False)
+    >>> journal.end(1, {"sign": 1})
+
+    Another process finds what was recorded, and goes on with the next round.
+
+    >>> later = LedgerJournal(curator, people, session, ledger_name="survey", request_id="monday")
+    >>> later.opening(lambda: {"start": [0, 0]}), later.history()
+    ({'start': [3, -1]}, [(1, {'sign': 1})])
+    >>> later.begin(1), later.begin(2), ledger.budget("survey").remaining.epsilon
+    (False, True, 0.0)
+    >>> ledger.close(); folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        curator: Curator,
+        dataset: Dataset,
+        session: Session,
+        *,
+        ledger_name: str,
+        request_id: str,
+        delta: float | None = None,
+        timeout: float | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.request_id = checked_name(request_id, "request_id")
+        longest = f"{request_id} round {session.rounds} {'-' * _LETTERS}"
+        checked_name(longest, "request_id")  # that will be charged
+        self._curator, self._dataset, self._session = curator, dataset, session
+        self._name, self._delta, self._timeout, self._progress = ledger_name, delta, timeout, progress
+        self._digest = digest_of(_Opening(session), dataset)
+        self._lock = threading.RLock()
+        self._mine: dict[int, Charge] = {}
+        self._ended: dict[int, str] = {}
+        self._begun = 0  # rounds 1 to here are known to be begun, by anybody
+        self._open: set[int] = set()  # those of them whose record was not seen yet
+        self._history: list[tuple[int, str]] = []
+        self._letters: str | None = None  # until it is opened
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """The receipt of the session's one charge; None before it is opened."""
+        return self._curator.ledger.receipt(self.request_id)
+
+    def opening(self, draw: Callable[[], Record]) -> Record:
+        """Charge the session and record what is drawn; what was recorded, if it was opened before."""
+        answered = self._curator.run(
+            self._dataset,
+            _Opening(self._session, draw),
+            ledger_name=self._name,
+            request_id=self.request_id,
+            delta=self._delta,
+            timeout=self._timeout,
+            progress=self._progress,
+            patience=PATIENCE if self._timeout is None else None,
+        )
+        self._letters = answered.finished["letters"]
+        if answered.repeated:  # the table may be about more people by now
+            self.refuse_unpaid(self._dataset)
+        drawn: Record = answered.finished["opening"]
+        return drawn
+
+    def refuse_unpaid(self, dataset: Dataset) -> None:
+        """Refuse rows of people whose budget has not paid for the session; those of new files are taken up."""
+        ledger = self._curator.ledger
+        stored = ledger.stored(self.request_id)
+        paid = set() if stored is None else {stored.charge.dataset, *stored.charge.others}
+        paying = self._curator.accounts(dataset, self._name)
+        unpaid = sorted(set(paying.all) - paid)
+        if unpaid:
+            raise InvalidValue(
+                "dataset",
+                dataset.name,
+                f"now holds rows that the budget of {unpaid[0]!r} covers, which has not paid for this session",
+                "open another session, under another request_id",
+            )
+        if paying.sources:
+            ledger.attach(paying.name, paying.sources)
+
+    def begin(self, round_number: int) -> bool:
+        """Charge nothing under the round's own request id: whoever charges first has the round."""
+        number = checked_round(round_number)
+        if number > self._session.rounds:
+            raise InvalidValue(
+                "round_number",
+                number,
+                f"must be at most {self._session.rounds}, which is all that was paid for",
+            )
+        with self._lock:
+            if number > self._begun + 1:
+                self._look()
+            if number > self._begun + 1:
+                raise InvalidValue("round_number", number, "must not come before an earlier round is begun")
+            charge = self._curator.ledger.charge(
+                self._name,
+                _NOTHING,
+                request_id=self._request(number),
+                analyst=self._curator.analyst,
+                digest=self._digest,
+            )
+            self._note(number)
+            if charge.repeated:  # by this process too: what it may have drawn then may have been seen
+                return False
+            self._mine[number] = charge
+            return True
+
+    def begun(self) -> int:
+        """The number of the last round in the ledger, recorded or not."""
+        with self._lock:
+            self._look()
+            return self._begun
+
+    def end(self, round_number: int, record_of_round: Record) -> None:
+        """Record what a round of this process found."""
+        number, text = checked_round(round_number), checked_record(record_of_round)
+        charge = self._mine.get(number)
+        if charge is None or self._ended.get(number, text) != text:
+            raise InvalidValue(
+                "round_number", number, "must be a round that this journal has begun and not recorded yet"
+            )
+        record(self._curator.ledger, charge, text)
+        self._ended[number] = text
+
+    def history(self) -> list[tuple[int, Record]]:
+        """The records of all finished rounds, by whichever process, in the order of the ledger."""
+        with self._lock:
+            self._look()
+            return [(number, json.loads(text)) for number, text in self._history]
+
+    def _look(self) -> None:
+        """Find what was begun and recorded since the last look.
+
+        One look at many rounds takes a while, in which an early round may be recorded behind a late one. So looks are
+        repeated until one finds nothing: whatever is recorded after that stands further on in the ledger.
+        """
+        found: dict[int, tuple[int, str]] = {}
+        while new := self._recorded(found.keys()):
+            found |= new
+        # Only now, and both at once: a look that fails half way must not take for shown what it found.
+        recorded = [(number, text) for number, (_, text) in sorted(found.items(), key=lambda item: item[1])]
+        self._open, self._history = self._open - found.keys(), self._history + recorded
+
+    def _recorded(self, known: Set[int]) -> dict[int, tuple[int, str]]:
+        """Place in the ledger and record of rounds that are open here and recorded there, but for those known."""
+        ledger, found = self._curator.ledger, {}
+        for number in sorted(self._open - known):
+            stored = ledger.stored(self._request(number))
+            if stored is not None and stored.answer is not None:
+                found[number] = (stored.receipt.sequence, stored.answer)
+        while self._begun < self._session.rounds:
+            stored = ledger.stored(self._request(self._begun + 1))
+            if stored is None:
+                break
+            self._note(self._begun + 1)
+            if stored.answer is not None:
+                found[self._begun] = (stored.receipt.sequence, stored.answer)
+        return found
+
+    def _note(self, number: int) -> None:
+        if number > self._begun:
+            self._open.add(number)
+            self._begun = number
+
+    def _request(self, number: int) -> str:
+        if self._letters is None:
+            raise InvalidValue("request_id", self.request_id, "must be that of a session that was opened")
+        return f"{self.request_id} round {number} {self._letters}"
+
+    def __repr__(self) -> str:
+        return f"LedgerJournal({self.request_id!r}, {self._begun} of {self._session.rounds} rounds begun)"
+
+
+@dataclass
+class _Opening:
+    """The opening of a session as a question to the curator."""
+
+    session: Session
+    draw: Callable[[], Record] = field(default=dict, repr=False)
+    _drawn: str | None = field(default=None, init=False, repr=False)
+    _letters: str = field(default="", init=False, repr=False)
+
+    @property
+    def event(self) -> Event:
+        """The price of all rounds together."""
+        return self.session.event
+
+    @property
+    def digest(self) -> str:
+        """That of the session."""
+        return json.dumps(["session", self.session.digest, self.session.rounds])
+
+    def check(self, dataset: Dataset) -> None:
+        """As the session does."""
+        self.session.check(dataset)
+
+    def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
+        """Draw; what is drawn is whole numbers and texts, and is recorded as it is."""
+        if self.session.listen is not None:
+            self.session.listen(progress)
+        self._drawn, self._letters = checked_record(self.draw()), secrets.token_hex(_LETTERS // 2)
+        return {}
+
+    def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What was drawn, and what the session was."""
+        assert self._drawn is not None
+        return {
+            "session": dict(self.session.facts),
+            "opening": json.loads(self._drawn),
+            "letters": self._letters,
+        }
+
+
+def stored_session(curator: Curator, request_id: str) -> Record | None:
+    """The facts of a session that was opened under this request id; None if nothing was charged under it.
+
+    >>> import tempfile
+    >>> from farthing.ledger import open_ledger
+    >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+    ...     print(stored_session(Curator(ledger), "never opened"))
+    None
+    """
+    if curator.ledger.stored(request_id) is None:
+        return None
+    found = curator.recorded(request_id, PATIENCE).finished
+    if "opening" not in found:
+        raise InvalidValue(
+            "request_id", request_id, "is that of something else in the ledger", "choose another"
+        )
+    facts: Record = found["session"]
+    return facts
+
+
+def rounds_begun(curator: Curator, request_id: str, most: int) -> int:
+    """How many rounds of a session were begun, by whomever; they are begun in order, so few questions find out.
+
+    >>> import tempfile
+    >>> from farthing.ledger import open_ledger
+    >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+    ...     rounds_begun(Curator(ledger), "never opened", 10)
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: request_id='never opened': must be that of a release in the ledger.
+    """
+    letters = stored_answer(curator.ledger, request_id).finished.get("letters")
+    if letters is None:
+        raise InvalidValue("request_id", request_id, "must be that of a session that was opened")
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        begun = curator.ledger.stored(f"{request_id} round {middle} {letters}") is not None
+        low, high = (middle, high) if begun else (low, middle - 1)
+    return low

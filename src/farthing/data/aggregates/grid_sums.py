@@ -1,0 +1,239 @@
+"""Sums on an integer grid: of a column, of its powers, of products of columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any
+
+from farthing.data.aggregates.aggregate_shape import (
+    LARGEST_TERM,
+    Aggregate,
+    Feature,
+    Names,
+    domain_of,
+    names_of,
+)
+from farthing.data.aggregates.cell_counts import one
+from farthing.data.expressions.literals import literal
+from farthing.data.schema import Categories, Dates, Flags, Integers, Reals, Schema
+from farthing.errors import InvalidValue
+
+STEPS = 20  # the default grid splits the larger bound into about 2**20 steps, a millionth of it each
+
+
+def default_grid(name: str, schema: Schema) -> float:
+    """1 for whole numbers; for reals the power of two that makes the bounds about a million steps."""
+    domain = domain_of(name, schema)
+    if not isinstance(domain, Reals):
+        return 1.0
+    size = max(abs(domain.lower), abs(domain.upper))
+    return 2.0 ** (math.frexp(size)[1] - STEPS) if size else 1.0
+
+
+def checked_grid(grid: object) -> float:
+    """A power of two: dividing by one is exact in floating point, on every engine."""
+    valid = isinstance(grid, int | float) and not isinstance(grid, bool) and 2.0**-1000 <= grid <= 2.0**62
+    if not valid or math.frexp(grid)[0] != 0.5:  # type: ignore[arg-type]
+        raise InvalidValue("grid", grid, "must be a power of two", "for example 2**-10, or leave it out")
+    return float(grid)  # type: ignore[arg-type]
+
+
+def on_grid(name: str, grid: float, schema: Schema) -> tuple[int, int, Callable[[Any], Any]]:
+    """The least and the largest whole number that a column takes on its grid, and its Ibis value."""
+    domain = domain_of(name, schema)
+    if isinstance(domain, Flags):
+        return 0, 1, lambda table: _zero_or_one(table[name])
+    if isinstance(domain, Categories | Dates):
+        raise InvalidValue(
+            "column", name, "must hold numbers", "count it instead, or derive a number from it"
+        )
+    # Dividing by a power of two is exact, so the smallest and largest integers are those of the bounds.
+    if not max(abs(domain.lower), abs(domain.upper)) <= LARGEST_TERM * grid:
+        raise _too_fine(name, grid)
+    lower, upper = math.floor(domain.lower / grid), math.floor(domain.upper / grid)
+    if isinstance(domain, Integers):
+        if grid == 1:
+            return domain.lower, domain.upper, lambda table: table[name]
+        if not max(abs(domain.lower), abs(domain.upper)) <= 2**53:
+            raise InvalidValue("grid", grid, f"must be 1 for the large whole numbers of {name!r}")
+    if not max(abs(lower), abs(upper)) <= LARGEST_TERM:
+        raise _too_fine(name, grid)
+    return lower, upper, lambda table: (table[name].cast("float64") / literal(grid)).floor().cast("int64")
+
+
+def _zero_or_one(flag: Any) -> Any:
+    """A flag as a number; Postgres does not cast one to 64 bits."""
+    import ibis
+
+    return ibis.cases((flag, 1), (~flag, 0), else_=ibis.null("int64")).cast("int64")
+
+
+def _too_fine(name: str, grid: float) -> InvalidValue:
+    return InvalidValue("grid", grid, f"is too fine for the bounds of {name!r}", "use a coarser one")
+
+
+Grids = float | Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class Sum(Aggregate):
+    """The sum of floor(column / grid) over the rows where the column is not missing.
+
+    `grid` is a power of two; left out, it is 1 for whole numbers and about a millionth of the bound for reals.
+
+    >>> Sum("bmi", grid=2**-10).grid
+    0.0009765625
+    """
+
+    column: str
+    grid: float | None = None
+    by: Names = ()  # type: ignore[assignment]
+    where: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", names_of(self.by))
+        if self.grid is not None:
+            object.__setattr__(self, "grid", checked_grid(self.grid))
+
+    def grid_of(self, schema: Schema) -> float:
+        """The width of one step."""
+        return default_grid(self.column, schema) if self.grid is None else self.grid
+
+    def features(self, schema: Schema) -> tuple[Feature, ...]:
+        """The column on its grid."""
+        grid = self.grid_of(schema)
+        lower, upper, value = on_grid(self.column, grid, schema)
+        return (Feature(("power", self.column, grid, 1), (self.column,), lower, upper, value),)
+
+
+@dataclass(frozen=True)
+class Moments(Aggregate):
+    """Sums of powers of a column on its grid, over the rows where it is not missing; power 0 counts them.
+
+    >>> Moments("age", powers=(0, 1, 2)).powers
+    (0, 1, 2)
+    """
+
+    column: str
+    powers: Sequence[int] = (0, 1, 2)
+    grid: float | None = None
+    by: Names = ()  # type: ignore[assignment]
+    where: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", names_of(self.by))
+        if self.grid is not None:
+            object.__setattr__(self, "grid", checked_grid(self.grid))
+        powers = tuple(self.powers)
+        valid = all(isinstance(p, int) and not isinstance(p, bool) and 0 <= p <= 8 for p in powers)
+        if not valid or not powers or list(powers) != sorted(set(powers)):
+            raise InvalidValue("powers", self.powers, "must be whole numbers from 0 to 8, rising")
+        object.__setattr__(self, "powers", powers)
+
+    def grid_of(self, schema: Schema) -> float:
+        """The width of one step."""
+        return default_grid(self.column, schema) if self.grid is None else self.grid
+
+    def features(self, schema: Schema) -> tuple[Feature, ...]:
+        """One for each power."""
+        grid = self.grid_of(schema)
+        lower, upper, _ = on_grid(self.column, grid, schema)
+        found = []
+        for power in self.powers:
+            low, high = sorted((lower**power, upper**power))
+            if power and power % 2 == 0 and lower < 0 < upper:
+                low = 0
+            _refuse_large(max(abs(low), abs(high)), self.column)
+            key = ("power", self.column, grid, power)
+            found.append(Feature(key, (self.column,), low, high, self._power(grid, schema, power)))
+        return tuple(found)
+
+    def _power(self, grid: float, schema: Schema, power: int) -> Any:
+        name, (_, _, value) = self.column, on_grid(self.column, grid, schema)
+
+        def of(table: Any) -> Any:
+            if power == 0:
+                return table[name].notnull().ifelse(1, 0).cast("int64")
+            base = product = value(table)
+            for _ in range(power - 1):
+                product = product * base
+            return product
+
+        return of
+
+
+@dataclass(frozen=True)
+class CrossProducts(Aggregate):
+    """Sums of all products of two of (1, columns...), over the rows where no column is missing.
+
+    The entries are the upper triangle of the Gram matrix in the order of `pairs()`; they hold everything that means,
+    covariances and a linear regression need.
+
+    >>> CrossProducts(["age", "bmi"]).pairs()
+    [(None, None), (None, 'age'), (None, 'bmi'), ('age', 'age'), ('age', 'bmi'), ('bmi', 'bmi')]
+    """
+
+    columns: Names
+    grids: Grids = None
+    by: Names = ()  # type: ignore[assignment]
+    where: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", names_of(self.by))
+        object.__setattr__(self, "columns", names_of(self.columns, "columns"))
+        if not self.columns:
+            raise InvalidValue("columns", self.columns, "must name at least one column")
+        if isinstance(self.grids, Mapping):
+            pairs = tuple(sorted((name, checked_grid(grid)) for name, grid in self.grids.items()))
+            object.__setattr__(self, "grids", pairs)  # hashable, like everything frozen
+        elif self.grids is not None:
+            object.__setattr__(self, "grids", checked_grid(self.grids))
+
+    def pairs(self) -> list[tuple[str | None, str | None]]:
+        """The two factors of each entry; None stands for 1."""
+        return list(combinations_with_replacement((None, *self.columns), 2))
+
+    def grid_of(self, name: str, schema: Schema) -> float:
+        """The width of one step of a column."""
+        if isinstance(self.grids, float):
+            return self.grids
+        chosen: dict[str, float] = dict(self.grids) if isinstance(self.grids, tuple) else {}
+        return chosen.get(name) or default_grid(name, schema)
+
+    def features(self, schema: Schema) -> tuple[Feature, ...]:
+        """One for each pair."""
+        factors: dict[str | None, tuple[int, int, Any]] = {None: (1, 1, one)}
+        grids = []
+        for name in self.columns:
+            grids.append(self.grid_of(name, schema))
+            factors[name] = on_grid(name, grids[-1], schema)
+        found = []
+        for left, right in self.pairs():
+            (a, b, first), (c, d, second) = factors[left], factors[right]
+            corners = [x * y for x in (a, b) for y in (c, d)]
+            lower, upper = min(corners), max(corners)
+            if left == right and lower < 0:
+                lower = 0
+            _refuse_large(max(abs(lower), abs(upper)), right or left or "")
+            key = ("product", self.columns, tuple(grids), left, right)
+            found.append(Feature(key, tuple(self.columns), lower, upper, self._product(first, second)))
+        return tuple(found)
+
+    def _product(self, first: Any, second: Any) -> Any:
+        def of(table: Any) -> Any:
+            import ibis
+
+            complete = ibis.and_(*(table[name].notnull() for name in self.columns))
+            return complete.ifelse(first(table) * second(table), ibis.null("int64"))
+
+        return of
+
+
+def _refuse_large(size: int, name: str) -> None:
+    if not size <= LARGEST_TERM:
+        raise InvalidValue(
+            "grid", name, "is too fine: one row would add more than 2^62", "use a coarser grid"
+        )

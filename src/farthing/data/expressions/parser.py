@@ -1,0 +1,347 @@
+"""Text to tree, by precedence climbing over a closed grammar.
+
+The grammar is the allow-list: a construct that no rule here builds cannot reach an engine, whatever an engine or
+a general SQL parser would make of it. Nesting is counted, so that a long text cannot exhaust the stack.
+"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import re
+
+from farthing.data.expressions.lexer import REASONS, Token, tokens
+from farthing.data.expressions.syntax_tree import RESERVED, Node, column, constant
+from farthing.errors import InvalidExpression
+
+DEEPEST = 32
+"""Parentheses, calls, cases and signs inside one another."""
+
+FUNCTIONS = {
+    "abs": (1, 1), "floor": (1, 1), "ceil": (1, 1), "round": (1, 2), "sign": (1, 1), "sqrt": (1, 1), "ln": (1, 1),
+    "log10": (1, 1), "log2": (1, 1), "log": (2, 2), "exp": (1, 1), "power": (2, 2),
+    "least": (2, 20), "greatest": (2, 20), "coalesce": (2, 20), "nullif": (2, 2), "clip": (3, 3),
+    "year": (1, 1), "month": (1, 1), "day": (1, 1), "days_between": (2, 2),
+    "lower": (1, 1), "upper": (1, 1), "length": (1, 1),
+}  # fmt: skip
+"""Every function, with the fewest and the most arguments it takes."""
+
+SYNONYMS = {"ceiling": "ceil", "pow": "power", "lcase": "lower", "ucase": "upper", "char_length": "length"}
+TARGETS = {
+    **dict.fromkeys(("integer", "int", "bigint", "int64"), "integer"),
+    **dict.fromkeys(("double", "real", "float", "float64"), "double"),
+}
+_ORDER = {"<", "<=", ">", ">="}
+_COMPARISONS = {"=", "<>", *_ORDER}
+
+
+def parse(text: str, *, chains: bool = False) -> Node:
+    """The tree of `text`; what the grammar does not know is refused where it stands.
+
+    With `chains`, `10 <= age < 25` is read as it is in mathematics, as two comparisons joined by and. Where a text may
+    also be tried on an engine, it is refused: SQL would compare a truth value with 25.
+    """
+    return _Parser(text, chains).whole()
+
+
+def unknown_function(name: str) -> tuple[str, str]:
+    """The rule and the way out for a function that is not on the list."""
+    if name in REASONS:
+        rule, way_out = REASONS[name]
+        return f"{name}: {rule}", way_out
+    near = difflib.get_close_matches(name, FUNCTIONS, 1)
+    return (
+        f"the function {name[:40]} is not on the list",
+        f"did you mean {near[0]}" if near else f"use one of {', '.join(sorted(FUNCTIONS))}",
+    )
+
+
+class _Parser:
+    def __init__(self, text: str, chains: bool = False) -> None:
+        self.text = text
+        self.chains = chains
+        self.tokens = tokens(text)
+        self.at = 0
+        self.depth = 0
+
+    # Reading words
+
+    @property
+    def here(self) -> Token:
+        return self.tokens[self.at]
+
+    def is_word(self, *words: str) -> bool:
+        return self.here.kind == "word" and self.here.text.lower() in words
+
+    def take_word(self, *words: str) -> Token | None:
+        return self._step() if self.is_word(*words) else None
+
+    def take_symbol(self, *symbols: str) -> Token | None:
+        return self._step() if self.here.kind == "symbol" and self.here.text in symbols else None
+
+    def _step(self) -> Token:
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def expect_word(self, word: str) -> None:
+        if not self.take_word(word):
+            raise self.unexpected(word)
+
+    def expect_symbol(self, symbol: str) -> None:
+        if not self.take_symbol(symbol):
+            raise self.unexpected(f"'{symbol}'")
+
+    def fault(self, token: Token, rule: str, way_out: str = "") -> InvalidExpression:
+        return InvalidExpression(self.text, token.position, rule, way_out)
+
+    def unexpected(self, wanted: str) -> InvalidExpression:
+        token = self.here
+        # The word before counts too: `attach 'x'` is at fault at its first word.
+        for near in self.tokens[max(0, self.at - 1) : self.at + 1]:
+            if near.kind == "word" and near.text.lower() in REASONS:
+                return self.fault(near, *REASONS[near.text.lower()])
+        if token.kind == "end":
+            return self.fault(token, f"ends too early, {wanted} is missing")
+        return self.fault(
+            token, f"{wanted} is expected here", "write 'text' in single and \"names\" in double quotes"
+        )
+
+    # The grammar, loosest first
+
+    def whole(self) -> Node:
+        node = self.disjunction()
+        if self.here.kind != "end":
+            raise self.unexpected("an operator or the end")
+        return node
+
+    def nested(self) -> Node:
+        """One expression inside another; the only way in which rules call the top again."""
+        self.deeper()
+        node = self.disjunction()
+        self.depth -= 1
+        return node
+
+    def deeper(self) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.fault(
+                self.here, f"nested more than {DEEPEST} deep", "derive a column for an inner part of it"
+            )
+
+    def disjunction(self) -> Node:
+        return self.joined("or", self.conjunction)
+
+    def conjunction(self) -> Node:
+        return self.joined("and", self.negation)
+
+    def joined(self, word: str, part) -> Node:  # type: ignore[no-untyped-def]
+        position = self.here.position
+        parts = [part()]
+        while self.take_word(word):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else Node(word, tuple(parts), None, position)
+
+    def negation(self) -> Node:
+        token = self.take_word("not")
+        if not token:
+            return self.comparison()
+        self.deeper()
+        node = Node("not", (self.negation(),), None, token.position)
+        self.depth -= 1
+        return node
+
+    def comparison(self) -> Node:
+        left = self.sum()
+        token = self.here
+        if self.take_symbol(*_COMPARISONS):
+            right = self.sum()
+            node = Node(token.text, (left, right), None, token.position)
+            if self.chains and token.text in _ORDER:
+                node = self.chained(node, right)
+        elif self.take_word("is"):
+            negated = self.take_word("not")
+            self.expect_word("null")
+            node = self.perhaps_not(negated, Node("is null", (left,), None, token.position))
+        elif self.is_word("not", "in", "between", "like"):
+            negated = self.take_word("not")
+            node = self.perhaps_not(negated, self.membership(left))
+        else:
+            return left
+        if (self.here.kind == "symbol" and self.here.text in _COMPARISONS) or self.is_word(
+            "is", "in", "between"
+        ):
+            raise self.fault(self.here, "comparisons do not chain", "join two of them with and")
+        return node
+
+    def chained(self, first: Node, middle: Node) -> Node:
+        """Further comparisons, each of them with what stood last."""
+        links = [first]
+        while token := self.take_symbol(*_ORDER):
+            right = self.sum()
+            links.append(Node(token.text, (middle, right), None, token.position))
+            middle = right
+        return first if len(links) == 1 else Node("and", tuple(links), None, first.position)
+
+    @staticmethod
+    def perhaps_not(negated: Token | None, node: Node) -> Node:
+        return Node("not", (node,), None, negated.position) if negated else node
+
+    def membership(self, left: Node) -> Node:
+        token = self.here
+        if self.take_word("in"):
+            self.expect_symbol("(")
+            options = self.arguments()
+            if not options:
+                raise self.fault(token, "in (...) needs at least one value")
+            return Node("in", (left, *options), None, token.position)
+        if self.take_word("between"):
+            low = self.sum()
+            self.expect_word("and")
+            return Node("between", (left, low, self.sum()), None, token.position)
+        if self.take_word("like"):
+            pattern = self.sum()
+            if self.is_word("escape"):
+                raise self.fault(self.here, "escape is not understood", "use in (...) for such categories")
+            return Node("like", (left, pattern), None, token.position)
+        raise self.unexpected("in, between or like")
+
+    def sum(self) -> Node:
+        return self.climbed(("+", "-"), self.product)
+
+    def product(self) -> Node:
+        return self.climbed(("*", "/", "//", "%"), self.signed)
+
+    def climbed(self, symbols: tuple[str, ...], part) -> Node:  # type: ignore[no-untyped-def]
+        node: Node = part()
+        while token := self.take_symbol(*symbols):
+            node = Node(token.text, (node, part()), None, token.position)
+        return node
+
+    def signed(self) -> Node:
+        token = self.take_symbol("-", "+")
+        if not token:
+            return self.primary()
+        self.deeper()
+        inner = self.signed()
+        self.depth -= 1
+        if token.text == "+":
+            return inner
+        if inner.operator == "constant" and type(inner.value) in {int, float} and inner.value > 0:  # type: ignore[operator]
+            return constant(-inner.value, token.position)  # type: ignore[operator]
+        return Node("negative", (inner,), None, token.position)
+
+    def primary(self) -> Node:
+        token = self.here
+        if token.kind == "number":
+            return constant(self.number(self._step()), token.position)
+        if token.kind == "string":
+            return constant(self._step().text, token.position)
+        if token.kind == "name":
+            return self.not_called(column(self._step().text, token.position))
+        if token.kind == "word":
+            return self.word()
+        if self.take_symbol("("):
+            node = self.nested()
+            self.expect_symbol(")")
+            return node
+        raise self.unexpected("a column, a value or '('")
+
+    def word(self) -> Node:
+        token = self.here
+        word = token.text.lower()
+        if word in {"true", "false", "null"}:
+            self._step()
+            return constant({"true": True, "false": False, "null": None}[word], token.position)
+        if word == "case":
+            return self.case()
+        if word == "cast":
+            return self.cast()
+        if word in RESERVED:
+            raise self.unexpected("a column or a value")
+        following = self.tokens[self.at + 1]
+        if word == "date" and following.kind == "string":
+            self._step()
+            return constant(self.date(self._step()), token.position)
+        if following.kind == "symbol" and following.text == "(":
+            return self.call()
+        return column(self._step().text, token.position)
+
+    def not_called(self, node: Node) -> Node:
+        if self.here.kind == "symbol" and self.here.text == "(":
+            raise self.fault(self.here, "a quoted name is a column, not a function", "remove the quotes")
+        return node
+
+    def call(self) -> Node:
+        token = self._step()
+        name = SYNONYMS.get(token.text.lower(), token.text.lower())
+        if name not in FUNCTIONS:
+            raise self.fault(token, *unknown_function(name))
+        self.expect_symbol("(")
+        arguments = self.arguments()
+        fewest, most = FUNCTIONS[name]
+        if not fewest <= len(arguments) <= most:
+            if name == "log":
+                raise self.fault(
+                    token, "log has another base on each engine", "write ln(x), log10(x) or log(2, x)"
+                )
+            wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
+            raise self.fault(token, f"{name} takes {wanted} arguments, not {len(arguments)}")
+        return Node(name, arguments, None, token.position)
+
+    def arguments(self) -> tuple[Node, ...]:
+        found: list[Node] = []
+        if self.take_symbol(")"):
+            return ()
+        while True:
+            found.append(self.nested())
+            if self.take_symbol(")"):
+                return tuple(found)
+            if not self.take_symbol(","):
+                raise self.unexpected("',' or ')'")
+
+    def case(self) -> Node:
+        token = self._step()
+        subject = None if self.is_word("when") else self.nested()
+        parts: list[Node] = []
+        while when := self.take_word("when"):
+            test = self.nested()
+            parts.append(test if subject is None else Node("=", (subject, test), None, when.position))
+            self.expect_word("then")
+            parts.append(self.nested())
+        if not parts:
+            raise self.unexpected("when")
+        parts.append(self.nested() if self.take_word("else") else constant(None, self.here.position))
+        self.expect_word("end")
+        return Node("case", tuple(parts), None, token.position)
+
+    def cast(self) -> Node:
+        token = self._step()
+        self.expect_symbol("(")
+        inner = self.nested()
+        self.expect_word("as")
+        target = self.here
+        if target.kind != "word" or target.text.lower() not in TARGETS:
+            raise self.fault(target, "a cast makes an integer or a double", "write cast(x as integer)")
+        self._step()
+        self.expect_symbol(")")
+        return Node("cast", (inner,), TARGETS[target.text.lower()], token.position)
+
+    def number(self, token: Token) -> int | float:
+        if re.fullmatch(r"[0-9]+", token.text):
+            return int(token.text)
+        return float(token.text)
+
+    def date(self, token: Token) -> datetime.date:
+        return read_date(self.text, token.text, token.position)
+
+
+def read_date(text: str, written: str, position: int | None) -> datetime.date:
+    """The day that 'YYYY-MM-DD' names."""
+    try:
+        if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", written):
+            raise ValueError
+        return datetime.date.fromisoformat(written)
+    except ValueError:
+        raise InvalidExpression(
+            text, position, "a date is a day that exists", "write it as '2026-01-31'"
+        ) from None

@@ -1,0 +1,196 @@
+"""Steps that change how far a unit reaches: more rows from one row, from a second table, or only a sample of units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from farthing.data.contribution_bounds import common_type, unit_columns
+from farthing.data.schema import Domain, Schema
+from farthing.data.stability import Link, rounded_up
+from farthing.data.steps import Run
+
+if TYPE_CHECKING:
+    from farthing.data.dataset import Dataset
+
+
+@dataclass(frozen=True, eq=False)
+class Parts(Mapping[Any, "Dataset"]):
+    """Disjoint parts of a dataset, fixed in advance by a public column: parallel composition.
+
+    A row is in one part at most. When the unit is one row, the parts together cost as much as the dearest of them;
+    `touched` says in how many parts one unit can change anything.
+
+    >>> import pyarrow
+    >>> from farthing.data import dataset
+    >>> people = dataset(pyarrow.table({"sex": ["F", "M"]}), schema={"sex": ["F", "M"]})
+    >>> print(people.split(by="sex"))
+    2 disjoint parts by sex; neighbours differ in at most 1 of them
+    """
+
+    whole: Dataset
+    by: str
+    _parts: Mapping[Any, Dataset]
+
+    @property
+    def touched(self) -> int:
+        """The most parts that differ between neighbours: what the parts cost together is this many of the dearest."""
+        return min(len(self._parts), self.whole.stability().distance)
+
+    def __getitem__(self, value: Any) -> Dataset:
+        return self._parts[value]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __str__(self) -> str:
+        return f"{len(self)} disjoint parts by {self.by}; neighbours differ in at most {self.touched} of them"
+
+
+_PLACE = "__farthing_place"
+
+
+@dataclass(frozen=True)
+class Explode:
+    """One row for each of the first `limit` elements of a column of lists."""
+
+    column: str
+    limit: int
+    domain: Domain
+    read: Callable[[Any], Any] = field(compare=False, repr=False)
+    drops: ClassVar[bool] = True
+
+    def schema(self, before: Schema) -> Schema:
+        """The column now holds one element."""
+        return before.with_column(self.column, self.domain)
+
+    def link(self, rows: int) -> Link:
+        """`limit`-stable: a row becomes that many rows at most."""
+        title = f"explode {self.column}, at most {self.limit} a row"
+        return Link(title, f"x {self.limit}", rows * self.limit, f"a row becomes {self.limit} rows at most")
+
+    def needs(self, after: Set[str]) -> set[str]:
+        """And the lists, whose lengths decide how many rows there are."""
+        return {*after, self.column}
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """The elements are numbered as they come out, whatever the shape of the list, and the first ones stay.
+
+        Where an engine can cut a list it has been cut before (`Base.table`); that this is enough is not relied on.
+        """
+        each = table.unnest(self.column, offset=_PLACE)
+        found = each.filter(each[_PLACE] < self.limit).drop(_PLACE)
+        return found.mutate(**{self.column: self.read(found[self.column])})
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A secret sample of units; it is drawn where tables are opened, so that a unit comes or stays away whole."""
+
+    probability: Fraction
+    drops: ClassVar[bool] = True
+
+    def schema(self, before: Schema) -> Schema:
+        """As it was."""
+        return before
+
+    def link(self, rows: int) -> Link:
+        """1-stable, and cheaper than that: the accountant prices `Sampled`."""
+        share = f"{rounded_up(self.probability):.6g}"
+        return Link(
+            f"sample {share}", "sampled", rows, f"a unit is in the sample with probability {share}, in secret"
+        )
+
+    def needs(self, after: Set[str]) -> set[str]:
+        """The same."""
+        return set(after)
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """Nothing more to do here."""
+        return table
+
+
+@dataclass(frozen=True)
+class Union:
+    """The rows of two datasets, one after the other."""
+
+    other: Dataset
+    drops: ClassVar[bool] = False
+
+    def schema(self, before: Schema) -> Schema:
+        """The same columns in both."""
+        return before
+
+    def link(self, rows: int) -> Link:
+        """Rows of one unit in both tables add up."""
+        more = self.other.rows_per_unit
+        return Link(
+            f"union with {self.other.name}",
+            f"+ {more}",
+            rows + more,
+            f"a unit may have {more} rows there as well",
+        )
+
+    def needs(self, after: Set[str]) -> set[str]:
+        """The same, from both."""
+        return set(after)
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """UNION ALL."""
+        # Each side may carry columns that only its own filters looked at: both are cut down to what is still wanted.
+        wanted = [name for name in table.columns if name.startswith("__farthing") or name in run.columns]
+        other = self.other.table(run)
+        return _unionable(table, wanted).union(_unionable(other, wanted), distinct=False)
+
+
+@dataclass(frozen=True)
+class JoinOnUnit:
+    """Each row of a unit beside each row that the same unit has in another dataset."""
+
+    other: Dataset
+    keep: bool
+    drops: ClassVar[bool] = True
+
+    def schema(self, before: Schema) -> Schema:
+        """The columns of both."""
+        for name in self.other.schema:
+            before = before.with_column(name, self.other.schema[name])
+        return before
+
+    def link(self, rows: int) -> Link:
+        """Rows of one unit in both tables multiply, and nobody else's are touched."""
+        more = self.other.rows_per_unit
+        return Link(
+            f"join {self.other.name} on the unit", f"x {more}", rows * more,
+            f"each row meets {more} rows of the same unit at most, and no other unit's",
+        )  # fmt: skip
+
+    def needs(self, after: Set[str]) -> set[str]:
+        """Those of this side."""
+        return {name for name in after if name not in self.other.schema}
+
+    def apply(self, table: Any, run: Run) -> Any:
+        """An inner or left join on the columns of the unit."""
+        units = unit_columns(len(self.other.unit))
+        wanted = [name for name in self.other.schema if name in run.columns]
+        other = self.other.table(run.wanting(wanted))
+        renamed = other.select(
+            **{f"__farthing_right_{name}": other[name] for name in units},
+            **{name: other[name] for name in wanted},
+        )
+        # Cut down first: a column that was only filtered by, and then forgotten, may have the name of one over there.
+        own = [name for name in table.columns if name in run.columns and name not in wanted]
+        left = table.select(*units, *own)
+        matches = [left[name] == renamed[f"__farthing_right_{name}"] for name in units]
+        joined = left.join(renamed, matches, how="left" if self.keep else "inner")
+        return joined.select(*units, *own, *wanted)
+
+
+def _unionable(table: Any, wanted: list[str]) -> Any:
+    """The wanted columns, in types that two sources can share."""
+    return table.select(**{name: table[name].cast(common_type(table[name].type())) for name in wanted})

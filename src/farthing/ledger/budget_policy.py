@@ -1,0 +1,146 @@
+"""What only a curator may do: datasets, budgets, grants and reserves. Each is an entry of its own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from farthing.errors import InvalidValue
+from farthing.ledger.account import Account
+from farthing.ledger.entries import Entry
+from farthing.ledger.hash_chain import canonical
+from farthing.ledger.holdings import Holding
+from farthing.ledger.integer_amounts import budget_in_nano, budget_in_units, delta_down
+from farthing.ledger.transaction import Reader, Transaction
+from farthing.privacy.units import Unit
+
+_FORMS = "use Ledger.set_budget to change a budget"
+
+
+def register(
+    tx: Transaction,
+    dataset: str,
+    epsilon: float,
+    delta: float,
+    unit: Unit | str,
+    sources: Iterable[str] | None = None,
+) -> Entry:
+    """Open the account of a dataset; `sources` are marks of its tables, None as older versions had it."""
+    if tx.whole() is not None:
+        raise InvalidValue("dataset", dataset, "must not be registered already", _FORMS)
+    holding = Holding(
+        Account.of(epsilon, delta), unit=unit, sources=None if sources is None else frozenset(sources)
+    )
+    told = unit.to_dict() if isinstance(unit, Unit) else unit
+    return _kept(tx, "dataset", dataset, "", holding, epsilon, delta, new=True, unit=told)
+
+
+def attach(tx: Transaction, dataset: str, sources: Iterable[str]) -> Entry | None:
+    """Let the account of a dataset stand for further tables; None if it does already."""
+    before = known(tx, dataset)
+    after = before.with_sources(sources)
+    if after == before:
+        return None
+    added = len(after.sources or ()) - len(before.sources or ())
+    body = {"added": added, "state": json.loads(after.text())}
+    return tx.append("source", dataset, canonical(body), keep={(dataset, ""): after})
+
+
+def set_budget(tx: Transaction, dataset: str, epsilon: float, delta: float | None) -> Entry:
+    """Give a dataset another budget; what was spent stays spent."""
+    before = known(tx, dataset)
+    after, delta = _changed(before, epsilon, delta)
+    return _kept(tx, "budget", dataset, "", after, epsilon, delta, raised=_raised(before, after))
+
+
+def grant(tx: Transaction, dataset: str, analyst: str, epsilon: float, delta: float | None) -> Entry:
+    """Let an analyst spend so much of a dataset's budget in all."""
+    known(tx, dataset)
+    before = tx.own()
+    if before is None:
+        delta = delta or 0.0
+        holding = Holding(Account.of(epsilon, delta))
+        return _kept(tx, "grant", dataset, analyst, holding, epsilon, delta, new=True, raised=True)
+    after, delta = _changed(before, epsilon, delta)
+    return _kept(tx, "grant", dataset, analyst, after, epsilon, delta, raised=_raised(before, after))
+
+
+def _changed(before: Holding, epsilon: float, delta: float | None) -> tuple[Holding, float]:
+    """The same history under another budget, and its delta: the one it has if none is said.
+
+    Less than what was spent is allowed. A delta at which no epsilon covers it is not: then nothing would fit any more,
+    whatever epsilon is given, and nobody who changes an epsilon means that.
+    """
+    chosen = before.account.budget.delta if delta is None else delta
+    after = before.with_budget(epsilon, chosen)
+    if not after.account.spent_upper < math.inf:
+        least = before.account.least_delta(epsilon)
+        raise InvalidValue(
+            "delta",
+            chosen,
+            "is too small for what was spent: no epsilon covers that with it",
+            f"say a delta of {least:g} or more"
+            + ("" if delta is None else f", or none, which keeps {before.account.budget.delta:g}"),
+        )
+    return after, chosen
+
+
+def reserve(tx: Transaction, dataset: str, epsilon: float, delta: float | None, name: str) -> Entry:
+    """Set aside so much of a dataset's budget under a name; nothing frees it."""
+    holding = known(tx, dataset)
+    if delta is None:  # no epsilon and no delta said: it is freed, and not kept for its delta
+        delta = delta_down(holding.reserves.get(name, (0, 0))[1]) if epsilon else 0.0
+    after = holding.with_reserve(name, budget_in_nano(epsilon), budget_in_units(delta))
+    nano, units = after.withheld()
+    if not (nano <= after.account.epsilon_nano and units <= after.account.delta_units):
+        budget = holding.account.budget
+        raise InvalidValue(
+            "reserve",
+            f"({epsilon:g}, {delta:g})",
+            f"all reserves together must be at most the budget ({budget.epsilon:g}, {budget.delta:g})",
+            "set aside less, or raise the budget first",
+        )
+    return _kept(tx, "reserve", dataset, "", after, epsilon, delta, name=name)
+
+
+def known(reader: Reader, dataset: str) -> Holding:
+    """The account of a dataset that is registered."""
+    return registered(reader.whole(), dataset)
+
+
+def registered(found: Holding | None, dataset: str) -> Holding:
+    """The account of a dataset, if there is one."""
+    if found is None:
+        raise InvalidValue(
+            "dataset",
+            dataset,
+            "must be registered in this ledger",
+            "a curator registers it with Ledger.register",
+        )
+    return found
+
+
+def _raised(before: Holding, after: Holding) -> bool:
+    one, other = before.account, after.account
+    return other.epsilon_nano > one.epsilon_nano or other.delta_units > one.delta_units
+
+
+def _kept(
+    tx: Transaction,
+    kind: str,
+    dataset: str,
+    analyst: str,
+    holding: Holding,
+    epsilon: float,
+    delta: float,
+    *,
+    new: bool = False,
+    **words: Any,
+) -> Entry:
+    # The whole state is in the entry, so that a replay reads it and never works out a budget again.
+    body = {"epsilon": epsilon, "delta": delta, **words, "state": json.loads(holding.text())}
+    return tx.append(
+        kind, dataset, canonical(body), analyst=analyst, keep={(dataset, analyst): holding}, new=new
+    )

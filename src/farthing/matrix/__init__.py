@@ -1,0 +1,1 @@
+"""matrix: say what this package holds."""

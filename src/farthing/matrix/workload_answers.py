@@ -1,0 +1,453 @@
+"""`answer_workload`: many queries of one histogram, answered together for the price of few."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from farthing.errors import InvalidData, InvalidValue, MissingExtra
+from farthing.inference import Answer
+from farthing.inference.answers import with_error
+from farthing.inference.error_distributions import ErrorLaw
+from farthing.inference.integer_rounding import rounded
+from farthing.inference.noise_sums import checked_confidence
+from farthing.matrix.data_dependent.buckets import MOST_IN_ORDER, settled
+from farthing.matrix.data_dependent.dawa import PARTITION_PART
+from farthing.matrix.data_dependent.strategy_choice import (
+    PILOT_PART,
+    SHAPE_PART,
+    Outcome,
+    automatic,
+    partitioned,
+    suits_choice,
+)
+from farthing.matrix.strategies.strategy import Estimator, Floats, Integers, Strategy
+from farthing.matrix.strategies.strategy_noise import Priced, priced
+from farthing.matrix.strategies.strategy_registry import CHOOSING, checked_name
+from farthing.matrix.strategy_candidates import (
+    Candidates,
+    Weighed,
+    error_law,
+    named,
+    table_of,
+    unweighted,
+    weighed_at_best,
+)
+from farthing.matrix.workloads.cell_queries import Question, axes_of, vector_of
+from farthing.matrix.workloads.interval_queries import AllRanges, Identity, Intervals, Prefix, Total
+from farthing.matrix.workloads.nonnegative_histograms import nearest_in_answers
+from farthing.matrix.workloads.workload import Workload
+from farthing.mechanisms.mechanism import checked_integers, checked_mechanism_epsilon
+from farthing.mechanisms.randomness import SYSTEM, Source
+from farthing.numerics import Bounds
+from farthing.privacy.events import Event, checked_delta
+
+_MOST_ROWS = 2**20
+_MOST_DRAWN = 2000
+_SHOWN = 8
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WorkloadAnswers:
+    """The answers of a workload, their standard errors, and the histogram they come from.
+
+    `answers` and `standard_errors` have one number for each query, `estimate` is the reconstructed histogram, `cost`
+    the proven epsilon at `delta`, `candidates` the strategies that were weighed, `look` what looking at the data took
+    of the budget, if there was a look. Printed, ± is one standard error. `query` asks anything else that the cells can
+    answer: it is computed from what was released and costs nothing.
+
+    >>> from farthing.release import answer_workload, workloads
+    >>> found = answer_workload([5, 0, 12, 3] * 16, workloads.prefix(64), epsilon=1.0, strategy="tree")
+    >>> found.answers.shape, found.estimate.shape, found.strategy, found.cost.upper <= 1.0
+    ((64,), (64,), 'tree', True)
+    >>> bool(np.all(found.standard_errors > 0)), round(found.rmse, 1)
+    (True, 5.8)
+    >>> found.query("10 <= x < 25").name
+    '10 <= x < 25'
+    """
+
+    workload: Workload
+    strategy: str
+    event: Event
+    cost: Bounds
+    delta: float
+    cells: Floats
+    centre: Floats
+    estimator: Estimator
+    law: Callable[[Floats], ErrorLaw]
+    candidates: Candidates
+    confidence: float = 0.95
+    note: str = ""
+    look: str = ""
+    whole: bool = field(default=False)
+
+    @cached_property
+    def answers(self) -> Floats:
+        """The answer of every query, from the reconstructed histogram: they all agree with one another."""
+        return self.workload.answers(self.cells)
+
+    @cached_property
+    def standard_errors(self) -> Floats:
+        """The standard error of every answer, known before anything was measured.
+
+        They are those of the unbiased estimate; moving it to be non-negative makes most answers better.
+        """
+        return np.sqrt(self.estimator.query_variances(self.workload))
+
+    @property
+    def estimate(self) -> NDArray[Any]:
+        """The reconstructed histogram, shaped like the domain; whole numbers if they were asked for."""
+        shaped = self.cells.reshape(self.workload.shape)
+        return shaped.astype(np.int64) if self.whole else shaped
+
+    @cached_property
+    def rmse(self) -> float:
+        """The expected root mean squared error over the queries."""
+        return math.sqrt(self.estimator.total_variance(unweighted(self.workload)) / self.workload.queries)
+
+    def query(self, what: Question, confidence: float | None = None) -> Answer:
+        """One more question of the same cells: "10 <= age < 25", a pair, a mapping of columns, or coefficients.
+
+        It is post-processing of what was released: free, at any time, as often as one likes. It prints with its
+        interval of `confidence` (the release's own if left out), `standard_errors` has one standard error.
+        """
+        vector = vector_of(what, axes_of(self.workload))
+        name = what if isinstance(what, str) else repr(what) if isinstance(what, tuple | dict) else "query"
+        variance = self.estimator.variance(vector)
+        if not math.isfinite(variance):
+            way_out = 'use strategy="identity", or ask for it in the workload'
+            raise InvalidValue("query", what, "needs cells that this strategy did not measure", way_out)
+        found = Answer.around(
+            name,
+            float(vector @ self.cells),
+            self.law(vector),
+            confidence=self.confidence if confidence is None else confidence,
+            centre=float(vector @ self.centre),
+            least=0.0 if bool(np.all(vector >= 0)) else -math.inf,
+        )
+        return (
+            replace(found, note=self.note) if self.note else found
+        )  # what an interval rests on goes with it
+
+    def explain(self) -> str:
+        """In words: what was asked, what was measured, what it costs, and why this strategy."""
+        of_delta = f" at delta = {self.delta:.3g}" if self.delta > 0 else ""
+        lines = [
+            f"{self.workload.queries:,} queries over {self.workload.cells:,} cells, answered through {self.strategy!r}"
+            f" for epsilon = {self.cost.upper:.4g}{of_delta}.",
+            f"Expected error of a query: {self.rmse:.4g} (root mean square).",
+            *([self.look] if self.look else []),
+            *([self.note] if self.note else []),
+            "",
+            str(self.candidates),
+        ]
+        return "\n".join(lines)
+
+    def records(self) -> list[dict[str, Any]]:
+        """One row for each query: query, answer, standard_error. Refused above 2^20 queries."""
+        if not self.workload.queries <= _MOST_ROWS:
+            rule = f"must be at most {_MOST_ROWS:,} to be listed one by one"
+            raise InvalidValue("queries", self.workload.queries, rule, "use answers and standard_errors")
+        numbers = zip(self.answers.tolist(), self.standard_errors.tolist(), strict=True)
+        return [
+            {"query": self.workload.label(place), "answer": answer, "standard_error": error}
+            for place, (answer, error) in enumerate(numbers)
+        ]
+
+    def to_frame(self) -> Any:
+        """A tidy pandas table: query, answer, standard_error."""
+        import pandas
+
+        return pandas.DataFrame(self.records())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "strategy": self.strategy,
+            "epsilon": self.cost.upper,
+            "delta": self.delta,
+            "event": self.event.to_dict(),
+            "rmse": self.rmse,
+            "columns": list(self.workload.columns),
+            "estimate": self.estimate.tolist(),
+            "answers": self.records(),
+            "candidates": [
+                {"strategy": one.strategy, "rmse": one.rmse, "why": one.why, "chosen": one.chosen}
+                for one in self.candidates
+            ],
+            "note": self.note,
+            "look": self.look,
+        }
+
+    def to_json(self) -> str:
+        """Everything as JSON."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def plot(self) -> Any:
+        """Answers with bands of two standard errors, as an Altair chart (needs the extra `plots`)."""
+        try:
+            import altair as module
+        except ImportError:
+            raise MissingExtra("pictures", "altair", "plots") from None
+        altair: Any = module
+        step = max(1, self.workload.queries // _MOST_DRAWN)
+        places = range(0, self.workload.queries, step)
+        rows = [
+            {
+                "query": place,
+                "label": self.workload.label(place),
+                "answer": float(self.answers[place]),
+                "lower": float(self.answers[place] - 2 * self.standard_errors[place]),
+                "upper": float(self.answers[place] + 2 * self.standard_errors[place]),
+            }
+            for place in places
+        ]
+        base = altair.Chart(altair.Data(values=rows)).encode(x=altair.X("query:Q", title="query"))
+        band = base.mark_area(opacity=0.3, color="#56B4E9").encode(
+            y=altair.Y("lower:Q", title="answer"), y2="upper:Q"
+        )
+        line = base.mark_line(color="#0072B2").encode(
+            y="answer:Q", tooltip=["label:N", "answer:Q", "lower:Q", "upper:Q"]
+        )
+        title = f"{self.workload.queries:,} answers through {self.strategy} for epsilon {self.cost.upper:.4g}"
+        return (band + line).properties(title=title, width=520, height=260)
+
+    def __len__(self) -> int:
+        return self.workload.queries
+
+    def __repr__(self) -> str:
+        head = (
+            f"{self.workload.queries:,} answers over {self.workload.cells:,} cells: strategy {self.strategy}, "
+            f"epsilon {self.cost.upper:.4g}, expected error {self.rmse:.4g}"
+        )
+        if not self.workload.queries <= _MOST_ROWS:
+            return head
+        shown = min(_SHOWN, self.workload.queries)
+        labels = [self.workload.label(place) for place in range(shown)]
+        width = max(map(len, labels))
+        rows = [
+            f"  {label:<{width}}  {with_error(float(answer), float(error))}"
+            for label, answer, error in zip(labels, self.answers, self.standard_errors, strict=False)
+        ]
+        more = self.workload.queries - shown
+        meaning = f"± is one standard error; query(...) gives an interval of {100 * self.confidence:.6g}%"
+        return "\n".join([head, *rows, *([f"  ... and {more:,} more"] if more else []), f"  ({meaning})"])
+
+
+def answer_workload(
+    histogram: ArrayLike,
+    workload: Workload,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    strategy: str | Strategy = "auto",
+    nonnegative: bool | None = None,
+    integers: bool = False,
+    confidence: float = 0.95,
+) -> WorkloadAnswers:
+    """Private answers to all queries of `workload` on a histogram of whole numbers.
+
+    `histogram` counts rows in cells (flat, or shaped like the workload's domain); adding or removing one row changes
+    one cell by 1. `strategy` decides what is measured: `auto` takes what has the least expected error, and
+    `found.candidates` tells which others were weighed. Named strategies give unbiased answers unless `nonnegative`
+    moves the histogram to where it must lie; `auto` does so by itself. `integers` rounds it, keeping its total.
+
+    Counts so large that sums could overflow are clamped, without a word, because a word would tell: above 2^62 over the
+    number of cells, for optimised strategies and Gaussian noise some thousand times lower (2^36 for 4,096 cells), and
+    above 2^53 where they come as doubles.
+
+    One call is one release that costs (epsilon, delta). It writes to no ledger: a `Study` does that.
+
+    >>> import numpy as np
+    >>> from farthing.release import answer_workload, workloads
+    >>> ages = np.array([3, 1, 4, 1, 5, 9, 2, 6] * 8)
+    >>> found = answer_workload(ages, workloads.all_ranges(64), epsilon=0.5)
+    >>> found.answers.shape, found.cost.upper <= 0.5
+    ((2080,), True)
+    >>> answer_workload([1.5, 2.0], workloads.prefix(2), epsilon=1.0)
+    Traceback (most recent call last):
+    farthing.errors.InvalidData: histogram: must be whole numbers, not float; count rows in cells first.
+    """
+    return _answer_workload(
+        histogram,
+        workload,
+        epsilon=epsilon,
+        delta=delta,
+        strategy=strategy,
+        nonnegative=nonnegative,
+        integers=integers,
+        confidence=confidence,
+        source=SYSTEM,
+    )
+
+
+def _answer_workload(
+    histogram: ArrayLike,
+    workload: Workload,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    strategy: str | Strategy = "auto",
+    nonnegative: bool | None = None,
+    integers: bool = False,
+    confidence: float = 0.95,
+    source: Source,
+) -> WorkloadAnswers:
+    """As `answer_workload`, with randomness from `source`; only tests hand over anything but the system's."""
+    if not isinstance(workload, Workload):
+        way_out = "make one with farthing.matrix.workloads, such as prefix(100)"
+        raise InvalidValue("workload", type(workload).__name__, "must be a workload", way_out)
+    budget, leak = checked_mechanism_epsilon(epsilon), checked_delta(delta)
+    level = checked_confidence(confidence)
+    name = strategy.name if isinstance(strategy, Strategy) else checked_name(strategy)
+    settle = name in CHOOSING if nonnegative is None else _flag("nonnegative", nonnegative)
+    whole = _flag("integers", integers)
+    if name == "dawa" or (name == "auto" and suits_choice(workload)):
+        steps = partitioned if name == "dawa" else automatic
+        outcome = steps(
+            checked_histogram(histogram, workload), workload, budget, leak, source, nonnegative=settle
+        )
+        return WorkloadAnswers(
+            workload=workload,
+            strategy=outcome.strategy,
+            event=outcome.spending.event,
+            cost=outcome.spending.cost,
+            delta=leak,
+            cells=_rounded(outcome.estimate) if whole else outcome.estimate,
+            centre=outcome.centre,
+            estimator=outcome.estimator,
+            law=outcome.law,
+            candidates=outcome.candidates,
+            confidence=level,
+            note=outcome.note,
+            look=_look(name, outcome),
+            whole=whole,
+        )
+    chosen, candidates = _chosen(strategy, workload, budget, leak)
+    cells = checked_histogram(histogram, workload)
+    measured = chosen.measure(cells, source)
+    centre = chosen.estimator.estimate(measured)
+    estimate = _settled(workload, chosen, centre, measured) if settle else centre
+    if whole:
+        estimate = _rounded(estimate)
+    return WorkloadAnswers(
+        workload=workload,
+        strategy=chosen.strategy.name,
+        event=chosen.event,
+        cost=chosen.cost,
+        delta=leak,
+        cells=estimate,
+        centre=centre,
+        estimator=chosen.estimator,
+        law=partial(error_law, chosen),
+        candidates=candidates,
+        confidence=level,
+        whole=whole,
+    )
+
+
+def _look(name: str, outcome: Outcome) -> str:
+    """What looking at the data first took of the budget, in words; it follows from which way the release went."""
+    spending = outcome.spending
+    if name == "dawa":
+        took, what = PARTITION_PART, "choosing which cells to join"
+    elif spending.kind == "gaussian" or outcome.strategy == "refined":
+        took, what = PILOT_PART, "a noisy number of rows, which decided what the rest measured"
+    else:
+        took = PILOT_PART + SHAPE_PART
+        what = "a noisy number of rows and how even they lie, which decided what the rest measured"
+    if spending.kind == "laplace" or name == "dawa":
+        return f"Of epsilon = {spending.epsilon:.4g}, {float(took) * spending.epsilon:.4g} went to {what}."
+    return f"Of mu squared, which is how Gaussian noise counts its budget, {float(took):.0%} went to {what}."
+
+
+def checked_histogram(histogram: Any, workload: Workload) -> Integers:
+    """The private counts, flat; what is wrong with them is told without showing any."""
+    try:
+        cells = checked_integers(_counts(histogram), "histogram")
+    except InvalidData as error:
+        rule, way_out = error.rule, "count rows in cells first"
+    else:
+        fits = cells.size == workload.cells and (cells.ndim == 1 or cells.shape == workload.shape)
+        if fits and not bool(np.any(cells < 0)):
+            return cells.ravel()
+        rule = "must be counts, none of them negative" if fits else f"must have {workload.cells:,} cells"
+        shape = " x ".join(f"{size:,}" for size in workload.shape)
+        way_out = "count rows in cells first" if fits else f"the workload is over {shape} cells"
+    # Raised here, where no other error is being handled that might carry values along.
+    raise InvalidData("histogram", rule, way_out)
+
+
+def _counts(histogram: Any) -> Any:
+    """Doubles that are all whole numbers, as many tools write counts, are taken as what they stand for."""
+    if not (isinstance(histogram, np.ndarray) and histogram.dtype.kind == "f"):
+        return histogram
+    doubles = histogram.astype(np.float64)
+    if not bool(np.all(np.isfinite(doubles) & (doubles == np.floor(doubles)))):
+        return histogram
+    # Clamped, not refused: one more row must never decide whether there is an answer. Beyond 2^53 doubles skip counts.
+    return np.clip(doubles, -(2.0**53), 2.0**53).astype(np.int64)
+
+
+def _chosen(
+    strategy: str | Strategy, workload: Workload, epsilon: float, delta: float
+) -> tuple[Priced, Candidates]:
+    """What is measured, and the table that says why; nothing private is looked at."""
+    if isinstance(strategy, Strategy):
+        if strategy.cells != workload.cells:
+            rule = f"must be over {workload.cells:,} cells, as the workload is"
+            raise InvalidValue("strategy", strategy.name, rule)
+        name, one = strategy.name, priced(strategy, workload, epsilon, delta)
+    else:
+        name = checked_name(strategy)
+        if name == "auto":
+            return _least(workload, epsilon, delta)
+        one = named(name, workload, epsilon, delta)
+    _check_answerable(one, name, workload)
+    instead = f"; no search does better than {one.strategy.name}"
+    why = "asked for" + (instead if name == "optimised" and one.strategy.name != name else "")
+    return one, table_of(Weighed({name: one}, {}), workload, name, why)
+
+
+def _least(workload: Workload, epsilon: float, delta: float) -> tuple[Priced, Candidates]:
+    """The strategy of least expected error among those that suit the workload."""
+    ones = weighed_at_best(workload, epsilon, delta)
+    if not ones.found:
+        reasons = "; ".join(f"{name} {reason}" for name, reason in ones.refused.items())
+        raise InvalidValue("workload", workload.cells, f"suits no strategy: {reasons}")
+    best = min(ones.found, key=lambda name: ones.found[name].total_variance(workload))
+    _check_answerable(ones.found[best], best, workload)
+    return ones.found[best], table_of(ones, workload, best)
+
+
+def _check_answerable(one: Priced, name: str, workload: Workload) -> None:
+    if not math.isfinite(one.total_variance(workload)):
+        raise InvalidValue("strategy", name, "does not measure enough to answer this workload")
+
+
+def _settled(workload: Workload, chosen: Priced, centre: Floats, measured: list[Floats]) -> Floats:
+    """Cells >= 0 whose answers move as little as possible; where nothing better is known, a fit to the measurements."""
+    if isinstance(
+        workload, Prefix | AllRanges | Identity | Total
+    ):  # in closed form, over any number of cells
+        return nearest_in_answers(centre, workload)
+    known = isinstance(workload, Intervals) and workload.cells <= MOST_IN_ORDER
+    return settled(workload, centre, [] if known else [chosen.estimator.nonnegative(measured)])
+
+
+def _rounded(estimate: Floats) -> Floats:
+    """Whole numbers near the estimate that keep its total, to the nearest whole number."""
+    return np.asarray(rounded(estimate, total=round(float(estimate.sum()))), dtype=float)
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidValue(name, value, "must be True or False")
+    return bool(value)

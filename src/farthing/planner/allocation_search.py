@@ -1,0 +1,432 @@
+"""The search for the best division: a price of privacy, a Renyi order and weights that agree with each other.
+
+Cheap saddle-point estimates steer, one contour integral sets the common scale at the end, and where that integral has
+not died out the accountant's own estimate corrects it. All of it only proposes noises: what they cost is proven later.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from farthing.accounting import compose
+from farthing.planner.design_arrays import (
+    EXPONENTIAL,
+    GAUSSIAN,
+    Cost,
+    Floats,
+    Losses,
+    composed_cost,
+    saddle_cost,
+)
+from farthing.planner.slot_shares import Divider, Shares
+
+MARGIN = 1e-6
+"""How far below the budget the estimated cost is put, relatively, so that the proof lands within it."""
+
+PURE_MARGIN = 2e-10
+"""The same where epsilons add up, relative and absolute: what replacing fine noise by real noise may add."""
+
+GRID_MARGIN = 6e-5
+"""The same where the proof will need a grid: narrow Gaussian noise of exact law beside choices, proven less sharply."""
+
+_HEAVIEST = 1e200  # weight of a limited output
+_ROUNDS = 24
+_CLOSE = 1e-3
+_VERY_CLOSE = 2e-6
+_ROUGH = 3e-4  # how close limits are met by a search whose answer is only looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """Shares, and the weights, the saddle and the price that they are the answer to; `cost` is an estimate."""
+
+    shares: Shares
+    weights: Floats
+    saddle: float
+    price: float
+    cost: float
+
+
+class Unaffordable(Exception):
+    """The limits and the held slots cost more than the target; `least` is an estimate of what they cost."""
+
+    def __init__(self, least: float) -> None:
+        super().__init__(least)
+        self.least = least
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Divide `target` at `delta`: `weights` for the outputs, and `limits` on their mean squared errors (inf: none).
+
+    A `rough` search meets limits to three digits or so; the target it keeps to all the same.
+    """
+
+    divider: Divider
+    delta: float
+    target: float
+    weights: Floats
+    limits: Floats
+    rough: bool = False
+
+    # --- the least that limits cost -----------------------------------------------------------------------------
+
+    @cached_property
+    def limited(self) -> bool:
+        """Whether any output has a limit."""
+        return bool(np.isfinite(self.limits).any())
+
+    def cheapest(self) -> Division:
+        """The cheaper of two searches: from the order of Gaussian noise, and from pure epsilons."""
+        found = [self.least()]
+        if self.delta > 0 and self.divider.without_gaussian is not None:
+            pure = replace(self, divider=self.divider.without_gaussian)
+            found += [pure.least(), self.least(replace(found[0], saddle=math.inf))]
+        return min(found, key=lambda each: each.cost)
+
+    def least(self, start: Division | None = None) -> Division:
+        """The cheapest shares within the limits; slots that no limit asks for get (next to) nothing."""
+        active = np.isfinite(self.limits)
+        alone = replace(self, weights=np.zeros(len(self.weights)))
+        weights = np.where(active, 1.0 if start is None else np.maximum(start.weights, 1e-280), 0.0)
+        saddle = self._first_saddle() if start is None else start.saddle
+        if start is not None:  # its weights were at its price
+            weights = weights / start.price
+        cost = 0.0
+        for turn in range(_ROUNDS):
+            shares, weights = alone._settled(weights, saddle, 1.0)
+            if turn == _ROUNDS // 2 and self.divider.kinds is None:  # kinds that flip to and fro are kept
+                alone = replace(alone, divider=replace(self.divider, kinds=shares.kinds))
+            shares = self._without_unasked(shares)
+            before, old = cost, saddle
+            cost, saddle = saddle_cost(self._losses(shares), self.delta, saddle)
+            steady = saddle == old or (math.isfinite(old) and abs(math.log(saddle / old)) < 1e-2)
+            if abs(cost - before) < _VERY_CLOSE * cost and steady:
+                break
+        return Division(shares, weights, saddle, 1.0, self._true_cost(shares, saddle))
+
+    def _without_unasked(self, shares: Shares) -> Shares:
+        model = self.divider.model
+        asked = model.asked(np.isfinite(self.limits))
+        place = np.arange(len(asked))
+        faint = np.where(asked | ~self.divider.free, shares.strengths, model.least[place, shares.kinds])
+        return Shares(shares.kinds, faint)
+
+    def devoted(self, row: int) -> Division:
+        """The least error of one output within the target and the limits of others, everything else given up."""
+        model, divider = self.divider.model, self.divider
+        rows = np.isfinite(self.limits)
+        rows[row] = True
+        kept = model.asked(rows) | ~divider.free
+        kinds = np.where(divider.free, np.argmax(model.allowed, axis=1), divider.held.kinds)
+        least = model.least[np.arange(len(kept)), kinds]
+        held = Shares(kinds, np.where(divider.free, least, divider.held.strengths))
+        narrowed = replace(divider, held=held, free=divider.free & kept)
+        weights = np.zeros(len(self.weights))
+        weights[row] = 1.0
+        search = replace(self, divider=narrowed, weights=weights)
+        found = [search.divided()]
+        if self.delta > 0 and narrowed.without_gaussian is not None:
+            found.append(replace(search, divider=narrowed.without_gaussian).divided(pure=True))
+        return min(found, key=lambda each: float(model.errors(each.shares.kinds, each.shares.strengths)[row]))
+
+    # --- the division of the target -----------------------------------------------------------------------------
+
+    def divided(self, start: Division | None = None, pure: bool = False) -> Division:
+        """The best shares that cost the target, from the saddle of `start`, or of pure epsilons, or of a guess."""
+        floor = self._floor(start)
+        goal = self.target
+        if start is not None:
+            found = self._rounds(start.weights, start.saddle, start.price, floor, goal, _CLOSE)
+        else:
+            saddle = math.inf if pure or self.delta == 0 else self._first_saddle()
+            found = self._rounds(self.weights, saddle, self._first_price(saddle), floor, goal, _CLOSE)
+        if self.limited:  # scaling would move what has a limit, so the price itself must be right
+            for _ in range(4):
+                true = composed_cost(self._losses(found.shares), self.delta, found.saddle).epsilon
+                close = _ROUGH if self.rough else _VERY_CLOSE
+                if abs(math.log(true / self.target)) < close:
+                    break
+                goal *= self.target / true
+                found = self._rounds(found.weights, found.saddle, found.price, floor, goal, close)
+        return self._scaled(found)
+
+    def _floor(self, start: Division | None) -> float:
+        """What the held slots and the limits cost by themselves; a refusal when that is too much."""
+        if self.limited:
+            floor = self.least(start).cost
+        elif (~self.divider.free).any():
+            floor = self.held_cost
+        else:
+            return 0.0
+        if not floor < self.target * (1 - 2 * MARGIN):
+            raise Unaffordable(floor)
+        return floor
+
+    @cached_property
+    def held_cost(self) -> float:
+        """What the held slots cost by themselves."""
+        model, held = self.divider.model, self.divider.held
+        if self.divider.free.all():
+            return 0.0
+        place = np.arange(len(self.divider.free))
+        faint = np.where(self.divider.free, model.least[place, held.kinds], held.strengths)
+        return self._accounted(Shares(held.kinds, faint))
+
+    def _rounds(
+        self, weights: Floats, saddle: float, price: float, floor: float, goal: float, tolerance: float
+    ) -> Division:
+        """Secant steps on the logarithm of the price, the saddle following."""
+        low, high = -math.inf, math.inf
+        log_price, slope = math.log(price), -0.3
+        before: tuple[float, float] | None = None
+        search = self
+        floor = min(floor, 0.999 * goal)
+        for turn in range(_ROUNDS):
+            shares, weights = search._settled(weights, saddle, math.exp(log_price))
+            cost, fresh = saddle_cost(self._losses(shares), self.delta, saddle)
+            gap = math.log(max(cost - floor, 1e-9 * cost) / (goal - floor))
+            steady = math.isinf(saddle) or abs(math.log(fresh / saddle)) < 0.03
+            if (abs(gap) < tolerance and steady) or not high - low > 1e-12:
+                break
+            if before is not None and abs(log_price - before[0]) > 1e-9:
+                secant = (gap - before[1]) / (log_price - before[0])
+                slope = secant if -2 < secant < -0.02 else slope
+            before = log_price, gap
+            if gap > 0:
+                low = max(low, log_price)
+            else:
+                high = min(high, log_price)
+            if not steady:  # what was too dear at another order may no longer be
+                low, high = -math.inf, math.inf
+            step = min(max(-gap / slope, -8.0), 8.0)
+            if turn == _ROUNDS // 2 and self.divider.kinds is None:  # kinds that flip to and fro are kept
+                search = replace(self, divider=replace(self.divider, kinds=shares.kinds))
+                low, high = -math.inf, math.inf
+            following = log_price + step
+            if not low < following < high:
+                following = (low + high) / 2 if math.isfinite(high - low) else log_price + step
+            if self.delta > 0:
+                # At another order privacy is measured otherwise: the price follows, so that the strengths stay.
+                own = self.divider.model.losses(shares.kinds, shares.strengths, self.divider.free)
+                kept = math.log(own.pull(saddle) / own.pull(fresh))
+                following, before = following + kept, (before[0] + kept, before[1])
+                low, high, saddle = low + kept, high + kept, fresh
+            # Capped: where narrow noise leaves a limit no slope, the price climbs without end.
+            ratio = math.exp(min(following - log_price, 100.0))
+            weights = np.where(weights > self.weights, np.minimum(weights, _HEAVIEST) * ratio, weights)
+            log_price = following
+        return Division(shares, weights, saddle, math.exp(log_price), cost)
+
+    def _settled(self, weights: Floats, saddle: float, price: float) -> tuple[Shares, Floats]:
+        """Shares at this price with the weights of limited outputs raised until they are within their limits."""
+        if not self.limited:
+            return self.divider.shares(self.weights, saddle, price), self.weights
+        active = np.isfinite(self.limits)
+        weights = np.maximum(weights, self.weights)
+        power, last = np.full(int(active.sum()), 1.7), np.zeros(int(active.sum()))
+        close = _ROUGH if self.rough else 1e-7
+        for _ in range(60):
+            shares = self.divider.shares(weights, saddle, price)
+            gap = np.log(
+                self.divider.model.errors(shares.kinds, shares.strengths)[active] / self.limits[active]
+            )
+            raised = weights[active] > self.weights[active]
+            if not (np.abs(gap[raised]) > close).any() and not (gap > close).any():
+                break
+            # Errors fall as weight^(-1/2) to weight^(-2/3), and faster once noise is below one step.
+            power, last = np.where(gap * last < 0, 0.6 * power, power), gap
+            more = weights[active] * np.exp(np.clip(power * gap, -12.0, 12.0))
+            weights = weights.copy()
+            weights[active] = np.clip(more, np.maximum(self.weights[active], 1e-280), 1e280)
+        return shares, weights
+
+    # --- the common scale ---------------------------------------------------------------------------------------
+
+    def rescaled(self, found: Division, target: float) -> Division:
+        """A division found before, at a smaller target."""
+        return replace(self, target=target)._scaled(found)
+
+    def _scaled(self, found: Division) -> Division:
+        """Every free strength times one factor, so that the cost meets the target from below."""
+        margin, correction = self._margin(found.shares), 1.0
+        for _ in range(5):
+            shares, cost = self._fitted(found, margin, correction)
+            summed = _summed(self._losses(shares))
+            if cost.reliable or summed <= self.target:
+                return replace(found, shares=shares, saddle=cost.saddle, cost=min(cost.epsilon, summed))
+            accounted = self._accounted(shares)
+            if 1 - 20 * margin < accounted / self.target <= 1 - margin:
+                break
+            correction = accounted / cost.epsilon * (1 + MARGIN)
+        return replace(found, shares=shares, saddle=cost.saddle, cost=accounted)
+
+    def _fitted(self, found: Division, margin: float, correction: float) -> tuple[Shares, Cost]:
+        """Shares at the largest factor (nearly) that is affordable: a secant search inside a bracket."""
+        divider, factor, slope = self.divider, 1.0, 1.2
+        low, high = 0.0, math.inf
+        tight = PURE_MARGIN / 8 if self.delta == 0 else MARGIN / 4
+        before: tuple[float, float] | None = None
+        fitting: tuple[Shares, Cost] | None = None
+        for _ in range(60):
+            shares = found.shares.scaled(factor, divider.model, divider.free)
+            losses = self._losses(shares)
+            cost = composed_cost(losses, self.delta, found.saddle)
+            # Both are bounds, up to their margins: the composed estimate, and the sum of pure epsilons.
+            effective = min(cost.epsilon * correction / (1 - margin), _summed(losses))
+            if not effective > 0:  # so little that the estimate is lost in rounding: only the sum is left
+                effective = _summed(losses)
+            gap = math.log(effective / self.target)
+            if gap <= 0:
+                low, fitting = factor, (shares, cost)
+            else:
+                high = factor
+            if -tight < gap <= 0 or (fitting is not None and high - low < 1e-15 * low):
+                break
+            if before is not None and factor != before[0]:
+                secant = (gap - before[1]) / math.log(factor / before[0])
+                slope = secant if 1e-7 < secant < 3 else slope
+            before = factor, gap
+            following = factor * math.exp(min(max(-(gap + tight / 2) / slope, -3.0), 3.0))
+            if not low < following < high:
+                following = math.sqrt(low * high) if low > 0 else factor / 4
+            stronger = found.shares.scaled(following, divider.model, divider.free)
+            if np.array_equal(stronger.strengths, shares.strengths):
+                break  # every slot is as strong, or as weak, as its mechanism goes
+            factor = following
+        if fitting is None:
+            raise Unaffordable(effective)
+        return fitting
+
+    def _margin(self, shares: Shares) -> float:
+        model = self.divider.model
+        narrow = (shares.kinds == GAUSSIAN) & (model.l2 / shares.strengths < model.wide)
+        return GRID_MARGIN if narrow.any() and (shares.kinds == EXPONENTIAL).any() else MARGIN
+
+    def _true_cost(self, shares: Shares, saddle: float) -> float:
+        cost = composed_cost(self._losses(shares), self.delta, saddle)
+        return cost.epsilon if cost.reliable else self._accounted(shares)
+
+    def _accounted(self, shares: Shares) -> float:
+        """The accountant's own estimate, its margin included, or the sum of pure epsilons where that is less.
+
+        Slots with next to nothing are left out. With few of them the estimate's margin can be wider than epsilon.
+        """
+        model = self.divider.model
+        events = [
+            slot.event(model.noise(place, int(shares.kinds[place]), float(shares.strengths[place])))
+            for place, slot in enumerate(model.slots)
+            if shares.strengths[place] > 2 * model.least[place, shares.kinds[place]]
+        ]
+        estimate = compose(events).epsilon_at(self.delta, proof=False).upper
+        return min(estimate, self._losses(shares).pure)
+
+    def _losses(self, shares: Shares) -> Losses:
+        return self.divider.model.losses(shares.kinds, shares.strengths)
+
+    # --- where to start -----------------------------------------------------------------------------------------
+
+    def _first_saddle(self) -> float:
+        """That of one Gaussian release of the whole target: epsilon = rho + 2 sqrt(rho log(1/delta))."""
+        if self.delta == 0:
+            return math.inf
+        leak = -math.log(self.delta)
+        # sqrt(leak + target) - sqrt(leak), written so that a small target is not lost in rounding
+        root = self.target / (math.sqrt(leak + self.target) + math.sqrt(leak))
+        return math.sqrt(leak) / root
+
+    def _first_price(self, saddle: float) -> float:
+        """A price at which the slots' own divergences add up to about what the target leaves for them."""
+        budget = self.target if math.isinf(saddle) else self.target + math.log(self.delta) / saddle
+        budget = max(budget - self.held_cost, 0.1 * self.target)
+        price, free = 1.0, self.divider.free
+        for _ in range(3):
+            shares = self.divider.shares(self.weights, saddle, price)
+            losses = self.divider.model.losses(shares.kinds, shares.strengths, free)
+            total = (
+                losses.pure
+                if math.isinf(saddle)
+                else float(losses.log_moment(np.array([saddle]))[0]) / saddle
+            )
+            price *= min(max(total / budget, 1e-3), 1e3) ** 3.3
+        return price
+
+
+def _summed(losses: Losses) -> float:
+    """The sum of pure epsilons with its margin: no proof lands above it."""
+    return losses.pure / (1 - PURE_MARGIN) + PURE_MARGIN
+
+
+MOST_SLOTS = 6
+LEAST_DELTA = 1e-6
+"""Below, so few slots (almost) add up, and the search alone was within a thousandth of the best."""
+
+_STEP = 0.01
+_POLISH_ROUNDS = 4
+_WORTHWHILE = (
+    1e-4  # of the sum of pure epsilons: where composing saves less, the cube-root law is the answer already
+)
+
+
+def objective(search: Search, found: Division) -> float:
+    """The weighted sum of mean squared relative errors."""
+    errors = search.divider.model.errors(found.shares.kinds, found.shares.strengths)
+    return float(search.weights @ errors)
+
+
+def polished(search: Search, found: Division) -> Division:
+    """`found`, or something better close to it."""
+    divider = search.divider
+    if search.delta < LEAST_DELTA or int(divider.free.sum()) > MOST_SLOTS:
+        return found
+    if (
+        not found.cost > 0
+    ):  # so little beside delta that the estimate is lost in rounding: nothing to compare by
+        return found
+    pure = divider.model.losses(found.shares.kinds, found.shares.strengths).pure
+    if found.cost > pure * (1 - _WORTHWHILE):
+        return found
+    for place in np.flatnonzero(divider.free & (divider.model.allowed.sum(axis=1) > 1)).tolist():
+        for kind in np.flatnonzero(divider.model.allowed[place]).tolist():
+            kinds = found.shares.kinds.copy()
+            kinds[place] = kind
+            if kind != found.shares.kinds[place]:
+                with suppress(Unaffordable):  # beside what is held, not every kind fits
+                    other = replace(search, divider=replace(divider, kinds=kinds)).divided()
+                    found = min(found, other, key=lambda each: objective(search, each))
+    return _levelled(search, found)
+
+
+def _levelled(search: Search, found: Division) -> Division:
+    """Strengths moved until every slot buys as much exactness for the same cost."""
+    model, free = search.divider.model, np.flatnonzero(search.divider.free)
+    best = now = found
+    for _ in range(_POLISH_ROUNDS):
+        kinds, strengths = now.shares.kinds, now.shares.strengths
+        cost = composed_cost(model.losses(kinds, strengths), search.delta, now.saddle).epsilon
+        if not cost > 0:
+            break
+        before = objective(search, now)
+        bought, paid = np.empty(len(free)), np.empty(len(free))
+        for number, place in enumerate(free.tolist()):
+            more = strengths.copy()
+            more[place] *= 1 + _STEP
+            bought[number] = before - float(search.weights @ model.errors(kinds, more))
+            dearer = composed_cost(model.losses(kinds, more), search.delta, now.saddle).epsilon
+            paid[number] = max(dearer / cost - 1, 1e-12)
+        if not (bought > 0).all():
+            break
+        uneven = np.log(bought / paid)
+        # Exactness falls, and cost rises, with a power of the strength: about 3.5 between the two.
+        moved = strengths.copy()
+        moved[free] *= np.exp(np.clip((uneven - uneven.mean()) / 3.5, -0.5, 0.5))
+        now = search.rescaled(replace(now, shares=Shares(kinds, moved)), search.target)
+        best = min(best, now, key=lambda each: objective(search, each))
+        if float(np.abs(uneven - uneven.mean()).max()) < 1e-3:
+            break
+    return best

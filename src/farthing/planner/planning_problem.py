@@ -1,0 +1,245 @@
+"""What is to be planned: a design, a budget, and what the steward asked of it."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.accounting.filters.exact_amounts import exact, float_up
+from farthing.errors import InvalidValue
+from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
+from farthing.statistics.slots import Noise, Slot
+
+NANO = 10**9
+"""Ledgers keep epsilon in whole billionths: budgets rounded down, charges rounded up."""
+
+_TRIVIAL_DELTA = 0.1  # above this a guarantee promises next to nothing, so it is not used
+
+
+class Law(Protocol):
+    """The law of an output's error, as `farthing.inference` makes it."""
+
+    def error(self, confidence: float) -> float:
+        """The least e that the error stays within with this probability, on average over cells."""
+        ...
+
+    def worst(self, confidence: float) -> float:
+        """The least e that the error of every cell stays within with this probability, each by itself."""
+        ...
+
+
+class PlannedOutput(Protocol):
+    """What the planner asks of an output (`farthing.statistics.output.Output`)."""
+
+    @property
+    def name(self) -> str:
+        """The statistic's name."""
+        ...
+
+    @property
+    def slots(self) -> Sequence[Slot]:
+        """The measurements it is made from."""
+        ...
+
+    @property
+    def reference(self) -> NDArray[np.float64]:
+        """What relative error is relative to, for each cell."""
+        ...
+
+    @property
+    def coefficients(self) -> Mapping[str, NDArray[np.float64]]:
+        """Variance of each cell per squared step of a slot's noise variance; empty when it is not linear."""
+        ...
+
+    def variance_curve(self, epsilon: float) -> NDArray[np.float64]:
+        """Variance of each cell when the one slot is measured with this epsilon."""
+        ...
+
+    @property
+    def condition(self) -> str:
+        """What its predicted error rests on, as "if ..."; empty where it follows from the noise alone."""
+        ...
+
+    @property
+    def depends_on(self) -> str:
+        """What its error depends on that nobody said, in words."""
+        ...
+
+    @property
+    def limitless(self) -> str:
+        """What to tell where its error has no limit, whatever the noise; empty where it has one."""
+        ...
+
+    def predicted(self, noises: Mapping[str, Noise]) -> Law:
+        """The law of the error under these noises."""
+        ...
+
+    def promised(self, noises: Mapping[str, Noise]) -> Law:
+        """The law that a required error is held to: what a release shows, if everything is as expected."""
+        ...
+
+
+class Design(Protocol):
+    """Slots and the outputs made from them."""
+
+    @property
+    def slots(self) -> Sequence[Slot]:
+        """Everything that is measured."""
+        ...
+
+    @property
+    def outputs(self) -> Sequence[Any]:
+        """Everything that is answered (each a `PlannedOutput`)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """An error that no cell of a statistic may exceed, with this confidence.
+
+    >>> Requirement(within=500.0)
+    Requirement(within=500.0, confidence=0.95)
+    >>> Requirement(500.0, confidence=95)
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: confidence=95: must be a number between 0 and 1; write 0.95 for 95 percent.
+    """
+
+    within: float
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        within = checked_real(self.within, "within")
+        if not 0 < within < math.inf:
+            raise InvalidValue(
+                "within", self.within, "must be a finite number > 0", "it is the error you can live with"
+            )
+        confidence = checked_real(self.confidence, "confidence")
+        if not 0 < confidence < 1:
+            way_out = f"write {confidence / 100:g} for {confidence:g} percent" if 1 < confidence < 100 else ""
+            raise InvalidValue("confidence", self.confidence, "must be a number between 0 and 1", way_out)
+        object.__setattr__(self, "within", within)
+        object.__setattr__(self, "confidence", confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A budget to be divided over the slots of a design.
+
+    `weights` says how much a statistic's relative error matters (1 where nothing is said); `requirements` what error it
+    must not exceed; `held` maps slots to noises that stay as they are; `reserved` is the part of epsilon that is left
+    unspent. With `sampling_rate` p the rows are a secret Poisson sample of the population, and (epsilon, delta) is the
+    cost for the population.
+    """
+
+    design: Design
+    epsilon: float
+    delta: float = 0.0
+    weights: Mapping[str, float] = field(default_factory=dict)
+    requirements: Mapping[str, Requirement] = field(default_factory=dict)
+    held: Mapping[str, Noise] = field(default_factory=dict)
+    reserved: float = 0.0
+    sampling_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", checked_delta(self.delta))
+        self._check_budget()
+        outputs = [output.name for output in self.design.outputs]
+        slots = [slot.name for slot in self.design.slots]
+        if not slots:
+            raise InvalidValue("statistics", outputs, "must hold at least one that needs a measurement")
+        for name, weight in self.weights.items():
+            known_name(name, outputs)
+            number = checked_real(weight, "weight")
+            if not 1e-9 <= number <= 1e9:
+                raise InvalidValue(
+                    "weight",
+                    weight,
+                    "must be between 1e-9 and 1e9",
+                    "leave out a statistic that does not matter",
+                )
+        for name in self.requirements:
+            known_name(name, outputs)
+        for name in self.held:
+            known_name(name, slots, "slot")
+        if len(self.held) == len(slots):
+            raise InvalidValue(
+                "hold", outputs, "must leave at least one statistic free",
+                "with everything held there is nothing to divide: release the plan as it is, or hold fewer",
+            )  # fmt: skip
+
+    def _check_budget(self) -> None:
+        reserved = checked_epsilon(self.reserved, "reserve")
+        if not self.epsilon > 0:
+            raise InvalidValue(
+                "epsilon", self.epsilon, "must be > 0 to plan with",
+                "nothing can be measured for nothing; ask the owner of the data for a budget",
+            )  # fmt: skip
+        if not self.delta <= _TRIVIAL_DELTA:
+            raise InvalidValue(
+                "delta", self.delta, f"must be at most {_TRIVIAL_DELTA} to plan with",
+                "it is the chance that nothing is protected; 1e-9 is a common choice",
+            )  # fmt: skip
+        if not reserved < self.epsilon:
+            raise InvalidValue(
+                "reserve", self.reserved, f"must be below the epsilon of the plan, {self.epsilon:.3g}",
+                "reserve less, or nothing is left to plan with",
+            )  # fmt: skip
+        if self.sampling_rate is not None:
+            rate = checked_real(self.sampling_rate, "sampling_rate")
+            if not 0 < rate <= 1:
+                raise InvalidValue(
+                    "sampling_rate", self.sampling_rate, "must be > 0 and at most 1",
+                    "it is the share of the population that was sampled",
+                )  # fmt: skip
+
+    @property
+    def target(self) -> float:
+        """The epsilon that the slots may cost together, before any amplification by sampling."""
+        left = self.epsilon - self.reserved
+        rate = self.sampling_rate
+        return left if rate is None else math.log1p(math.expm1(left) / rate)
+
+    @property
+    def limit_nano(self) -> int:
+        """What the plan may cost, in whole billionths."""
+        return math.floor((exact(self.epsilon) - exact(self.reserved)) * NANO)
+
+    def epsilon_of(self, cost: float) -> float:
+        """The least epsilon of a problem like this one whose `limit_nano` holds this cost."""
+        return float_up(Fraction(math.ceil(Fraction(cost) * NANO), NANO) + exact(self.reserved))
+
+    @property
+    def inner_delta(self) -> float:
+        """The delta that goes with `target`, rounded down so that sampling brings it back to at most delta."""
+        if self.sampling_rate is None or self.delta == 0:
+            return self.delta
+        return min(self.delta / self.sampling_rate * (1 - 2.0**-50), _TRIVIAL_DELTA)
+
+    def weight_of(self, name: str) -> float:
+        """The weight of an output; 1 when none was given."""
+        return float(self.weights.get(name, 1.0))
+
+
+def known_name(name: object, names: Iterable[str], what: str = "statistic") -> str:
+    """`name` if it is one of `names`; else an error that shows the nearest ones.
+
+    >>> known_name("mean of incme", ["mean of income", "count"])
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: statistic='mean of incme': must be one of the plan; nearest: 'mean of income'.
+    """
+    known = list(names)
+    if isinstance(name, str) and name in known:
+        return name
+    nearest = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4)
+    shown = ", ".join(map(repr, nearest or known[:5]))
+    raise InvalidValue(what, name, "must be one of the plan", f"nearest: {shown}")

@@ -1,0 +1,1 @@
+"""http: say what this package holds."""

@@ -1,0 +1,243 @@
+"""One job from taking it to writing down what it came to. What was charged and answered is the ledger's word alone."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from farthing.errors import (
+    AnswerForfeited,
+    EngineError,
+    FarthingError,
+    InvalidValue,
+    LedgerTampered,
+    LedgerUnavailable,
+    MissingExtra,
+    NotAllowed,
+    RequestRefused,
+)
+from farthing.numerics.digits import ceiling
+from farthing.server.app_state import State
+from farthing.server.auth.permissions import Caller
+from farthing.server.http.error_envelope import error_of
+from farthing.server.jobs.row_count_job import run_row_count
+from farthing.server.store import job_rows as rows
+from farthing.server.store.job_rows import FAILED, FORFEITED, REFUSED, RELEASED, Job
+from farthing.server.store.user_rows import find
+
+if TYPE_CHECKING:
+    from farthing.server.app_state import State
+    from farthing.server.store.job_rows import Job
+    from farthing.study import Plan
+    from farthing.study.sessions.session_defaults import Wish
+
+
+_HAIR = 1e-9  # the ledger counts in billionths of epsilon, rounded up
+
+
+def run_release(job: Job, state: State, progress: Callable[[float], None]) -> None:
+    """Release the draft of a job, unless it was paid for before."""
+    from farthing.server.services.plan_prices import plan_of_draft
+
+    if state.root.stored(job.id) is not None:
+        return  # a row was lost, the ledger's word was not: there is an answer, or there will never be one
+    who = Caller(job.owner, job.role, frozenset(), "worker")
+    plan = plan_of_draft(state.study(who, job.dataset), job.asked)
+    refuse_dearer(plan, job.limits.get("confirmed_epsilon"))
+    progress(0.0)
+    plan.release(job.id, progress)
+
+
+def refuse_dearer(plan: Plan, confirmed: float | None) -> None:
+    """Nothing is charged that nobody agreed to: budgets may have moved since the plan was looked at."""
+    if confirmed is None:
+        return
+    cost = plan.cost.upper
+    if not cost <= confirmed * (1 + _HAIR) + _HAIR:
+        raise RequestRefused(
+            "conflict",
+            f"the plan would cost epsilon={ceiling(cost)} now, and {confirmed:.6g} was confirmed; nothing was spent. "
+            "Look at the plan again, and confirm what it costs now.",
+            {"requested": cost, "confirmed": confirmed, "way_out": "price the plan again and confirm that"},
+        )
+
+
+KIND = "session"
+
+
+def run_session(job: Job, state: State, progress: Callable[[float], None]) -> None:
+    """Open the session of a job, unless it was paid for before. Whoever asks takes it up from the ledger."""
+    from farthing.study.sessions.session_defaults import opened
+
+    if state.root.stored(job.id) is not None:
+        return
+    who = Caller(job.owner, job.role, frozenset(), "worker")
+    study = state.study(who, job.dataset)
+    progress(0.0)
+    confirmed = job.limits.get("confirmed_epsilon")
+    try:
+        opened(study, wish_of(job.asked), job.id, confirmed=confirmed, progress=progress)
+    except InvalidValue as refusal:
+        if refusal.name != "confirmed_epsilon":
+            raise
+        facts = {"confirmed": confirmed, "rule": refusal.rule, "way_out": refusal.way_out}
+        raise RequestRefused("conflict", str(refusal), facts) from None
+
+
+def wish_of(asked: Any) -> Wish:
+    """What was wished for, as the words of the request have it."""
+    from farthing.study.sessions.session_defaults import Wish
+
+    words = {name: said for name, said in asked.items() if said is not None}
+    if "columns" in words:
+        words["columns"] = tuple(words["columns"])
+    return Wish(**words)
+
+
+Progress = Callable[[float], None]
+Kind = Callable[[Job, State, Progress], None]
+
+KINDS: dict[str, Kind] = {"release": run_release, "session": run_session, "rows": run_row_count}
+"""What each kind of job does. It charges under `job.id` (a count of rows under a name of its own), and calls `progress`
+right before that: a job that another worker has taken over is stopped there."""
+
+MOST_ATTEMPTS = 3  # workers that may die over a job before it is given up; nothing was charged by then
+_BETWEEN = 0.2  # seconds between two notes of progress
+_NOT_ANSWERED = "no answer was recorded by the worker that charged for it"
+_OURS_TO_MEND = (LedgerUnavailable, LedgerTampered, EngineError, MissingExtra)
+
+_log = logging.getLogger("farthing.server.jobs")
+
+
+class TakenOver(Exception):
+    """The job is another worker's now; whatever it comes to is written down there."""
+
+
+def owner_of(job: Job) -> Caller:
+    """Whoever asked for a job, for whom it is done: with their role, from their grant."""
+    return Caller(job.owner, job.role, frozenset(), "worker")
+
+
+def perform(job: Job, state: State, worker: str, kinds: Mapping[str, Kind] = KINDS) -> None:
+    """Do a job that this worker has taken, and write down what it came to."""
+    problem: Exception | None = None
+    try:
+        _refuse_gone(job, state)
+        _refuse_silent(job, state)
+        kinds[job.kind](job, state, _Telling(job, state, worker))
+    except TakenOver:
+        return
+    except Exception as found:
+        problem = found
+    _settle(job, state, worker, lambda: _outcome(job, state, problem))
+
+
+def _refuse_gone(job: Job, state: State) -> None:
+    """Nothing is spent for somebody who was shut out, or lost the role, while the job waited."""
+    with state.store.reading() as connection:
+        user = find(connection, job.owner)
+    if user is None or user.disabled or user.role != job.role:
+        raise NotAllowed(job.role, "spend any more", "ask a curator what became of the account")
+
+
+def _refuse_silent(job: Job, state: State) -> None:
+    """Nothing is charged for a table whose database is away: the run would end without an answer."""
+    from farthing.server.services.dataset_declarations import declaration_of
+    from farthing.server.services.plan_cache import planning_of
+
+    declaration = declaration_of(state.store, job.dataset)
+    if declaration is None:
+        return  # which the job itself says
+    with suppress(FarthingError):  # whose words may name the file or the server
+        planning_of(state).folder.answering(declaration.words["source"])
+        return
+    raise EngineError(
+        "data folder",
+        f"the table of {job.dataset!r} cannot be reached now",
+        "nothing was charged; try again, or ask its curator whether it is still there",
+    )
+
+
+def take_over(job: Job, state: State, worker: str) -> None:
+    """Bring a job to its end, or back to the queue, whose worker is gone; it is this worker's by now."""
+    stored = state.root.stored(job.id)
+    if stored is None and job.attempts + 1 < MOST_ATTEMPTS:
+        rows.let_wait(state.store, job, worker)
+        return
+    problem = RuntimeError(f"{MOST_ATTEMPTS} workers died over this job") if stored is None else None
+    _settle(job, state, worker, lambda: _outcome(job, state, problem))
+
+
+def _settle(
+    job: Job, state: State, worker: str, outcome: Callable[[], tuple[str, dict[str, Any] | None]]
+) -> None:
+    try:
+        if not rows.holds(state.store, job.id, worker):
+            return
+        ended, error = outcome()
+        if rows.end(state.store, job.id, worker, ended, error):
+            _log.info("%s %s: %s", job.kind, job.id, ended)
+    except (LedgerUnavailable, LedgerTampered) as problem:
+        # The ledger will know, but not now. Somebody asks it again as soon as it answers.
+        _log.warning("%s %s: not settled yet (%s)", job.kind, job.id, type(problem).__name__)
+        _let_go(job, state, worker)
+
+
+def _let_go(job: Job, state: State, worker: str) -> None:
+    try:
+        rows.declare_dead(state.store, worker, job.id)
+    except LedgerUnavailable:
+        return  # its heartbeat stops, which is noticed a little later
+
+
+def _outcome(job: Job, state: State, problem: Exception | None) -> tuple[str, dict[str, Any] | None]:
+    stored = state.root.stored(job.id)
+    if stored is None:
+        return (RELEASED, None) if problem is None else _unpaid(job, problem)
+    reason = problem.reason if isinstance(problem, AnswerForfeited) else _NOT_ANSWERED
+    came_to = stored.state
+    if came_to == "reserved":
+        came_to = state.root.forfeit(stored.charge, reason).state
+    if came_to == "released":
+        return RELEASED, None
+    return FORFEITED, error_of(AnswerForfeited(job.id, reason))
+
+
+def _unpaid(job: Job, problem: Exception) -> tuple[str, dict[str, Any]]:
+    """How a job ended that was never charged: refused, or failed for a reason that is ours to mend."""
+    if isinstance(problem, FarthingError):
+        return FAILED if isinstance(problem, _OURS_TO_MEND) else REFUSED, error_of(problem)
+    number = secrets.token_hex(6)
+    # Where it happened and what kind it is, but not its words: nobody knows what they quote.
+    where = "".join(traceback.format_tb(problem.__traceback__))
+    _log.error("%s: %s %s ended with %s\n%s", number, job.kind, job.id, type(problem).__name__, where)
+    message = f"something went wrong; the log has it under {number}. Nothing was charged."
+    return FAILED, {"code": "internal", "message": message, "fields": {}}
+
+
+class _Telling:
+    """Writes down the progress of a job now and then, and stops it if it is this worker's no more."""
+
+    def __init__(self, job: Job, state: State, worker: str) -> None:
+        self._job, self._state, self._worker = job, state, worker
+        self._told, self._next = -1.0, 0.0
+
+    def __call__(self, share: float) -> None:
+        moment = time.monotonic()
+        if moment < self._next and self._told >= 0:
+            return
+        self._next = moment + _BETWEEN
+        if share == self._told:
+            return
+        try:
+            mine = rows.tell(self._state.store, self._job.id, self._worker, min(1.0, max(0.0, share)))
+        except LedgerUnavailable:
+            return  # how far it is matters less than that it goes on
+        if not mine:
+            raise TakenOver
+        self._told = share

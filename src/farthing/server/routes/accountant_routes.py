@@ -1,0 +1,47 @@
+"""Routes of the accountant: what charges cost together, and what that leaves to an attacker. No row is read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends
+
+from farthing.server.app_state import State
+from farthing.server.auth.permissions import the_state
+from farthing.server.auth.route_guard import guarded
+from farthing.server.http.error_envelope import refusals
+from farthing.server.schemas.composition_schema import (
+    CompositionAsked,
+    CompositionView,
+    RegionsAsked,
+    RegionsView,
+)
+
+router = guarded("accountant")
+
+TheState = Annotated[State, Depends(the_state)]
+
+
+@router.post(
+    "/compose",
+    response_model=CompositionView,
+    responses=refusals("too_large", "rate_limited"),
+    summary="What charges cost together: the optimum beside every theorem",
+)
+def compose(asked: CompositionAsked, state: TheState) -> Any:
+    """The proven optimum at `delta`, every theorem people compare with, and what each wastes.
+
+    What takes more than a few seconds to prove is refused with `too_large`.
+    """
+    return state.reckoner.ask("composed", asked.model_dump())
+
+
+@router.post(
+    "/regions",
+    response_model=RegionsView,
+    responses=refusals("too_large", "rate_limited"),
+    summary="Which error rates an attacker can reach, under each theorem",
+)
+def regions(asked: RegionsAsked, state: TheState) -> Any:
+    """Lower boundaries of the region of (false alarm, missed detection) for k mechanisms, and epsilon up to k."""
+    return state.reckoner.ask("regions", asked.model_dump())

@@ -1,0 +1,113 @@
+"""Routes about the ledger: what was spent, by whom, in order, and whether it is what was written."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import Depends, Query
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from farthing.server.app_state import State
+from farthing.server.auth.permissions import Caller, caller, the_state
+from farthing.server.auth.route_guard import guarded
+from farthing.server.http.error_envelope import refusals
+from farthing.server.http.origin_checks import described_headers
+from farthing.server.schemas.entry_schema import BurnDownView, EntriesView, LedgerView, VerificationView
+from farthing.server.services import ledger_pages
+
+router = guarded("ledger")
+
+Who = Annotated[Caller, Depends(caller)]
+TheState = Annotated[State, Depends(the_state)]
+DatasetName = Annotated[str, Query(min_length=1, max_length=64, description="the name of a dataset")]
+
+
+class VerificationAsked(BaseModel):
+    """A receipt that must be found in the ledger, if there is one."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    receipt: Annotated[str, Field(max_length=500_000)] | dict[str, Any] | None = Field(
+        default=None,
+        description="the text of a receipt's file; an object is taken too, but programs that keep numbers as doubles "
+        "spoil it",
+    )
+
+
+@router.get("/ledger", response_model=LedgerView, summary="The ledger as a whole")
+def ledger(who: Who, state: TheState) -> LedgerView:
+    """Its identity, how many entries it has, when it was last verified, and the datasets in it."""
+    return ledger_pages.summary(state, who)
+
+
+@router.get(
+    "/ledger/entries",
+    response_model=EntriesView,
+    responses=refusals("not_found"),
+    summary="Entries in plain words",
+)
+def entries(
+    who: Who,
+    state: TheState,
+    dataset: Annotated[str | None, Query(max_length=64)] = None,
+    since: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before")] = 0,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    newest: Annotated[bool, Query(description="the newest first")] = False,
+) -> EntriesView:
+    """A page of entries, each with a sentence; analysts see those of their own grants."""
+    return ledger_pages.page(state, who, dataset, since, limit, newest)
+
+
+@router.post(
+    "/ledger/verify",
+    response_model=VerificationView,
+    responses=refusals("too_large", "rate_limited"),
+    summary="Is the ledger what was written?",
+)
+def verify(body: VerificationAsked, who: Who, state: TheState) -> VerificationView:
+    """Read every entry again, and look for a receipt's entry if one is given. One at a time."""
+    receipt = body.receipt
+    if isinstance(receipt, dict):
+        receipt = json.dumps(receipt)
+    found = state.books.verify(None if receipt is None else ledger_pages.read_receipt(receipt))
+    # A receipt that was edited says nothing about the ledger, which is read once more without it.
+    ledger_ok = found.ok or (receipt is not None and state.books.verify(None).ok)
+    return ledger_pages.verification_view(found, who, ledger_ok)
+
+
+@router.get(
+    "/ledger/burn-down",
+    response_model=BurnDownView,
+    responses=refusals("not_found", "rate_limited"),
+    summary="How a budget is used up",
+)
+def burn_down(
+    who: Who,
+    state: TheState,
+    dataset: DatasetName,
+    analyst: Annotated[
+        str | None, Query(max_length=64, description="whose grant; analysts see their own")
+    ] = None,
+) -> BurnDownView:
+    """What was spent after each entry; of very many entries, some. Analysts see their own grant."""
+    return ledger_pages.burn_down(state, who, dataset, analyst)
+
+
+@router.get(
+    "/ledger/export",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "one entry a line",
+            "headers": described_headers({"Content-Disposition": "what the file is called"}),
+            "content": {"application/jsonl": {}},
+        },
+        **refusals("rate_limited"),
+    },
+    summary="All entries as JSON lines",
+)
+def export(state: TheState) -> StreamingResponse:
+    """Everything, as it is signed; for curators and auditors."""
+    headers = {"Content-Disposition": 'attachment; filename="ledger.jsonl"'}
+    return StreamingResponse(ledger_pages.exported(state), media_type="application/jsonl", headers=headers)

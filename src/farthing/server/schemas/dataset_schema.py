@@ -1,0 +1,168 @@
+"""Datasets as people declare and see them; of the table itself, never more than names and types of columns."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from farthing.server.schemas.budget_schema import BudgetView, View
+from farthing.server.schemas.draft_schema import ColumnName, DatasetName, Number, Whole, Words
+
+MOST_COLUMNS = 500
+
+Bound = Whole | Number | Annotated[str, StringConstraints(strict=True, max_length=10)]
+Category = Annotated[bool, Field(strict=True)] | Whole | Annotated[str, StringConstraints(max_length=1_000)]
+SourceName = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500)]
+
+
+class ColumnWords(Words):
+    """What a column may hold: one of a range, a list of categories, or true and false."""
+
+    range: Annotated[list[Bound], Field(min_length=2, max_length=2)] | None = Field(
+        None, description="lowest and highest; dates as 2024-12-31"
+    )
+    real: Annotated[bool, Field(strict=True)] | None = Field(
+        None, description="numbers with fractions, where the source does not say"
+    )
+    categories: Annotated[list[Category], Field(min_length=1, max_length=10_000)] | None = None
+    flags: Literal[True] | None = None
+    decimal: Literal[",", "."] | None = Field(
+        None, description="with a range: the cells are text, and this stands before their fractions"
+    )
+    trim: Annotated[bool, Field(strict=True)] | None = Field(
+        None, description="with categories: leave out the blanks around a cell"
+    )
+    lower: Annotated[bool, Field(strict=True)] | None = Field(
+        None, description="with categories: read a cell in lower case"
+    )
+
+
+class CheckedDeclaration(Words):
+    """What was filled in so far."""
+
+    name: DatasetName = "dataset"
+    source: SourceName
+    unit: ColumnName | Annotated[list[ColumnName], Field(max_length=10)] | None = Field(
+        None, description="the column that names a person; null: every row is protected by itself"
+    )
+    max_rows: Annotated[int, Field(strict=True, ge=1, le=10**6)] | None = None
+    neighbours: Literal["add-remove", "replace"] = "add-remove"
+    rows: Annotated[int, Field(strict=True, ge=0, le=2**53)] | None = Field(
+        None, description="the number of rows, where it is public"
+    )
+    columns: Annotated[dict[ColumnName, ColumnWords], Field(max_length=MOST_COLUMNS)] = Field(
+        default_factory=dict
+    )
+    epsilon: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)] | None = None
+    delta: Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)] | None = None
+
+    def words(self) -> dict[str, Any]:
+        """As plain data; of a column only what was said."""
+        told = self.model_dump(exclude={"columns"})
+        return {
+            **told,
+            "columns": {name: each.model_dump(exclude_none=True) for name, each in self.columns.items()},
+        }
+
+
+class Declaration(CheckedDeclaration):
+    """A dataset to be registered, with its budget."""
+
+    name: DatasetName
+    columns: Annotated[dict[ColumnName, ColumnWords], Field(min_length=1, max_length=MOST_COLUMNS)]
+    epsilon: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)]
+    delta: Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)] = 0.0
+
+
+class BudgetWords(Words):
+    """An epsilon and a delta to be set; a delta that is left out stays as it is, and is 0 for what is new."""
+
+    epsilon: Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)]
+    delta: Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)] | None = None
+
+
+class SourceColumn(View):
+    """A column of a table; `holds` is null where only rows could tell."""
+
+    name: str
+    holds: str | None
+
+
+class SourceView(View):
+    """A table that could be registered."""
+
+    name: str
+    engine: str
+    columns: list[SourceColumn]
+    problem: str | None = Field(description="why its columns cannot be told")
+
+
+class SourcesView(View):
+    """The tables of the data folder."""
+
+    folder_shown: str
+    files: list[SourceView]
+
+
+class ColumnCheck(View):
+    """What becomes of the cells of a column."""
+
+    name: str
+    sentence: str
+
+
+class Problem(View):
+    """What is wrong, and where."""
+
+    where: str
+    message: str
+
+
+class CheckView(View):
+    """What a declaration comes to so far; nothing was written."""
+
+    ok: bool
+    columns: list[ColumnCheck]
+    unit_sentence: str
+    budget_sentence: str
+    problems: list[Problem]
+    notes: list[str]
+
+
+class DatasetLine(View):
+    """A dataset in the list."""
+
+    name: str
+    unit: str
+    budget: BudgetView
+
+
+class DatasetsView(View):
+    """All datasets that the caller may plan with."""
+
+    datasets: list[DatasetLine]
+
+
+class ColumnView(View):
+    """A declared column."""
+
+    name: str
+    kind: Literal["integers", "reals", "categories", "flags", "dates"]
+    lower: int | float | str | None
+    upper: int | float | str | None
+    categories: list[bool | int | str] | None
+
+
+class DatasetView(View):
+    """A dataset; its source and its grants only for those who may see them."""
+
+    name: str
+    source: str | None
+    unit: list[str]
+    unit_sentence: str
+    schema_: list[ColumnView] = Field(serialization_alias="schema")
+    stability: str
+    rows: int | None
+    budget: BudgetView
+    grants: list[BudgetView] | None

@@ -1,0 +1,1 @@
+"""services: say what this package holds."""

@@ -1,0 +1,281 @@
+"""The accountant in a process of its own: questions on standard input, answers on standard output, a line of JSON each.
+
+Run by its path and not as a part of the server, so that it starts with the arithmetic alone. What it cannot answer in
+time is stopped from outside (see `reckoning`); nothing private ever comes here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from farthing.accounting.comparison import Comparison, charges_of_pairs, comparison_of
+from farthing.accounting.region_boundaries import GRID, epsilons_of_equals, lower_boundaries
+from farthing.errors import FarthingError, InvalidValue, RequestRefused
+from farthing.numerics.digits import shown, shown_up
+from farthing.privacy import ApproxDP, Event, GaussianNoise, LaplaceNoise
+
+SECONDS = 8.0  # that an answer may take
+STARTING = 30.0  # that the process may take to begin
+WAITING = 9.0  # to wait for the questions before
+_log = logging.getLogger("farthing.server")
+_PROGRAM = Path(__file__).with_name("reckoner.py")
+
+
+class Reckoner:
+    """A process that answers one question at a time; started when it is first needed."""
+
+    def __init__(self, seconds: float = SECONDS, waiting: float = WAITING) -> None:
+        self._seconds, self._waiting = seconds, waiting
+        self._turn = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+
+    def ask(self, what: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer; refuses what is wrong, what takes too long, and what comes while too much else waits."""
+        if not self._turn.acquire(timeout=self._waiting):
+            raise RequestRefused(
+                "rate_limited",
+                "the accountant is busy with other questions; ask again in a few seconds.",
+                {"retry_after": 5},
+            )
+        try:
+            told = self._answer(json.dumps({"what": what, "with": dict(facts)}, allow_nan=False))
+        finally:
+            self._turn.release()
+        if "found" in told:
+            found: dict[str, Any] = told["found"]
+            return found
+        if "refused" in told:
+            words = dict(told["refused"])
+            raise RequestRefused("invalid_value", words.pop("message"), words)
+        if "failed" in told:
+            _log.warning("a question about %s could not be worked out (%s)", what, told["failed"])
+            raise RequestRefused(
+                "invalid_value",
+                "these numbers are too far apart to be worked out; use ones that are nearer to 1.",
+            )
+        raise RequestRefused(
+            "too_large",
+            f"this takes more than {self._seconds:g} seconds to prove; ask about fewer or more alike charges, "
+            "or use `farthing compose`, which has no such limit.",
+        )
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        with self._turn:
+            self._stop()
+
+    def _answer(self, question: str) -> dict[str, Any]:
+        if self._process is None or self._process.poll() is not None:
+            self._stop()
+            self._process = _started()
+            self._line(STARTING)
+        line = self._line(self._seconds, question)
+        found: dict[str, Any] = json.loads(line) if line else {}
+        return found
+
+    def _line(self, seconds: float, question: str | None = None) -> str:
+        """The next line of the process; empty if it took too long and was stopped, or died of the question."""
+        process = self._process
+        if process is None:
+            return ""
+        assert process.stdin is not None and process.stdout is not None
+        late = threading.Timer(seconds, process.kill)
+        late.daemon = True
+        late.start()
+        try:
+            if question is not None:
+                process.stdin.write(question + "\n")
+                process.stdin.flush()
+            line = process.stdout.readline()
+        except OSError:
+            line = ""
+        finally:
+            late.cancel()
+        if line.endswith("\n"):
+            return line
+        self._stop()
+        return ""
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+
+def _started() -> subprocess.Popen[str]:
+    # -P: a file beside it that is named like a module must not be imported. One thread: others want the cores too.
+    return subprocess.Popen(
+        [sys.executable, "-P", str(_PROGRAM)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+    )
+
+
+LEAST_DRAWN = 1e-12
+MEMORY = 3 << 30  # bytes that a question may need
+_NOISES: dict[str, Callable[[float], Event]] = {"laplace": LaplaceNoise, "gaussian": GaussianNoise}
+_CURVES = {"basic": "basic", "DRV": "advanced", "KOV bound": "kov", "optimal": "optimal"}
+
+
+def composed(charges: list[Mapping[str, Any]], delta: float) -> dict[str, Any]:
+    """The optimum beside every theorem.
+
+    >>> found = composed([{"epsilon": 0.1, "count": 100}], 1e-6)
+    >>> round(found["optimal"]["upper"], 4), found["sentence"]
+    (4.7746, '100 mechanisms together cost epsilon 4.775 at delta 1e-06; adding up says 10, 109 % more.')
+    """
+    pairs = [(_event(charge), int(charge.get("count", 1))) for charge in charges]
+    found = comparison_of(charges_of_pairs(pairs), delta)
+    return {
+        "k": found.k,
+        "delta": delta,
+        "optimal": {"lower": _finite(found.optimal.lower), "upper": _finite(found.optimal.upper)},
+        "theorems": [
+            {
+                "name": line.name,
+                "epsilon": _finite(line.epsilon) if line.applies else None,
+                "waste_percent": _finite(line.waste_percent),
+                "source": line.source,
+                "remark": line.note,
+            }
+            for line in found.lines
+        ],
+        "engine": found.engine,
+        "sentence": _sentence(found),
+        "notes": list(found.notes),
+    }
+
+
+def regions(k: int, epsilon: float, delta: float, at_delta: float) -> dict[str, Any]:
+    """The region of error rates that each theorem leaves to an attacker, and epsilon on the way from 1 to k mechanisms.
+
+    >>> found = regions(k=30, epsilon=0.1, delta=0.001, at_delta=0.1)
+    >>> [region["theorem"] for region in found["regions"]], found["epsilon_of"][-1]["k"]
+    (['basic', 'advanced', 'kov', 'optimal'], 30)
+    """
+    # A smaller epsilon looks the same, and the engines need numbers that are not lost beside 1.
+    curves = lower_boundaries(max(epsilon, LEAST_DRAWN) if epsilon else 0.0, delta, k)
+    return {
+        "regions": [
+            {
+                "theorem": _CURVES[name],
+                "points": [[float(a), _between(float(b))] for a, b in zip(GRID, curve, strict=True)],
+            }
+            for name, curve in curves.items()
+        ],
+        "epsilon_of": [
+            {
+                "k": fold,
+                **{
+                    _CURVES[name]: _finite(value)
+                    for name, value in epsilons_of_equals(epsilon, delta, fold, at_delta).items()
+                },
+            }
+            for fold in _folds(k)
+        ],
+    }
+
+
+_QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {"composed": composed, "regions": regions}
+
+
+def answer(line: str) -> dict[str, Any]:
+    """What a question comes to: `found`, or `refused` with the words of the refusal.
+
+    >>> answer('{"what": "regions", "with": {"k": 1, "epsilon": 1, "delta": 2, "at_delta": 0}}')["refused"]["name"]
+    'delta'
+    """
+    asked = json.loads(line)
+    try:
+        return {"found": _QUESTIONS[asked["what"]](**asked["with"])}
+    except InvalidValue as refusal:
+        return {
+            "refused": {
+                "message": str(refusal),
+                "name": refusal.name,
+                "rule": refusal.rule,
+                "way_out": refusal.way_out,
+            }
+        }
+    except FarthingError as refusal:
+        return {"refused": {"message": str(refusal)}}
+    except (MemoryError, ArithmeticError, RecursionError, TypeError, ValueError, AssertionError) as problem:
+        return {"failed": type(problem).__name__}  # of numbers that are too large, too small or too many
+
+
+def _event(charge: Mapping[str, Any]) -> Event:
+    noise = charge.get("noise")
+    if noise is not None:
+        return _NOISES[noise](charge["multiplier"])
+    return ApproxDP(charge["epsilon"], charge.get("delta", 0.0))
+
+
+def _sentence(found: Comparison) -> str:
+    several = "1 mechanism costs" if found.k == 1 else f"{found.k:,} mechanisms together cost"
+    if found.reason:
+        return f"No finite epsilon exists: {found.reason}."
+    whole = f"{several} epsilon {shown_up(found.optimal.upper, 4)} at delta {shown(found.delta, 3)}"
+    plain = next((line for line in found.lines if line.name == "basic sum" and line.applies), None)
+    if plain is None or not math.isfinite(plain.epsilon) or not plain.waste_percent:
+        return f"{whole}; adding up gains or loses nothing here."
+    if plain.waste_percent < 1:
+        return f"{whole}; adding up says {shown_up(plain.epsilon, 4)}: no gain yet (less than 1 %)."
+    more = (
+        f"{plain.waste_percent:,.0f} % more"
+        if plain.waste_percent < 1e6
+        else "more than 10,000 times as much"
+    )
+    return f"{whole}; adding up says {shown_up(plain.epsilon, 4)}, {more}."
+
+
+def _folds(k: int, most: int = 32) -> list[int]:
+    """Numbers from 1 to k, both included, in even steps of their logarithms."""
+    return sorted({1, k, *(round(k ** (step / most)) for step in range(most))})
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _between(value: float) -> float:
+    return min(1.0, max(0.0, value))
+
+
+def main() -> None:
+    """Say when everything is loaded, then answer until the input ends."""
+    _limit_memory()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(json.dumps(answer(line), allow_nan=False), flush=True)
+
+
+def _limit_memory() -> None:
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    except (ImportError, OSError, ValueError):  # not everywhere; the limit of time holds everywhere
+        return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""Releases as the page and scripts see them: how far a job is, and what the ledger has of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from farthing.errors import InvalidValue, RequestRefused
+from farthing.ledger import Receipt, Stored
+from farthing.server.app_state import State
+from farthing.server.http.error_envelope import ErrorBody
+from farthing.server.jobs.job_queue import as_the_ledger_has_it
+from farthing.server.store.job_rows import FAILED, FORFEITED, QUEUED, REFUSED, RELEASED, RUNNING, Job
+from farthing.study.documents.document_writer import released_code
+from farthing.study.documents.study_document import Asked
+from farthing.study.release import Release, reopened
+
+MOST_CELLS = 2_000  # of one statistic in a view; downloads have all of them
+
+_FORMULA = re.compile(r"[=+\-@\t\r]")  # what a spreadsheet takes for the beginning of one
+_FIGURES = re.compile(r"[-+][\d.,:e+\- ]*( to [\d.,:e+\- ]*)?")  # such as -50 to -21: nothing is called in it
+
+Format = Literal["csv", "json", "html", "python", "receipt"]
+_TYPES: dict[str, tuple[str, str]] = {
+    "csv": ("text/csv; charset=utf-8", "csv"),
+    "json": ("application/json", "json"),
+    "html": ("text/html; charset=utf-8", "html"),
+    "python": ("text/x-python; charset=utf-8", "py"),
+    "receipt": ("application/json", "receipt.json"),
+}
+
+
+class _View(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Charged(_View):
+    """What was charged for a release."""
+
+    epsilon: float | None = Field(description="null: unbounded")
+    delta: float
+
+
+class CellView(_View):
+    """One number with its 95% interval; what is not finite is null."""
+
+    label: str
+    value: float | None
+    raw: float | None = Field(
+        description="unbiased, before answers are made consistent; counts may be negative"
+    )
+    error: float | None = Field(description="the truth is within this of the value in 95 cases out of 100")
+    lower: float | None
+    upper: float | None
+    lower_at_once: float | None = Field(
+        default=None, description="of an interval that holds for all numbers of the release at once"
+    )
+    upper_at_once: float | None = None
+    standard_error: float | None
+
+
+class AnswerView(_View):
+    """One statistic; of very many cells the first ones."""
+
+    name: str
+    cells: list[CellView]
+    total: int = Field(description="how many cells there are; downloads have all of them")
+    note: str | None
+
+
+class ReleaseView(_View):
+    """A release: how far it is, what it cost, what it says."""
+
+    request_id: str = Field(description="the full one, as the ledger has it: owner:request_id")
+    state: Literal["queued", "running", "released", "forfeited", "refused", "failed"]
+    progress: float
+    error: ErrorBody | None
+    dataset: str
+    owner: str
+    created: str = Field(description="UTC, ISO 8601")
+    charged: Charged | None
+    answers: list[AnswerView] | None
+    about: str | None = Field(description="which rows the numbers are about, where that is not every row")
+    warnings: list[str] = Field(default_factory=list, description="why it protects little, if it does")
+    numbers: int | None = Field(
+        default=None, description="so many hold together, 95 times in 100, within the intervals at once"
+    )
+    receipt: str | None = Field(
+        description="the text of the receipt, to be kept as it is: it holds numbers too long for a double"
+    )
+    sentence: str
+
+
+class ReleaseList(_View):
+    """The newest releases; their answers are at their own address."""
+
+    releases: list[ReleaseView]
+
+
+def release_view(state: State, job: Job, *, with_answers: bool = True) -> ReleaseView:
+    """What may be told of a release to whoever may see it."""
+    job = as_the_ledger_has_it(state, job)
+    # Whoever may see the job may see the whole of it, so the root looks it up: roles may have changed since.
+    paid = job.state in (RELEASED, FORFEITED, RUNNING)
+    release = reopened(state.root, job.id) if job.state == RELEASED and with_answers else None
+    receipt = release.receipt if release is not None else state.root.receipt(job.id) if paid else None
+    return ReleaseView(
+        request_id=job.id,
+        state=job.state,  # type: ignore[arg-type]
+        progress=job.progress,
+        error=None if job.error is None else ErrorBody.model_validate(job.error),
+        dataset=job.dataset,
+        owner=job.owner,
+        created=_moment(job.created),
+        charged=None if receipt is None else _charged(receipt),
+        answers=None if release is None else _answers(release),
+        about=None if release is None else release.about,
+        warnings=[] if release is None else list(release.warnings),
+        numbers=None if release is None or "at_once" not in release.plan else len(release.records()),
+        receipt=release.receipt.to_json() if release is not None else None,
+        sentence=_sentence(job, receipt),
+    )
+
+
+def tells_of(state: State, stored: Stored, asked: Asked) -> bool:
+    """Whether what the ledger has of a request is the release of these statistics, or no answer at all."""
+    if stored.answer is None:
+        return True
+    try:
+        found = reopened(state.root, stored.charge.request_id)
+    except InvalidValue:  # the opening of a session
+        return False
+    return list(found) == [statistic.name for statistic in asked.statistics]
+
+
+def refuse_unreleased(job: Job) -> None:
+    """Raise what a job ended with, if it ended without an answer."""
+    if job.error is not None and job.state in (FORFEITED, REFUSED, FAILED):
+        error = job.error
+        raise RequestRefused(error["code"], error["message"], dict(error["fields"]))
+
+
+def download(state: State, job: Job, wanted: Format) -> tuple[str, str, str]:
+    """A released job as a file: its text, its type and its name."""
+    job = as_the_ledger_has_it(state, job)
+    refuse_unreleased(job)
+    if job.state != RELEASED:
+        raise RequestRefused("conflict", "it is not released yet; wait until it is, and download it then.")
+    kind, ending = _TYPES[wanted]
+    name = f"{job.dataset}-{job.id.partition(':')[2]}".replace(" ", "-")
+    release = reopened(state.root, job.id)
+    if wanted == "python":
+        asked = str(release.plan.get("code", ""))
+        code = released_code(job.dataset, job.id, state.settings.origin, asked)
+        return f"{code}\n", kind, f"{name}.{ending}"
+    return _text(release, wanted), kind, f"{name}.{ending}"
+
+
+def _text(release: Release, wanted: Format) -> str:
+    if wanted == "csv":
+        return _table(release.records())
+    if wanted == "json":
+        return release.to_json()
+    if wanted == "receipt":
+        return release.receipt.to_json()
+    from farthing.study.reports.release_report import report_page
+
+    return report_page(release)
+
+
+def _table(records: list[dict[str, Any]]) -> str:
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, fieldnames=list(dict.fromkeys(key for one in records for key in one)))
+    writer.writeheader()
+    writer.writerows({key: _as_text(value) for key, value in one.items()} for one in records)
+    return file.getvalue()
+
+
+def _as_text(value: Any) -> Any:
+    """The same, but for a text that a spreadsheet would run: names are whatever an analyst wrote, others open the file.
+
+    >>> [_as_text(each) for each in ("=SUM(A1)", "-50 to -21", "-2+cmd|x!A0", -3.5)]
+    ["'=SUM(A1)", '-50 to -21', "'-2+cmd|x!A0", -3.5]
+    """
+    runs = isinstance(value, str) and _FORMULA.match(value) and not _FIGURES.fullmatch(value)
+    return f"'{value}" if runs else value
+
+
+def _answers(release: Release) -> list[AnswerView]:
+    """The statistics in their order, each with its cells."""
+    records: dict[str, list[dict[str, Any]]] = {}
+    for record in release.records():
+        records.setdefault(record["statistic"], []).append(record)
+    found = []
+    for answer in release.answers.values():
+        rows = records[answer.name]
+        cells = [_cell(row) for row in rows[:MOST_CELLS]]
+        found.append(AnswerView(name=answer.name, cells=cells, total=len(rows), note=answer.note or None))
+    return found
+
+
+def _cell(row: dict[str, Any]) -> CellView:
+    value, lower, upper = row["value"], row["lower"], row["upper"]
+    return CellView(
+        label=row["cell"],
+        value=_finite(value),
+        raw=_finite(row["raw"]),
+        error=_finite(max(upper - value, value - lower)),
+        lower=_finite(lower),
+        upper=_finite(upper),
+        lower_at_once=_finite(row.get("lower_at_once", math.inf)),
+        upper_at_once=_finite(row.get("upper_at_once", math.inf)),
+        standard_error=_finite(row["standard_error"]),
+    )
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if math.isfinite(number) else None
+
+
+def _charged(receipt: Receipt) -> Charged:
+    return Charged(epsilon=_finite(receipt.epsilon), delta=receipt.delta)
+
+
+def _moment(nanoseconds: int) -> str:
+    return datetime.fromtimestamp(nanoseconds / 1e9, UTC).isoformat(timespec="milliseconds")
+
+
+def _sentence(job: Job, receipt: Receipt | None) -> str:
+    spent = "" if receipt is None else f"epsilon {receipt.epsilon:.4g}"
+    if job.state == QUEUED:
+        return "It waits for a worker; nothing is charged yet."
+    if job.state == RUNNING:
+        return f"It runs; {spent} is charged." if spent else "It is being planned; nothing is charged yet."
+    if job.state == RELEASED:
+        return f"It is released; {spent or 'its price'} was charged, once. Looking again costs nothing."
+    if job.state == FORFEITED:
+        return (
+            f"It was charged {spent or 'its price'} and has no answer: what was paid stays spent, and nothing is drawn "
+            "twice. To try again, ask under a new request id, which is charged anew."
+        )
+    return "It was not released, and nothing was charged. Asking again with the same request id tries again."
+
+
+def listed_views(state: State, jobs: Iterable[Job]) -> ReleaseList:
+    """Many releases, without their answers."""
+    return ReleaseList(releases=[release_view(state, job, with_answers=False) for job in jobs])

@@ -1,0 +1,1 @@
+"""statistics: say what this package holds."""

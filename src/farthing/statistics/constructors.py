@@ -1,0 +1,461 @@
+"""The statistics a study may ask for. Each is a frozen value; nothing is read or spent when it is made.
+
+All of them take `where=` (rows for which a predicate is true), `by=` (a column or several, whose public values cut the
+rows into groups), `name=` (what it is called in plans and releases), `for_population=` (the interval also accounts for
+the rows being a sample) and `rounded=` (whole numbers, where the statistic is one of whole numbers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from farthing.data.aggregates.aggregate_shape import names_of
+from farthing.errors import InvalidValue
+from farthing.statistics.statistic import (
+    COUNT_FAMILY,
+    MARGINALS,
+    MOMENTS,
+    QUANTILES,
+    RANGES,
+    Kind,
+    Statistic,
+    statistic,
+)
+
+__all__ = [
+    "CONSTRUCTORS",
+    "COUNT_FAMILY",
+    "MARGINALS",
+    "MOMENTS",
+    "QUANTILES",
+    "RANGES",
+    "Kind",
+    "Statistic",
+    "cdf",
+    "contingency",
+    "count",
+    "histogram",
+    "linear_regression",
+    "marginals",
+    "mean",
+    "median",
+    "quantile",
+    "quantiles",
+    "ranges",
+    "std",
+    "sum",
+    "variance",
+]
+
+Groups = str | Sequence[str] | None
+
+
+def count(
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+) -> Statistic:
+    """The number of rows.
+
+    >>> count(where="bmi<25", by="sex").name
+    'count where bmi < 25 by sex'
+    """
+    return statistic("count", where=where, by=by, name=name, for_population=for_population, rounded=rounded)
+
+
+def sum(
+    column: str,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+) -> Statistic:
+    """The sum of a numeric column; missing values add nothing.
+
+    >>> sum("income").name
+    'sum of income'
+    """
+    return statistic(
+        "sum", _one(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded
+    )
+
+
+def mean(
+    column: str,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+) -> Statistic:
+    """The mean of a numeric column over the rows that have it.
+
+    >>> mean("income", by=["sex", "smoker"]).name
+    'mean of income by sex and smoker'
+    """
+    return statistic(
+        "mean", _one(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded
+    )
+
+
+def variance(
+    column: str,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+) -> Statistic:
+    """The variance of a numeric column: the mean squared distance from the mean.
+
+    >>> variance("bmi").name
+    'variance of bmi'
+    """
+    return statistic(
+        "variance",
+        _one(column),
+        where=where,
+        by=by,
+        name=name,
+        for_population=for_population,
+        rounded=rounded,
+    )
+
+
+def std(
+    column: str,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+) -> Statistic:
+    """The standard deviation of a numeric column: the root of its variance.
+
+    >>> std("bmi").name
+    'std of bmi'
+    """
+    return statistic(
+        "std", _one(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded
+    )
+
+
+def histogram(
+    column: str,
+    bins: int | Sequence[Any] | None = None,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+) -> Statistic:
+    """The number of rows in every cell of a column.
+
+    `bins` is a number of equal parts between the bounds or a list of edges; it is left out for categories, and for
+    whole numbers or days that are few enough to be their own cells. A cell holds its lower edge; the last also its
+    upper one.
+
+    >>> histogram("age", bins=[0, 18, 65, 110])
+    histogram('age', bins=[0, 18, 65, 110])
+    """
+    return statistic(
+        "histogram",
+        _one(column),
+        where=where,
+        by=by,
+        name=name,
+        bins=bins,
+        for_population=for_population,
+        rounded=rounded,
+    )
+
+
+def cdf(
+    column: str,
+    bins: int | Sequence[Any] | None = None,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+    strategy: str = "auto",
+) -> Statistic:
+    """The share of rows below each edge of `bins`, among rows that have the column; the last is 1.
+
+    Without `bins`, for whole numbers or days: the share at or below each of them. Where there are many cells, sums of
+    neighbouring cells are measured instead of cells; `strategy` says which (see `ranges`).
+
+    >>> cdf("age", bins=22).name
+    'cdf of age'
+    """
+    return statistic(
+        "cdf",
+        _one(column),
+        where=where,
+        by=by,
+        name=name,
+        bins=bins,
+        for_population=for_population,
+        rounded=rounded,
+        strategy=strategy,
+    )
+
+
+def contingency(
+    columns: Sequence[str],
+    bins: Mapping[str, int | Sequence[Any]] | None = None,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+) -> Statistic:
+    """The number of rows in every cell of a table of two columns or more.
+
+    `bins` says how numeric columns are cut: `{"age": 10}` or `{"age": [0, 18, 65, 110]}`.
+
+    >>> contingency(["sex", "age"], bins={"age": 10}).name
+    'contingency of sex and age'
+    """
+    named = names_of(columns, "columns")
+    if not named:
+        raise InvalidValue("columns", columns, "must name at least one column", "count() counts all rows")
+    return statistic(
+        "contingency",
+        named,
+        where=where,
+        by=by,
+        name=name,
+        bins=bins,
+        for_population=for_population,
+        rounded=rounded,
+    )
+
+
+def ranges(
+    column: str,
+    bins: int | Sequence[Any] | None = None,
+    ranges: Sequence[tuple[Any, Any]] | None = None,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+    strategy: str = "auto",
+) -> Statistic:
+    """The number of rows in every range of a column: cells from which any range can be added up with little noise.
+
+    The answer holds the cells (`bins` as in a histogram), and `answer.query("10 <= age < 25")` the number of rows in
+    any range, with its error, as often as anybody asks. `ranges`, instead of `bins`, limits it to the pairs (lower,
+    upper) that are listed: they are then the cells of the answer. `strategy` names what is measured; "auto" takes the
+    best that needs no time, "optimised" may think for a while the first time.
+
+    >>> ranges("age", bins=[0, 18, 65, 110]).name
+    'ranges of age'
+    >>> ranges("income", ranges=[(0, 20_000), (20_000, 50_000)])
+    ranges('income', ranges=[(0, 20000), (20000, 50000)])
+    """
+    return statistic(
+        "ranges",
+        _one(column),
+        where=where,
+        by=by,
+        name=name,
+        bins=bins,
+        for_population=for_population,
+        rounded=rounded,
+        ranges=ranges,
+        strategy=strategy,
+    )
+
+
+def marginals(
+    columns: Sequence[str],
+    way: int = 2,
+    bins: Mapping[str, int | Sequence[Any]] | None = None,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+    nonnegative: bool = False,
+) -> Statistic:
+    """All tables of `way` of the columns, consistent with each other, over the rows that have all of the columns.
+
+    The product of all columns is never formed, so there may be many of them. `answer.query("sex = 'M' and age < 30")`
+    counts any condition on columns that stand in one of the tables. Counts may be a little below zero, which keeps
+    every sum of them right on average; `nonnegative` moves them to the nearest tables that are not and still agree,
+    nearer to the truth above all where many cells are empty. `rounded` tables are whole and not negative.
+
+    >>> marginals(["sex", "region", "smoker"], way=2).name
+    '2-way marginals of sex, region and smoker'
+    """
+    named = names_of(columns, "columns")
+    if not named:
+        raise InvalidValue("columns", columns, "must name at least one column", "count() counts all rows")
+    if len(named) == 1 and way == 2:
+        raise InvalidValue(
+            "columns", columns, "must be two or more, from which tables of way=2 are made",
+            f"way=1 or histogram({named[0]!r}) counts one column",
+        )  # fmt: skip
+    return statistic(
+        "marginals",
+        named,
+        where=where,
+        by=by,
+        name=name,
+        bins=bins,
+        for_population=for_population,
+        rounded=rounded,
+        nonnegative=nonnegative,
+        way=way,
+    )
+
+
+def quantile(
+    column: str,
+    probability: float,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+) -> Statistic:
+    """The value that a share `probability` of the rows does not exceed.
+
+    >>> quantile("income", 0.9).name
+    '0.9-quantile of income'
+    """
+    return statistic(
+        "quantile",
+        _one(column),
+        where=where,
+        by=by,
+        name=name,
+        probabilities=(probability,),
+        for_population=for_population,
+        rounded=rounded,
+    )
+
+
+def quantiles(
+    column: str,
+    probabilities: Sequence[float],
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+) -> Statistic:
+    """Several quantiles of one column, which rise together.
+
+    >>> quantiles("income", [0.1, 0.5, 0.9]).probabilities
+    (0.1, 0.5, 0.9)
+    """
+    listed = tuple(probabilities) if isinstance(probabilities, Sequence) else ()
+    if not listed or any(not a < b for a, b in pairwise(listed)):
+        raise InvalidValue(
+            "probabilities", probabilities, "must be a rising list", "for example [0.25, 0.5, 0.75]"
+        )
+    return statistic(
+        "quantiles",
+        _one(column),
+        where=where,
+        by=by,
+        name=name,
+        probabilities=listed,
+        for_population=for_population,
+        rounded=rounded,
+    )
+
+
+def median(
+    column: str,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+) -> Statistic:
+    """The 0.5-quantile: half of the rows lie on either side.
+
+    >>> median("bmi", by="sex").name
+    'median of bmi by sex'
+    """
+    return quantile(
+        column, 0.5, where=where, by=by, name=name, for_population=for_population, rounded=rounded
+    )
+
+
+def linear_regression(
+    target: str,
+    features: str | Sequence[str],
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    for_population: bool = False,
+    rounded: bool = False,
+) -> Statistic:
+    """The intercept and the coefficients of the least-squares line that explains `target` by `features`.
+
+    A feature of categories has a coefficient for each but the first, with which they are compared: "sex = M".
+
+    >>> linear_regression("income", ["age", "years_at_school"]).name
+    'regression of income on age and years_at_school'
+    """
+    named = names_of(features, "features")
+    if not named or target in named:
+        raise InvalidValue("features", features, "must name one column or more, without the target")
+    return statistic(
+        "linear_regression",
+        (_one(target), *named),
+        where=where,
+        by=by,
+        name=name,
+        for_population=for_population,
+        rounded=rounded,
+    )
+
+
+CONSTRUCTORS: Mapping[str, Callable[..., Statistic]] = {
+    "count": count,
+    "sum": sum,
+    "mean": mean,
+    "variance": variance,
+    "std": std,
+    "histogram": histogram,
+    "quantile": quantile,
+    "quantiles": quantiles,
+    "median": median,
+    "cdf": cdf,
+    "contingency": contingency,
+    "ranges": ranges,
+    "marginals": marginals,
+    "linear_regression": linear_regression,
+}
+"""Every statistic by its name."""
+
+
+def _one(column: object) -> str:
+    if not isinstance(column, str) or not column:
+        raise InvalidValue("column", column, "must be the name of one column")
+    return column

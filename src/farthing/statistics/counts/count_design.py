@@ -1,0 +1,101 @@
+"""From statistics of the count family to slots and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.data import Count
+from farthing.errors import InvalidValue
+from farthing.statistics.counts.cell_partitions import Asked, Group, groups_of
+from farthing.statistics.counts.count_outputs import CountOutput, ExactOutput
+from farthing.statistics.counts.count_queries import question_of
+from farthing.statistics.counts.cumulative_shares import CdfOutput
+from farthing.statistics.counts.expected_shares import assumptions_of, shares_told
+from farthing.statistics.counts.slot_combination import Combination, CombinedOutput, combinations_of
+from farthing.statistics.output import Output
+from farthing.statistics.public_facts import Facts
+from farthing.statistics.slots import Slot
+from farthing.statistics.statistic import Statistic
+
+Floats = NDArray[np.float64]
+
+
+def outputs_of(
+    statistics: Sequence[Statistic], facts: Facts
+) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[str, ...]]:
+    """Slots and outputs of counts, histograms, cdfs and contingency tables; nothing is derived for them."""
+    asked = [Asked.of(facts, question_of(statistic, facts.schema)) for statistic in statistics]
+    exact = [found for each in asked if (found := _public(facts, each)) is not None]
+    known = {output.name for output in exact}
+    measured = [each for each in asked if each.question.statistic.name not in known]
+    groups = groups_of(facts, measured)
+    outputs: dict[str, Output] = {output.name: output for output in exact}
+    slots = [_slot(facts, group, number) for number, group in enumerate(groups, start=1)]
+    combinations = combinations_of(groups, slots)
+    for group, slot in zip(groups, slots, strict=True):
+        shared = next((each for each in combinations if slot in each.slots), None)
+        outputs.update((output.name, output) for output in _outputs(facts, group, slot, shared))
+    columns = dict.fromkeys(
+        name
+        for each in measured
+        for name in (*(axis.column for axis in each.question.axes), *each.question.plain_atoms)
+    )
+    assumed = assumptions_of(facts, tuple(columns)) if groups else ()
+    return tuple(slots), tuple(outputs[statistic.name] for statistic in statistics), {}, assumed
+
+
+def _slot(facts: Facts, group: Group, number: int) -> Slot:
+    aggregate = group.refinement.aggregate()
+    what = ", ".join(sorted(group.sources)) or "all rows"
+    return Slot(f"counts {number} ({what})", aggregate, facts.sensitivity(aggregate), group.refinement.cells)
+
+
+def _outputs(facts: Facts, group: Group, slot: Slot, shared: Combination | None) -> Iterator[Output]:
+    together = tuple(
+        places
+        for asked, places in zip(group.asked, group.refinement.members, strict=True)
+        if asked.question.statistic.kind != "cdf"
+    )
+    units = facts.dataset.rows_per_unit
+    for asked, members in zip(group.asked, group.refinement.members, strict=True):
+        statistic = asked.question.statistic
+        if statistic.kind == "cdf":
+            told = shares_told(facts, asked.question)
+            yield CdfOutput.of(asked.question, asked.reference, slot, members, asked.expected, units, told)
+            continue
+        known: Any = {
+            "members": members,
+            "together": together,
+            "expected": asked.expected,
+            "rows_per_unit": units,
+        }
+        if shared is None:
+            yield CountOutput(statistic, asked.question.labels, (slot,), asked.reference, **known)
+            continue
+        cells = shared.members[shared.slots.index(slot)]
+        places = np.where(cells >= 0, members[cells], -1)
+        yield CombinedOutput(
+            statistic, asked.question.labels, (slot,), asked.reference,
+            combination=shared, places=places, **known,
+        )  # fmt: skip
+
+
+def _public(facts: Facts, asked: Asked) -> Output | None:
+    """The output of a question whose answer is public, or None."""
+    question = asked.question
+    values: Floats | None = None
+    everybody = not question.axes and question.formula is None
+    if everybody and facts.sensitivity(Count()).l1 == 0:
+        assert facts.dataset.rows is not None
+        values = np.array([float(facts.dataset.rows)])
+    elif asked.refinement.cells == 0:  # a condition that no row can meet
+        if question.statistic.kind == "cdf":
+            raise InvalidValue("where", question.statistic.where, "must be true for some row")
+        values = np.zeros(question.cells)
+    if values is None:
+        return None
+    return ExactOutput(question.statistic, question.labels, (), asked.reference, values=values)

@@ -1,0 +1,247 @@
+"""Shares of rows below the edges of a column's cells: running totals over the whole, one for each group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.inference import Answer, ErrorLaw, Term, nearest_increasing
+from farthing.statistics.counts.count_outputs import RememberedLaw, ScaledLaw, smooth_factor, smooth_noise
+from farthing.statistics.counts.count_queries import Question, labels_of
+from farthing.statistics.counts.expected_shares import PRESENT, SMALLER
+from farthing.statistics.output import Output
+from farthing.statistics.slots import Integers, Noise, Slot
+
+Floats = NDArray[np.float64]
+
+
+class CdfAssumptions(Output):
+    """What the predicted errors of a cdf rest on, however its cells are measured."""
+
+    told: bool
+    expected: Floats  # rows in each cell: groups x cells
+
+    @property
+    def fewer(self) -> float:
+        """The part of the expected rows that errors are predicted for, where nobody said how many have a value."""
+        part = SMALLER if self.statistic.by or self.statistic.where is not None else 1.0
+        return 1.0 if self.told else PRESENT * part
+
+    @property
+    def _least_rows(self) -> str:
+        fewest = f"at least {math.floor(self.fewer * float(self.expected.sum(axis=1).min())):,} rows"
+        if self.statistic.by:
+            return f"every group has {fewest} with {self.statistic.column}"
+        meet = "meet the condition and " * (self.statistic.where is not None)
+        return f"{fewest} {meet}have {self.statistic.column}"
+
+    @property
+    def condition(self) -> str:
+        """Where nobody said how many rows there are: for how many the error is predicted. Fewer have a larger one."""
+        return "" if self.told else f"if {self._least_rows}"
+
+    @property
+    def short_condition(self) -> str:
+        """The same in few words."""
+        fewest = math.floor(self.fewer * float(self.expected.sum(axis=1).min()))
+        return "" if self.told else f"for {'groups of ' * bool(self.statistic.by)}{fewest:,} rows or more"
+
+    @property
+    def depends_on(self) -> str:
+        """How the rows lie, where nothing is expected."""
+        return "" if self.told else "how the rows lie and on how many have a value"
+
+    @property
+    def sized(self) -> bool:
+        """A share is one of so many rows."""
+        return True
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """How the rows lie, where that is expected; otherwise that most of them have a value."""
+        asked = self.statistic
+        if not self.told:
+            return (self._least_rows,)
+        groups = ("groups have as many rows as expected",) if asked.by else ()
+        return (*groups, f"{asked.column} is spread as expected")
+
+
+@dataclass(frozen=True, eq=False)
+class CdfOutput(CdfAssumptions):
+    """Running totals of cells over their sum, for `groups` groups of cells."""
+
+    members: NDArray[np.int64] = field(kw_only=True)
+    expected: Floats = field(kw_only=True)  # rows in each cell
+    rows_per_unit: int = field(kw_only=True, default=1)
+    told: bool = field(kw_only=True, default=True)  # what is expected; else errors are for the worst shares
+
+    @classmethod
+    def of(
+        cls,
+        question: Question,
+        reference: Floats,
+        slot: Slot,
+        members: NDArray[np.int64],
+        expected: Floats,
+        rows_per_unit: int = 1,
+        told: bool = True,
+    ) -> CdfOutput:
+        """The output of a question about a cdf."""
+        return cls(
+            question.statistic, cdf_labels(question), (slot,), reference, members=members,
+            expected=expected.reshape(-1, question.shape[-1]), rows_per_unit=rows_per_unit, told=told,
+        )  # fmt: skip
+
+    @cached_property
+    def _below_and_above(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many cells of the slot lie below and above each edge, in one group after the other."""
+        parts = np.bincount(self.members[self.members >= 0], minlength=self.expected.size)
+        below = np.cumsum(parts.reshape(self.expected.shape), axis=1)
+        return below.reshape(-1), (below[:, -1:] - below).reshape(-1)
+
+    @cached_property
+    def _expected_shares(self) -> tuple[Floats, Floats]:
+        """The expected share below every edge, and the rows it is a share of."""
+        totals = np.maximum(self.expected.sum(axis=1, keepdims=True), 1.0)
+        shares = np.clip(np.cumsum(self.expected, axis=1) / totals, 0.0, 1.0)
+        shares[:, -1] = 1.0
+        return shares.reshape(-1), np.broadcast_to(totals, self.expected.shape).reshape(-1).copy()
+
+    @cached_property
+    def _predicted_shares(self) -> tuple[Floats, Floats]:
+        """The same where they are told; else the share at which noise does most, and fewer rows."""
+        shares, rows = self._expected_shares
+        if self.told:
+            return shares, rows
+        below, above = self._below_and_above
+        worst = np.where(above == 0, 1.0, np.where(below > above, 0.0, 1.0))
+        return worst, np.maximum(self.fewer * rows, 1.0)
+
+    @cached_property
+    def coefficients(self) -> Mapping[str, Floats]:
+        """By the delta method: noise below an edge counts 1 - share, noise above it share."""
+        return {self.slots[0].name: self.variances_at_unit}
+
+    @cached_property
+    def variances_at_unit(self) -> Floats:
+        """The variance of every share when every cell has noise of variance 1."""
+        (below, above), (shares, rows) = self._below_and_above, self._predicted_shares
+        return np.asarray(((1 - shares) ** 2 * below + shares**2 * above) / rows**2)
+
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """The law of the linear part of the error at the expected shares, or at the worst."""
+        shares, rows = self._predicted_shares
+        if self.statistic.for_population:
+            return self._law(noises, shares, rows, np.full_like(shares, 0.5) if not self.told else shares)
+        # A plan is made anew many times with other noise: the same law each time, in another scale.
+        (slot,) = self.slots
+        noise = noises[slot.name]
+        kind, scale = smooth_noise(noise.kind)
+        if kind not in self._at_unit_scale:
+            below, above = self._below_and_above
+            terms = [Term(kind, scale, (1 - shares) / rows, below), Term(kind, scale, shares / rows, above)]
+            self._at_unit_scale[kind] = RememberedLaw(terms, len(shares))
+        return ScaledLaw(self._at_unit_scale[kind], smooth_factor(slot, noise))
+
+    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """Where noise below and above an edge cancels best."""
+        if self.told:
+            return self.predicted(noises)
+        (below, above), (_, rows) = self._below_and_above, self._expected_shares
+        whole = np.maximum(below + above, 1)
+        return self._law(noises, below / whole, rows)
+
+    @cached_property
+    def _at_unit_scale(self) -> dict[str, RememberedLaw]:
+        return {}
+
+    def _law(
+        self, noises: Mapping[str, Noise], shares: Floats, rows: Floats, sampled: Floats | None = None
+    ) -> ErrorLaw:
+        (slot,) = self.slots
+        noise = noises[slot.name]
+        below, above = self._below_and_above
+        kind, scale = smooth_noise(noise.kind)
+        one = smooth_factor(slot, noise)
+        terms = [
+            Term(kind, scale, one * (1 - shares) / rows, below),
+            Term(kind, scale, one * shares / rows, above),
+        ]
+        if self.statistic.for_population:
+            own = shares if sampled is None else sampled
+            terms.append(Term("normal", 1.0, np.sqrt(self.rows_per_unit * own * (1 - own) / rows)))
+        return ErrorLaw(terms, len(shares))
+
+    def answer(
+        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
+    ) -> Answer:
+        """Shares that rise from 0 to 1. The interval holds every share that the running totals do not contradict."""
+        cells = np.zeros(self.expected.size)
+        noisy = np.asarray(measured[self.slots[0].name])
+        np.add.at(cells, self.members[self.members >= 0], noisy[self.members >= 0].astype(float))
+        totals = np.cumsum(cells.reshape(self.expected.shape), axis=1)
+        groups, width = totals.shape
+        whole = np.repeat(totals[:, -1], width)
+        steps = np.tile(np.arange(1, width + 1) / width, groups)  # where nothing can be said
+        plain = np.where(whole > 0, totals.reshape(-1) / np.where(whole > 0, whole, 1.0), steps)
+        values = np.concatenate(
+            [nearest_increasing(group, least=0.0, most=1.0) for group in plain.reshape(groups, width)]
+        )
+        shares = np.clip(values, 0.0, 1.0)
+        law = self._law(noises, shares, np.maximum(whole, 1.0))
+        below, above = self._below_and_above
+        variance = self.slots[0].variance(noises[self.slots[0].name])
+
+        def interval_at(level: float) -> tuple[Floats, Floats]:
+            # (total - share * whole)^2 <= factor^2 * variance of the left side, a quadratic in the share.
+            spread = np.where(law.standard_errors > 0, law.standard_errors, 1.0)
+            half = (
+                0.5 / np.maximum(whole, 1.0) * (law.standard_errors > 0)
+            )  # whole numbers may step over the edge
+            factor = (law.errors(level) + half) / spread
+            squares = factor**2 * variance
+            clustered = self.rows_per_unit if self.statistic.for_population else 0
+            population = clustered * factor**2 * np.maximum(whole, 0.0)
+            own = squares * below
+            return shares_between(totals.reshape(-1), whole, own, own, own + squares * above, population)
+
+        return Answer.within(
+            self.name, values, law.standard_errors, interval_at, self.labels, confidence=confidence, raw=plain
+        )
+
+
+def cdf_labels(question: Question) -> tuple[Any, ...]:
+    """The upper edges of a column's cells, or its values; with groups, one label for each column."""
+    axis = question.axes[-1]
+    edges: tuple[Any, ...] = axis.labels if axis.edges is None else axis.edges[1:]
+    outer = labels_of(question.axes[:-1])
+    if not outer:
+        return edges
+    wrapped = len(question.axes) > 2
+    return tuple((*group, edge) if wrapped else (group, edge) for group in outer for edge in edges)
+
+
+def shares_between(
+    totals: Floats, whole: Floats, own: Floats, both: Floats, all_: Floats, population: Floats | float
+) -> tuple[Floats, Floats]:
+    """All f in [0, 1] with (totals - f whole)^2 <= own - 2 f both + f^2 all_ + population f (1 - f).
+
+    `own`, `both` and `all_` are the variance of the total below an edge, its covariance with the whole, and the
+    variance of the whole, times the square of the factor that makes an interval of them.
+    """
+    square = whole**2 - all_ + population
+    middle = totals * whole - both + np.asarray(population) / 2
+    rest = totals**2 - own
+    root = middle**2 - square * rest
+    known = (square > 0) & (root >= 0) & (whole > 0)
+    safe = np.where(known, square, 1.0)
+    width = np.sqrt(np.where(known, root, 0.0))
+    low = np.where(known, (middle - width) / safe, 0.0)
+    high = np.where(known, (middle + width) / safe, 1.0)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

@@ -1,0 +1,1 @@
+"""marginals: say what this package holds."""

@@ -1,0 +1,470 @@
+"""Means as functions of shared measurements, with the exact law of their noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.inference import Answer, ErrorLaw, Term
+from farthing.inference.answers import Around
+from farthing.inference.error_distributions import StatedLaw
+from farthing.inference.ratios import Measured, Ratio
+from farthing.inference.simulated_errors import SampledLaw, WorstLaw, cases_far_out, even_cases, noise_at
+from farthing.statistics.bounds_notes import too_few_rows
+from farthing.statistics.counts.expected_shares import PRESENT, SMALLER
+from farthing.statistics.moments.moment_measurements import Shared
+from farthing.statistics.output import Output
+from farthing.statistics.slots import Integers, Noise, Slot
+
+Floats = NDArray[np.float64]
+Weights = Mapping[str, Floats]
+_FEW_ROWS = 0.02  # noise of the number of rows, as a share of them, up to which the first order is enough
+_NEAR = 3.0  # standard errors from a bound
+_MOST_KINDS = 64  # of cells, when errors are found from many cases
+_NEIGHBOURS = 4  # of a release that is wider than nearly all, on both sides
+_STRATA = 64  # of releases, from the likely widest to the likely narrowest
+_ROOM = 1.02  # for what so few cases do not show
+_WIDER = 0.001  # of releases that may have a cell with a wider interval than was required
+Estimate = tuple[Floats, Floats, Callable[[float], tuple[Floats, Floats]]]
+
+
+@dataclass(frozen=True)
+class MomentOutput(Output):
+    """A function of N, S1 and S2. To first order its error is a sum of their noises, each times a weight.
+
+    `mean` and `variance` are what is expected of the column, in every cell; where they are not `told`, they are a guess
+    that only relative errors are relative to, and errors are predicted for the worst that they can be.
+    """
+
+    shared: Shared
+    mean: Floats
+    variance: Floats
+    told: bool = True
+
+    @property
+    def independent(self) -> bool:
+        """A cell has its own N, S1 and S2; but units that come and go bring rows to several cells."""
+        return not self.statistic.for_population
+
+    def weights(self, rows: Floats, mean: Floats, variance: Floats) -> Weights:
+        """For each slot, what one step of its noise moves every cell by, when the truth is as given."""
+        raise AssertionError("every output of moments has weights")
+
+    @property
+    def depends_on(self) -> str:
+        """The true values, or how many rows there are of them."""
+        shared, found = self.shared, []
+        if self.shared.known_rows is not None:
+            return "" if self.told or self._told_enough else f"the true {self._subject}"
+        if not self.told:
+            found.append(f"the true {self._subject}")
+        if not shared.sizes_told:
+            found.append("how many rows there are")
+        elif not self.told:
+            found.append("how many values are missing")
+        return " and on ".join(found)
+
+    @property
+    def sized(self) -> bool:
+        """Unless the number of rows is public and fixed."""
+        return self.shared.known_rows is None or self.statistic.for_population
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """The sizes of groups and the values of the column, as far as anybody told them."""
+        shared, asked, found = self.shared, self.statistic, []
+        if self._least_rows:
+            found.append(self._least_rows)
+        elif shared.known_rows is None and (asked.by or asked.where is not None):
+            part = "groups have" if asked.by else "the condition holds for"
+            found.append(f"{part} as many rows as expected")
+        if self.told:
+            found.append(f"{asked.column} is as expected")
+        return tuple(found)
+
+    @property
+    def condition(self) -> str:
+        """Where nobody said how many rows there are: for how many the error is predicted. Fewer have a larger one."""
+        return f"if {self._least_rows}" if self._least_rows else ""
+
+    @property
+    def short_condition(self) -> str:
+        """The same in few words."""
+        if not self._least_rows:
+            return ""
+        fewest = math.floor(float(self._rows.min()))
+        return f"for {'groups of ' * bool(self.statistic.by)}{fewest:,} rows or more"
+
+    @property
+    def _least_rows(self) -> str:
+        """How many rows must have a value for the error to be as predicted, where nobody said how many have."""
+        shared, asked = self.shared, self.statistic
+        if shared.known_rows is not None or (self.told and shared.sizes_told):
+            return ""
+        if np.ptp(self._rows) > 0:  # groups that differ: each has its own number
+            share = (1.0 if shared.sizes_told else SMALLER) * (1.0 if self.told else PRESENT)
+            return (
+                f"every group has at least {100 * share:.3g}% of the rows expected of it with {asked.column}"
+            )
+        fewest = f"at least {math.floor(float(self._rows[0])):,} rows"
+        if asked.by:
+            return f"every group has {fewest} with {asked.column}"
+        return f"{fewest} {'meet the condition and ' * (asked.where is not None)}have {asked.column}"
+
+    @property
+    def holds(self) -> str:
+        """In all but a few releases; those for a population also vary with the sample."""
+        if self.statistic.for_population:
+            return "on average over releases"
+        return f"in {1 / _WIDER - 1:,.0f} of {1 / _WIDER:,.0f} releases"
+
+    @property
+    def _subject(self) -> str:
+        """What nobody said about the column, in a word."""
+        return "share" if (self.shared.centred.lower, self.shared.centred.upper) == (0, 1) else "mean"
+
+    @property
+    def _told_enough(self) -> bool:
+        """Whether what nobody said does not matter, as the number of rows is known."""
+        return True
+
+    @property
+    def _rows(self) -> Floats:
+        """The rows that errors are predicted for: as expected, or fewer."""
+        if self.shared.known_rows is not None:
+            return self.shared.rows
+        share = (1.0 if self.shared.sizes_told else SMALLER) * (1.0 if self.told else PRESENT)
+        return np.maximum(self.shared.rows * share, 1.0)
+
+    @property
+    def worst(self) -> tuple[Floats, Floats]:
+        """The mean and the variance at which the error is largest; as expected, where that is told."""
+        return self.mean, self.variance
+
+    @property
+    def best(self) -> tuple[Floats, Floats]:
+        """The mean and the variance at which the error is smallest; as expected, where that is told."""
+        return self.mean, self.variance
+
+    @property
+    def tried(self) -> Sequence[tuple[Floats, Floats]]:
+        """Means and variances at which errors are looked at beyond their first order."""
+        return (self.worst,)
+
+    @property
+    def most(self) -> float:
+        """How far off it can be at all."""
+        return math.inf
+
+    @cached_property
+    def coefficients(self) -> Weights:
+        """The squared weights that a plan is made for."""
+        return {name: weight**2 for name, weight in self.weights(self._rows, *self.worst).items()}
+
+    def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """At most the variance of every cell over random samples of units, when the truth is as given."""
+        raise AssertionError("every output of moments says how it varies over samples")
+
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """The exact law of the weighted noises; where their first order is not enough, the law of many cases."""
+        plain = self._linear(noises, self._rows, *self.worst)
+        if self.statistic.for_population or not self._curved(noises, plain):
+            return plain if self.told else WorstLaw([plain], self.most)
+        cases = [self._sampled(noises, self._rows, *truth, plain) for truth in self.tried]
+        return cases[0] if self.told else WorstLaw([*cases, plain], self.most)
+
+    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """The law where the truth is what suits the statistic best, and nothing is missing."""
+        return self._linear(noises, self.shared.rows, *self.best)
+
+    def promised(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """As far as intervals reach from their values in 999 of 1,000 releases, in all cells at once.
+
+        An interval is as wide as the noisy N, S1 and S2 make it: where fewer rows are counted, it is wider. Standard
+        errors of many releases say which of them is so wide that only one in 1,000, shared among the cells, is wider;
+        the interval of that release and of its neighbours is then computed as it would be released. Where they do not
+        rank intervals well (`_ranked`), intervals of releases of all ranks are, each standing for those of its rank.
+        """
+        predicted = self.predicted(noises)
+        return StatedLaw(
+            predicted.standard_errors, lambda level: self._widest(noises, level, predicted.errors(level))
+        )
+
+    def _widest(self, noises: Mapping[str, Noise], level: float, errors: Floats) -> Floats:
+        first, place = self._kinds
+        kept = np.argsort(errors[first])[::-1][:_MOST_KINDS]
+        cells, found = first[kept], np.zeros(len(first))
+        for mean, variance in self.tried:
+            reach = self._reach(noises, level, self._rows[cells], mean[cells], variance[cells])
+            found[kept] = np.maximum(found[kept], reach)
+        return np.maximum(errors, found[place])
+
+    def _reach(
+        self, noises: Mapping[str, Noise], level: float, rows: Floats, mean: Floats, variance: Floats
+    ) -> Floats:
+        """How far the intervals of cells reach in all but a few releases, when the truth is as given."""
+        shared, half = self.shared, self.shared.centred.half_width
+        away = mean - shared.centred.middle
+        truths = [
+            (shared.number, rows),
+            (shared.first, rows * away),
+            (shared.second, rows * (variance - half**2 / 2 + away**2)),
+        ]
+        read = [(slot, truth) for slot, truth in truths if slot is not None and slot in self.slots]
+        cases, weights = cases_far_out(len(read))
+        measured = {
+            slot.name: truth / slot.step
+            + noise_at(noises[slot.name].kind, slot.scale(noises[slot.name]), cases[:, number])[:, None]
+            for number, (slot, truth) in enumerate(read)
+        }
+        shape = (len(cases), len(rows))
+        likely = self._likely_reach(self._released(measured, noises, rows, shape)).reshape(shape)
+        order = np.argsort(-likely, axis=0)
+        beyond = np.cumsum(weights[order], axis=0)
+        wider = _WIDER / len(shared.rows)
+        at = np.argmax(beyond > wider, axis=0)
+        near = np.clip(at + np.arange(-_NEIGHBOURS, _NEIGHBOURS + 1)[:, None], 0, len(cases) - 1)
+        stands_for = np.full(near.shape, wider)
+        if not self._ranked:
+            steps = np.geomspace(wider / 16, 1.0, _STRATA)
+            ranks = np.array([np.argmax(beyond >= min(step, 1 - 1e-9), axis=0) for step in steps])
+            own = np.broadcast_to(np.diff(steps, prepend=0.0)[:, None], ranks.shape)
+            near, stands_for = np.concatenate([near, ranks]), np.concatenate([stands_for, own])
+        places = np.take_along_axis(order, near, axis=0)
+        few = {name: np.take_along_axis(numbers, places, axis=0) for name, numbers in measured.items()}
+        values, _, interval = self._released(few, noises, rows, places.shape)
+        low, high = interval(level)
+        widths = np.maximum(values - low, high - values).reshape(places.shape)
+        by_width = np.argsort(-widths, axis=0)
+        share = np.cumsum(np.take_along_axis(stands_for, by_width, axis=0), axis=0)
+        last = np.argmax(share > wider / 2, axis=0)  # half of it: few cases stand for many
+        found = np.take_along_axis(widths, by_width, axis=0)[last, np.arange(len(last))]
+        return np.asarray(found if self._ranked else np.minimum(found * _ROOM, self.most))
+
+    @property
+    def _ranked(self) -> bool:
+        """Whether intervals are as wide as `_likely_reach` ranks them; else a few of every rank are looked at."""
+        return True
+
+    def _likely_reach(self, found: Estimate) -> Floats:
+        """What rises and falls with the reach of its intervals, at once for many cells."""
+        return found[1]
+
+    def _released(
+        self,
+        measured: Mapping[str, Floats],
+        noises: Mapping[str, Noise],
+        rows: Floats,
+        shape: tuple[int, ...],
+    ) -> Estimate:
+        """What would be released of cells like these, one case after the other."""
+        own = replace(self.shared, rows=np.broadcast_to(rows, shape).reshape(-1), start=0)
+        flat: dict[str, Any] = {name: numbers.reshape(-1) for name, numbers in measured.items()}
+        return replace(self, shared=own).estimate(flat, noises)
+
+    def _linear(self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats) -> ErrorLaw:
+        terms = self.terms(self.weights(rows, mean, variance), noises)
+        if self.statistic.for_population:
+            known = self.told and self.shared.told
+            spread = self.sampling(rows, mean, variance) if known else self.largest_sampling(rows)
+            terms.append(Term("normal", 1.0, np.sqrt(spread)))
+        return ErrorLaw(terms, len(rows))
+
+    def largest_sampling(self, rows: Floats) -> Floats:
+        """The same where nothing is told: for the worst that the truth can be."""
+        raise AssertionError("every output of moments says how much it can vary over samples")
+
+    def _curved(self, noises: Mapping[str, Noise], plain: ErrorLaw) -> bool:
+        """Whether the first order is not enough: few rows for the noise of their number, or a bound is near."""
+        number = self.shared.number
+        if number is not None:
+            spread = math.sqrt(number.variance(noises[number.name]))
+            if np.any(spread > _FEW_ROWS * self._rows):
+                return self._distinct is not None
+        return self.told and self._near_a_bound(plain) and self._distinct is not None
+
+    def _near_a_bound(self, plain: ErrorLaw) -> bool:
+        """Whether a bound cuts off much of what the noise does."""
+        return False
+
+    def errors_in(self, noise: Mapping[str, Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """The errors of every cell when the slots have this noise in the units of the data, one case a row."""
+        raise AssertionError("every output of moments can be tried out")
+
+    @cached_property
+    def _kinds(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """One of each kind of cell, and of which kind every cell is."""
+        (mean, variance), rows = self.worst, self._rows
+        _, first, place = np.unique(
+            np.stack([rows, mean, variance]), axis=1, return_index=True, return_inverse=True
+        )
+        return first, place.reshape(-1)
+
+    @property
+    def _distinct(self) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+        """The same, where there are not too many kinds."""
+        return self._kinds if len(self._kinds[0]) <= _MOST_KINDS else None
+
+    def _sampled(
+        self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats, plain: ErrorLaw
+    ) -> ErrorLaw:
+        assert self._distinct is not None
+        first, place = self._distinct
+        cases = even_cases(max(1, len(self.slots)))
+        noise = {
+            slot.name: slot.step
+            * noise_at(noises[slot.name].kind, slot.scale(noises[slot.name]), cases[:, number])[:, None]
+            for number, slot in enumerate(self.slots)
+        }
+        errors = self.errors_in(noise, rows[first], mean[first], variance[first])
+        return SampledLaw(errors[:, place], plain, self.most)
+
+    def terms(self, weights: Weights, noises: Mapping[str, Noise]) -> list[Term]:
+        """The noises that the output is off by."""
+        scales = {slot.name: slot.scale(noises[slot.name]) for slot in self.slots}
+        return [
+            Term(noises[name].kind, scales[name], weight)  # type: ignore[arg-type]
+            for name, weight in weights.items()
+        ]
+
+    def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
+        """The values, to first order their standard errors, and the interval at any confidence."""
+        raise AssertionError("every output of moments has an estimate")
+
+    def answer(
+        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
+    ) -> Answer:
+        """The estimate, told with its interval; it lies where the bounds say that the truth must."""
+        values, errors, interval = self.estimate(measured, noises)
+        raw = (
+            interval.centre if isinstance(interval, Around) else None
+        )  # a sum before it was cut at its bounds
+        interval = cache(interval)
+        low, high = interval(confidence)
+        whole = int(np.sum(high - low >= self.most * (1 - 1e-9)))
+        note = too_few_rows(self.statistic, whole, max(1, len(self.labels))) if whole else ""
+        return Answer.within(
+            self.name, values, errors, interval, self.labels, confidence=confidence, note=note, raw=raw
+        )
+
+    def number(self, measured: Mapping[str, Integers]) -> Floats:
+        """The rows of every cell: as measured, or as known."""
+        shared = self.shared
+        if shared.number is None:
+            return np.full(len(shared.rows), shared.known_rows)
+        return shared.own(shared.number, measured)
+
+    def measurements(
+        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], *slots: Slot | None
+    ) -> tuple[Measured, ...]:
+        """N and the named sums, in the units of the data, each with its own noise."""
+        found = [Measured(self.number(measured), self._noise(self.shared.number, noises))]
+        for slot in slots:
+            found.append(Measured(self.steps(slot, measured), self._noise(slot, noises)))
+        return tuple(found)
+
+    def _noise(self, slot: Slot | None, noises: Mapping[str, Noise]) -> list[Term]:
+        if slot is None:
+            return []
+        noise = noises[slot.name]
+        return [Term(noise.kind, slot.scale(noise), slot.step)]  # type: ignore[arg-type]
+
+    def steps(self, slot: Slot | None, measured: Mapping[str, Integers]) -> Floats:
+        """A measured sum in the units of the data."""
+        assert slot is not None
+        return self.shared.own(slot, measured) * slot.step
+
+
+@dataclass(frozen=True)
+class MeanOutput(MomentOutput):
+    """The mean: the middle of the bounds plus S1 / N."""
+
+    @property
+    def worst(self) -> tuple[Floats, Floats]:
+        """On a bound: there the noise of N matters as much as that of S1."""
+        return (self.mean if self.told else np.full_like(self.mean, self.shared.centred.upper)), self.variance
+
+    @property
+    def best(self) -> tuple[Floats, Floats]:
+        """In the middle, where N does not matter."""
+        return (
+            self.mean if self.told else np.full_like(self.mean, self.shared.centred.middle)
+        ), self.variance
+
+    @property
+    def tried(self) -> Sequence[tuple[Floats, Floats]]:
+        """From the middle to a bound."""
+        if self.told:
+            return (self.worst,)
+        middle, half = self.shared.centred.middle, self.shared.centred.half_width
+        return tuple(
+            (np.full_like(self.mean, middle + half * away), self.variance) for away in (0.0, 0.5, 1.0)
+        )
+
+    @property
+    def most(self) -> float:
+        """The distance of the bounds."""
+        return 2 * self.shared.centred.half_width
+
+    def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
+        """The bounds."""
+        return self.shared.centred.lower, self.shared.centred.upper
+
+    def _near_a_bound(self, plain: ErrorLaw) -> bool:
+        away = np.abs(self.mean - self.shared.centred.middle)
+        return bool(np.any(self.shared.centred.half_width - away < _NEAR * plain.standard_errors))
+
+    def errors_in(self, noise: Mapping[str, Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """(S1 + noise) / (N + noise), cut at the bounds, minus the mean."""
+        shared, half = self.shared, self.shared.centred.half_width
+        assert shared.first is not None
+        away = mean - shared.centred.middle
+        number = rows if shared.number is None else np.maximum(rows + noise[shared.number.name], 1.0)
+        return np.clip((rows * away + noise[shared.first.name]) / number, -half, half) - away
+
+    def weights(self, rows: Floats, mean: Floats, variance: Floats) -> Weights:
+        """To first order: (noise of S1 - (mean - middle) noise of N) / N."""
+        shared = self.shared
+        assert shared.first is not None
+        found = {shared.first.name: shared.first.step / rows}
+        if shared.number is not None:
+            found[shared.number.name] = -(mean - shared.centred.middle) / rows
+        return found
+
+    def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
+        """The mean, between the bounds; its interval has its coverage however noisy the number of rows is."""
+        shared, middle, half = self.shared, self.shared.centred.middle, self.shared.centred.half_width
+        number, first = self.measurements(measured, noises, shared.first)
+        if self.statistic.for_population:
+            rows = np.maximum(number.values, 1.0)
+            variance = np.full(len(rows), half**2)
+            if shared.second is not None:
+                second = self.steps(shared.second, measured)
+                variance = np.clip(second / rows + half**2 / 2 - (first.values / rows) ** 2, 0.0, half**2)
+            # It is the centred sum that varies over samples, N times as far as the mean.
+            spread = Term("normal", 1.0, rows * np.sqrt(self.sampling(rows, first.values, variance)))
+            first = Measured(first.values, [*first.terms, spread])
+        ratio = Ratio(first, number, -half, half)
+
+        def interval(level: float) -> tuple[Floats, Floats]:
+            low, high = ratio(level)
+            return low + middle, high + middle
+
+        return ratio.values + middle, ratio.standard_errors, interval
+
+    def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """The variance over the number of rows; where the variance is not measured, the most it can be."""
+        shared = self.shared
+        if shared.second is None:
+            return self.largest_sampling(rows)
+        return np.asarray(shared.rows_per_unit * variance / rows)
+
+    def largest_sampling(self, rows: Floats) -> Floats:
+        """With half of the values on each bound."""
+        return np.asarray(self.shared.rows_per_unit * self.shared.centred.half_width**2 / rows)

@@ -1,0 +1,180 @@
+"""The measurements that sums, means, variances and standard deviations of one column share.
+
+Statistics of the same column, condition and groups are all functions of three sums: the number of rows N that have the
+column, S1 of the centred column, S2 of its centred square. Each is measured once, however many statistics look at it,
+and once for all conditions of which a row meets at most one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.data import Count, Integers, Reals, Sum
+from farthing.data.aggregates.aggregate_shape import Aggregate, domain_of
+from farthing.data.schema import Flags
+from farthing.statistics.counts.count_queries import group_axes, labels_of
+from farthing.statistics.counts.expected_shares import category_shares, expected_rows, sizes_told
+from farthing.statistics.disjoint_conditions import Cells
+from farthing.statistics.expectations import without_missing
+from farthing.statistics.moments.integer_steps import Centred, Stepped
+from farthing.statistics.public_facts import DerivedColumns, Facts
+from farthing.statistics.slots import Integers as WholeNumbers
+from farthing.statistics.slots import Slot
+from farthing.statistics.statistic import Statistic, told
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The slots of one column, condition and groups; those that nobody needs are None.
+
+    `known_rows` is the number of rows where it is public and `number` is therefore not measured. `rows` are the
+    expected rows of every cell, which are a guess where no `sizes_told`.
+    `mean` and `variance` are what is expected of the column, or a guess where it is not `told`. The slots may have the
+    cells of other conditions too: those of this one begin at `start`.
+    """
+
+    centred: Centred
+    labels: tuple[Any, ...]
+    rows: Floats
+    mean: float
+    variance: float
+    number: Slot | None = None
+    first: Slot | None = None
+    second: Slot | None = None
+    plain: Slot | None = None
+    known_rows: float | None = None
+    rows_per_unit: int = 1
+    start: int = 0
+    told: bool = True
+    sizes_told: bool = True
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """All that are measured."""
+        return tuple(slot for slot in (self.number, self.first, self.second, self.plain) if slot)
+
+    def own(self, slot: Slot, measured: Mapping[str, WholeNumbers]) -> Floats:
+        """What was measured in the cells of this condition, in steps."""
+        every = np.asarray(measured[slot.name], dtype=np.float64).reshape(-1)
+        return every[self.start : self.start + len(self.rows)]
+
+
+def shared_slots(
+    conditions: Sequence[Sequence[Statistic]], facts: Facts, derived: DerivedColumns
+) -> list[Shared]:
+    """What statistics of one column and the same groups measure together, for each of disjoint conditions."""
+    first = conditions[0][0]
+    column, by = first.column, first.by
+    centred = Centred.of(column, domain_of(column, facts.schema))
+    labels = labels_of(group_axes(by, facts.schema))
+    kinds = {statistic.kind for statistics in conditions for statistic in statistics}
+    known = _known_rows(facts, first.where, by)
+    cells = Cells.of([statistics[0] for statistics in conditions], facts.schema, derived)
+    maker = _Maker(facts, derived, column, cells, max(1, len(labels)))
+    whole = Shared(
+        centred=centred,
+        labels=labels,
+        rows=np.ones(1),
+        mean=expected_mean(facts, column),
+        variance=expected_variance(facts, column),
+        # A sum by itself is measured as it is: that costs no more than its two parts, and less in most cases.
+        plain=maker.sum("sum", centred.plain) if kinds == {"sum"} and known is None else None,
+        number=None if kinds == {"sum"} or known is not None else maker.count(),
+        first=None if kinds == {"sum"} and known is None else maker.sum("centred sum", centred.first),
+        second=maker.sum("centred squares", centred.second) if kinds & {"variance", "std"} else None,
+        known_rows=known,
+        rows_per_unit=facts.dataset.rows_per_unit,
+        told=column in facts.expected,
+    )
+    return [
+        replace(whole, start=number * maker.groups, **_sizes(facts, statistics[0], known))
+        for number, statistics in enumerate(conditions)
+    ]
+
+
+def _sizes(facts: Facts, statistic: Statistic, known: float | None) -> dict[str, Any]:
+    """The rows that are expected to have the column in every cell, and whether anybody told how many there are."""
+    asked = np.atleast_1d(expected_rows(facts, statistic.where, statistic.by))
+    rows = np.maximum(asked * facts.present(statistic.column), 1.0)
+    told = known is not None or sizes_told(facts, statistic.where, statistic.by)
+    return {"rows": rows, "sizes_told": told}
+
+
+@dataclass
+class _Maker:
+    facts: Facts
+    derived: DerivedColumns
+    column: str
+    cells: Cells
+    groups: int
+
+    def count(self) -> Slot:
+        return self._slot("number", Count(self.column, by=self.cells.by, where=self.cells.where), 1.0, {})
+
+    def sum(self, word: str, stepped: Stepped) -> Slot:
+        name = self.derived.named(stepped.derived)
+        aggregate = Sum(name, grid=1.0, by=self.cells.by, where=self.cells.where)
+        return self._slot(word, aggregate, stepped.step, {name: stepped.derived})
+
+    def _slot(self, word: str, aggregate: Aggregate, step: float, derived: dict[str, Any]) -> Slot:
+        return Slot(
+            name=f"{word} of {told(self.column)}{self.cells.subject}",
+            aggregate=aggregate,
+            sensitivity=self.facts.sensitivity(aggregate, {**derived, **self.cells.derived}),
+            cells=self.cells.conditions * self.groups,
+            step=step,
+            kinds=("laplace",) if self.facts.pure else ("laplace", "gaussian"),
+        )
+
+
+def expected_mean(facts: Facts, column: str) -> float:
+    """What is expected of a column's mean: as the steward said it, where they did.
+
+    Where nothing is known this is only what relative errors are relative to (errors are predicted for the worst mean):
+    as far from the middle of the bounds as a mean anywhere between them is on average (its root mean square).
+    """
+    if isinstance(facts.schema[column], Flags):
+        return float(category_shares(facts, column, (False, True))[1])
+    model, said = facts.column(column), _said(facts, column)
+    if said:
+        return said[0]
+    lower, upper = model.points[0], model.points[-1]
+    return (lower + upper) / 2 - (upper - lower) / math.sqrt(12) if model.assumed else model.mean
+
+
+def expected_variance(facts: Facts, column: str) -> float:
+    """What is expected of a column's variance; never nothing, so that errors relative to it stay finite."""
+    if isinstance(facts.schema[column], Flags):
+        share = expected_mean(facts, column)
+        return max(share * (1 - share), 1e-6)
+    model, said = facts.column(column), _said(facts, column)
+    width = model.points[-1] - model.points[0]
+    return max(said[1] if said else model.variance, (width * 1e-6) ** 2)
+
+
+def _said(facts: Facts, column: str) -> tuple[float, float] | None:
+    """The mean and the variance of an expected pair or list; a model of them is cut off at the bounds, and smoothed."""
+    given, domain = without_missing(column, facts.expected.get(column)), facts.schema[column]
+    assert isinstance(domain, Integers | Reals)
+    if isinstance(given, tuple):
+        half = (domain.upper - domain.lower) / 2
+        return float(given[0]), min(float(given[1]) ** 2, half**2)
+    if isinstance(given, list | np.ndarray):
+        values = np.clip(np.asarray(given, dtype=float), domain.lower, domain.upper)
+        return float(values.mean()), float(values.var())
+    return None
+
+
+def _known_rows(facts: Facts, where: Any, by: tuple[str, ...]) -> float | None:
+    """The number of rows, where replacing rows keeps it and it is public."""
+    if where is not None or by or facts.dataset.rows is None:
+        return None
+    return float(facts.dataset.rows) if facts.sensitivity(Count()).l1 == 0 else None

@@ -1,0 +1,1 @@
+"""quantiles: say what this package holds."""

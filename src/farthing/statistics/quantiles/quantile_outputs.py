@@ -1,0 +1,506 @@
+"""Medians and other quantiles: one choice from a public grid for every group, and how far off it is expected to be."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.data import CellCounts, Integers, Reals
+from farthing.data.aggregates.aggregate_shape import MOST_CELLS, domain_of
+from farthing.data.schema import Domain
+from farthing.errors import InvalidValue
+from farthing.inference import Answer, ErrorLaw, StatedLaw
+from farthing.inference.noise_sums import checked_confidence
+from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
+from farthing.statistics.counts.count_queries import group_axes, labels_of
+from farthing.statistics.counts.expected_shares import assumptions_of, expected_rows
+from farthing.statistics.disjoint_conditions import Cells, disjoint_sets
+from farthing.statistics.expectations import ColumnModel, without_missing
+from farthing.statistics.moments.integer_steps import quoted
+from farthing.statistics.output import Output
+from farthing.statistics.public_facts import DerivedColumns, Facts
+from farthing.statistics.quantiles.quantile_intervals import (
+    NoisyRanks,
+    QuantileLaw,
+    both_tails,
+    in_order,
+    note_of,
+    spread_assumptions,
+)
+from farthing.statistics.slots import Integers as WholeNumbers
+from farthing.statistics.slots import Noise, QuantileSlot, Slot
+from farthing.statistics.statistic import Statistic, text_of, told
+
+MOST_POINTS = 100_001
+"""So fine that rounding a row to its nearest point matters less than the noise, up to millions of rows."""
+
+FEWEST_POINTS = 50
+
+FINE_POINTS = 5_001
+"""Quantiles under several conditions share a choice as long as it leaves each so many points."""
+
+
+@dataclass(frozen=True)
+class QuantileGrid:
+    """The multiples first * step .. last * step. A row counts at the point next to it.
+
+    >>> grid = QuantileGrid.of("bmi", Reals(10.0, 60.0), groups=1)
+    >>> float(grid.step), grid.points, grid.values[:3]
+    (0.0005, 100001, array([10.    , 10.0005, 10.001 ]))
+    >>> QuantileGrid.of("age", Integers(0, 110), groups=2).text is None
+    True
+    """
+
+    column: str
+    lower: float
+    upper: float
+    step: Fraction
+    first: int
+    last: int
+    text: str | None  # how a row is put on the grid; None where its own whole number says it
+
+    @classmethod
+    def of(cls, column: str, domain: Domain, groups: int) -> QuantileGrid:
+        """The finest grid of plain decimals (1, 2, 2.5 or 5 times a power of ten) that the groups leave room for."""
+        if not isinstance(domain, Integers | Reals):
+            raise InvalidValue("column", column, "must hold numbers", "a histogram can count it instead")
+        most = min(MOST_POINTS, MOST_CELLS // groups)
+        if most < FEWEST_POINTS:
+            raise InvalidValue(
+                "by", f"{groups:,} groups", f"must be at most {MOST_CELLS // FEWEST_POINTS:,} for a quantile",
+                "use fewer or wider groups",
+            )  # fmt: skip
+        lower, upper = Fraction(repr(domain.lower)), Fraction(repr(domain.upper))
+        whole = isinstance(domain, Integers)
+        if lower == upper:
+            raise InvalidValue("column", column, "must have bounds that differ", "its values are known")
+        for step in _decimals((upper - lower) / most):
+            if whole and step.denominator != 1:
+                continue
+            first, last = math.ceil(lower / step), math.floor(upper / step)
+            if last - first < most:
+                break
+        text = None if whole and step == 1 else f"round({quoted(column)} / {float(step)!r})"
+        return cls(column, float(lower), float(upper), step, first, last, text)
+
+    @property
+    def points(self) -> int:
+        """How many there are."""
+        return self.last - self.first + 1
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The points in the units of the data, each the nearest double to its decimal."""
+        numerators = np.arange(self.first, self.last + 1, dtype=np.float64) * self.step.numerator
+        return np.asarray(numerators / self.step.denominator)
+
+    @property
+    def derived(self) -> Any:
+        """What `Dataset.derive` takes to put rows on the grid."""
+        return self.text, (self.first, self.last)
+
+
+def _decimals(least: Fraction) -> Any:
+    """1, 2, 2.5, 5, 10 ... times powers of ten, from `least` up."""
+    power = Fraction(10) ** math.floor(math.log10(least))
+    while True:
+        for digit in (Fraction(1), Fraction(2), Fraction(5, 2), Fraction(5)):
+            if digit * power >= least / 2:
+                yield digit * power
+        power *= 10
+
+
+Floats = NDArray[np.float64]
+
+_CHOICES = 15  # likely choices, and noises with each, that a predicted interval is the mean over
+_NOISES = 16
+_ONE_DEVIATION = (
+    0.6827  # the standard error of an answer is measured too: half its interval at this confidence
+)
+_AS_MANY = 0.05  # a list stands for the rows themselves if it is so close to them in number
+_SHUFFLED = (7 * np.arange(_CHOICES)) % _CHOICES  # so that choices and noises do not rise together
+
+
+@dataclass(frozen=True)
+class QuantileOutput(Output):
+    """Quantiles of one column in every group, group by group; the error depends on how its values are spread."""
+
+    slot: QuantileSlot
+    grid: QuantileGrid
+    laws: tuple[QuantileLaw, ...]  # one for each probability
+    rows: Floats  # expected, in every group
+    rows_per_unit: int = 1
+    assumed: bool = False  # nothing was expected of the column
+    start: int = 0  # the slot may have groups of other conditions too: where those of this one begin
+    _curves: dict[float, Floats] = field(default_factory=dict, compare=False, repr=False)
+    _reaches: dict[tuple[float, float], Floats] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def coefficients(self) -> Mapping[str, Floats]:
+        """None: the error is not linear in any noise."""
+        return {}
+
+    @property
+    def sized(self) -> bool:
+        """How many rows there are decides which of them a choice is between."""
+        return True
+
+    @property
+    def condition(self) -> str:
+        """How far rows are apart decides the error, and that is known only as far as somebody said so."""
+        return f"if {self.statistic.column} is spread as {'assumed' if self.assumed else 'expected'}"
+
+    def variance_curve(self, epsilon: float) -> Floats:
+        """The expected squared error of every cell at this epsilon."""
+        found = self._curves.get(epsilon)
+        if found is None:
+            pulls = self._pulls(epsilon)[None, :] * self.rows[:, None]
+            found = np.empty_like(pulls)
+            for place, curves in enumerate(self._tables):
+                for rows, curve in curves.items():
+                    own = self._like == rows
+                    found[own, place] = curve.at(pulls[own, place])
+            if len(self._curves) > 4096:
+                self._curves.clear()
+            found = self._curves[epsilon] = found.reshape(-1)
+        return found
+
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """The standard error of the value and the reach of its interval, if values are spread as expected."""
+        return _ChoiceLaw(self, noises[self.slot.name])
+
+    def answer(
+        self, measured: Mapping[str, WholeNumbers], noises: Mapping[str, Noise], confidence: float = 0.95
+    ) -> Answer:
+        """The chosen points, in rising order, in intervals that were measured and hold whatever the data."""
+        noise = noises[self.slot.name]
+        mechanism = self.slot.mechanism(noise)
+        parts = mechanism.parts(measured[self.slot.name])[self.start : self.start + len(self.rows)]
+        places = np.stack([group for group, _, _ in parts])
+        chosen = self.grid.values[places]
+        values = np.round(chosen) if self.statistic.rounded else chosen
+        scale = mechanism.counting().scale
+        spread = float(self.rows_per_unit) if self.statistic.for_population else 0.0
+        ranks = [NoisyRanks(last, counts, scale, spread) for _, last, counts in parts]
+
+        def interval(level: float) -> tuple[Floats, Floats]:
+            ends = np.array(
+                [self._ends(one, group, level) for one, group in zip(ranks, places, strict=True)],
+                dtype=np.int64,
+            )
+            low, high = in_order(*self._in_values(ends[:, :, 0], ends[:, :, 1]))
+            return low.reshape(-1), high.reshape(-1)
+
+        low, high = interval(confidence)
+        whole = int(((low <= self.grid.lower) & (high >= self.grid.upper)).sum())
+        note = note_of(self.statistic, self.grid.lower, self.grid.upper, whole, len(low))
+        errors = np.subtract(*interval(_ONE_DEVIATION)[::-1]) / 2
+        # Whole numbers jump: where one of them fills two thirds of the chances, the 95% interval knows of others.
+        wide = np.subtract(*interval(0.95)[::-1]) / (2 * NormalDist().inv_cdf(0.975))
+        return Answer.within(
+            self.name,
+            values.reshape(-1),
+            np.where(errors > 0, errors, wide),
+            interval,
+            self.labels,
+            confidence=confidence,
+            note=note,
+        )
+
+    def limits(self, measured: Mapping[str, WholeNumbers]) -> tuple[Floats | float, Floats | float] | None:
+        """The bounds."""
+        return self.grid.lower, self.grid.upper
+
+    def _ends(self, ranks: NoisyRanks, chosen: WholeNumbers, level: float) -> list[tuple[int, int]]:
+        """The first and the last point of the interval of each probability."""
+        return [
+            ranks.interval(law.probability, ranks.rank_errors(law.probability, level), int(choice))
+            for law, choice in zip(self.laws, chosen, strict=True)
+        ]
+
+    def _in_values(self, first: Any, last: Any) -> tuple[Floats, Floats]:
+        """Points as values: rows lie within half a step of their point, or anywhere up to a bound of the column."""
+        blur = 0.0 if self.laws[0].whole else (0.5 + 1e-9) * float(self.grid.step)
+        lower = np.where(first <= 0, self.grid.lower, self.grid.values[first] - blur)
+        upper = np.where(last >= self.grid.points - 1, self.grid.upper, self.grid.values[last] + blur)
+        return np.clip(lower, self.grid.lower, self.grid.upper), np.clip(
+            upper, self.grid.lower, self.grid.upper
+        )
+
+    def reaches(self, noise: Noise, confidence: float) -> Floats:
+        """How far the interval of each cell is expected to reach from its value, if values are spread as expected."""
+        key = (noise.parameter, confidence)
+        if key not in self._reaches:
+            mechanism = self.slot.mechanism(noise)
+            pulls = self._pulls(noise.parameter)
+            found = np.empty((len(self.rows), len(self.laws)))
+            for rows in set(self._like.tolist()):
+                found[self._like == rows] = self._expected_reach(mechanism, pulls, rows, confidence)
+            if len(self._reaches) > 4096:
+                self._reaches.clear()
+            self._reaches[key] = found.reshape(-1)
+        return self._reaches[key]
+
+    def _expected_reach(
+        self, mechanism: QuantileSurroundings, pulls: Floats, rows: float, confidence: float
+    ) -> Floats:
+        """A mean over likely choices and noises, which are the same at every epsilon.
+
+        Of roots, squared: a few intervals that reach up to a bound do not say what is usual.
+        """
+        scale = mechanism.counting().scale
+        normal = NormalDist().inv_cdf(0.5 + both_tails(confidence, self.statistic.for_population) / 2)
+        chosen = np.sort(
+            [law.likely(float(pull) * rows, _CHOICES) for law, pull in zip(self.laws, pulls, strict=True)],
+            axis=0,
+        )
+        chosen = chosen.T[_SHUFFLED]
+        spread = self.rows_per_unit * rows if self.statistic.for_population else 0.0
+        total = np.zeros(len(self.laws))
+        for number, places in enumerate(chosen):
+            last = mechanism.last_points(places)
+            cells = len(last)
+            noises = scale * _noise_table(cells, number)
+            counts = np.diff(rows * self.laws[0].upto[last], prepend=0.0) + noises
+            below = np.cumsum(counts, axis=1)[:, :-1]
+            every = np.arange(1, cells)
+            for place, law in enumerate(self.laws):
+                q = law.probability
+                ranks = below - q * counts.sum(axis=1, keepdims=True)
+                variance = 2 * scale**2 * (every * (1 - q) ** 2 + (cells - every) * q**2) + spread * q * (
+                    1 - q
+                )
+                errors = normal * np.sqrt(variance)
+                first = np.argmax(np.append(ranks >= -errors, np.ones((len(ranks), 1), bool), axis=1), axis=1)
+                final = (
+                    cells
+                    - 1
+                    - np.argmax(
+                        np.append((ranks < errors)[:, ::-1], np.ones((len(ranks), 1), bool), axis=1), axis=1
+                    )
+                )
+                starts = np.append(0, last[:-1] + 1)[first]
+                low, high = self._in_values(starts, last[final])
+                value = self.grid.values[places[place]]
+                reach = np.maximum(np.maximum(high - value, value - low), 0.0)
+                total[place] += float(np.sqrt(reach).mean())
+        return np.asarray((total / len(chosen)) ** 2)
+
+    def _deviations(self, epsilon: float) -> Floats:
+        return np.sqrt(self.variance_curve(epsilon) + self._sampling_variance)
+
+    @cached_property
+    def _tables(self) -> list[dict[float, Any]]:
+        return [{rows: law.curve(rows) for rows in set(self._like.tolist())} for law in self.laws]
+
+    @cached_property
+    def _like(self) -> Floats:
+        """Rows of groups to within a quarter: all that samples of a coarse column need to know."""
+        return self.rows if len(set(self.rows.tolist())) <= 4 else np.exp(np.round(4 * np.log(self.rows)) / 4)
+
+    def _pulls(self, epsilon: float) -> Floats:
+        """What a row of distance in rank costs in the exponent, for each probability, on smoothly spread rows.
+
+        Rows are not spread smoothly: gaps between them differ, and wide ones are chosen more often. Over independent
+        rows that multiplies the variance by 1 + 13/16 r + O(r^2) for a rate r; the square is fitted. Rows that are
+        listed one by one have the gaps that they have.
+        """
+        rates = np.array(self._rates) * epsilon
+        if self.laws[0].whole or self.laws[0].known is not None:
+            return rates
+        return np.asarray(rates / np.sqrt(1 + 13 / 16 * rates + rates**2 / 6))
+
+    @cached_property
+    def _rates(self) -> list[float]:
+        """Rates are in proportion to epsilon; these are for 1."""
+        choosing = self.slot.mechanism(Noise("exponential", 1.0)).choosing
+        return [float(choice.rate) for choice in choosing.choices]
+
+    @cached_property
+    def _sampling_variance(self) -> Floats:
+        """That of a sample quantile around the population's, where asked: q (1 - q) / (n density^2).
+
+        Units that come with several rows count as so many fewer.
+        """
+        if not self.statistic.for_population:
+            return np.zeros(len(self.reference))
+        each = [law.probability * (1 - law.probability) / law.density**2 for law in self.laws]
+        clustered = self.rows_per_unit * np.array(each)[None, :]
+        return np.asarray((clustered / self.rows[:, None]).reshape(-1))
+
+
+class _ChoiceLaw(StatedLaw):
+    """What is expected of chosen points; of cells that differ, the error is that of the worst."""
+
+    def __init__(self, output: QuantileOutput, noise: Noise) -> None:
+        super().__init__(output._deviations(noise.parameter), lambda level: output.reaches(noise, level))
+
+    def error(self, confidence: float = 0.95) -> float:
+        """How far the widest interval is expected to reach."""
+        return float(self.errors(checked_confidence(confidence)).max())
+
+
+@lru_cache(maxsize=1024)
+def _noise_table(cells: int, number: int) -> Floats:
+    """Laplace noises of scale 1 and their mirror images: fixed, so that predictions are the same every time."""
+    generator = np.random.default_rng((cells, number))
+    half = generator.laplace(0.0, 1.0, (_NOISES // 2, cells))
+    return np.concatenate([half, -half])
+
+
+def outputs_of(
+    statistics: Sequence[Statistic], facts: Facts
+) -> tuple[list[Slot], list[Output], dict[str, Any], list[str]]:
+    """Slots, outputs, columns to derive and assumptions of quantiles."""
+    together: dict[tuple[Any, ...], dict[str, list[Statistic]]] = {}
+    for statistic in statistics:
+        conditions = together.setdefault((statistic.column, statistic.by, statistic.probabilities), {})
+        conditions.setdefault(_condition(statistic), []).append(statistic)
+    slots: list[Slot] = []
+    outputs: dict[str, Output] = {}
+    derived = DerivedColumns(facts.schema, "point")
+    for conditions in together.values():
+        asked = list(conditions.values())  # two names for the same quantile are chosen once
+        groups = labels_of(group_axes(asked[0][0].by, facts.schema))
+        wheres = [statistics[0].where for statistics in asked]
+        for places in disjoint_sets(wheres, facts.schema, _most(asked[0][0], facts, max(1, len(groups)))):
+            slot, grid = _slot([asked[place][0] for place in places], facts, max(1, len(groups)), derived)
+            slots.append(slot)
+            for number, place in enumerate(places):
+                for statistic in asked[place]:
+                    outputs[statistic.name] = _output(statistic, facts, grid, groups, slot, number)
+    assumptions = [line for each in statistics for line in assumptions_of(facts, [each.column])]
+    assumptions = list(dict.fromkeys([*assumptions, *spread_assumptions(statistics, facts)]))
+    return slots, [outputs[each.name] for each in statistics], derived.found, assumptions
+
+
+def _condition(statistic: Statistic) -> str:
+    return "" if statistic.where is None else text_of(statistic.where)
+
+
+def _most(statistic: Statistic, facts: Facts, groups: int) -> int:
+    """How many conditions may share a choice: more of them leave fewer points, and those must stay fine."""
+    grid = QuantileGrid.of(statistic.column, domain_of(statistic.column, facts.schema), groups)
+    return MOST_CELLS // (groups * min(grid.points, FINE_POINTS))
+
+
+def _slot(
+    statistics: Sequence[Statistic], facts: Facts, groups: int, columns: DerivedColumns
+) -> tuple[QuantileSlot, QuantileGrid]:
+    """One choice for each group, under each of disjoint conditions."""
+    first = statistics[0]
+    cells = Cells.of(statistics, facts.schema, columns)
+    groups *= cells.conditions
+    grid = QuantileGrid.of(first.column, domain_of(first.column, facts.schema), groups)
+    counted = first.column if grid.text is None else columns.named(grid.derived)
+    aggregate = CellCounts([*cells.by, counted], where=cells.where)
+    places = ", ".join(f"{q!r}" for q in first.probabilities)
+    slot = QuantileSlot(
+        name=f"choice of the {places} quantile of {told(first.column)}{cells.subject}",
+        aggregate=aggregate,
+        sensitivity=facts.sensitivity(aggregate, columns.found or None),
+        cells=groups * len(first.probabilities),
+        kinds=("exponential",),
+        probabilities=first.probabilities,
+        points=grid.points,
+        groups=groups,
+        max_rows=facts.dataset.stability().rows,
+        neighbours=facts.dataset.neighbours,
+    )
+    return slot, grid
+
+
+def _output(
+    statistic: Statistic,
+    facts: Facts,
+    grid: QuantileGrid,
+    groups: tuple[Any, ...],
+    slot: QuantileSlot,
+    number: int,
+) -> QuantileOutput:
+    model = facts.column(statistic.column)
+    on_points = isinstance(facts.schema[statistic.column], Integers) and grid.step == 1
+    asked = np.atleast_1d(expected_rows(facts, statistic.where, statistic.by))
+    rows = np.maximum(asked * facts.present(statistic.column), 1.0)  # a row without a value has no rank
+    listed = None if on_points else _listed_rows(statistic, facts, float(rows[0]))
+    shares = _shares(grid, model, facts, statistic.column) if listed is None else _held(grid, listed)
+    laws = tuple(
+        QuantileLaw(grid.values, shares, q, float(grid.step), on_points, _known(listed, q, grid))
+        for q in statistic.probabilities
+    )
+    spread = math.sqrt(max(model.variance, 1e-12 * (grid.upper - grid.lower) ** 2))
+    reference = np.tile([max(abs(law.quantile), spread) for law in laws], len(rows))
+    labels: tuple[Any, ...] = groups
+    if statistic.kind == "quantiles":
+        labels = tuple(
+            _joined(group, q) for group, q in itertools.product(groups or (None,), slot.probabilities)
+        )
+    return QuantileOutput(
+        statistic,
+        labels,
+        (slot,),
+        reference,
+        slot=slot,
+        grid=grid,
+        laws=laws,
+        rows=rows,
+        rows_per_unit=facts.dataset.rows_per_unit,
+        assumed=model.assumed,
+        start=number * len(rows),
+    )
+
+
+def _listed_rows(statistic: Statistic, facts: Facts, rows: float) -> Floats | None:
+    """The rows one by one, where a list of public values is as long as the table is expected to be.
+
+    The gaps between just these rows decide the error. On another sample as large they differ, and by chance either
+    way; a shorter or longer list tells how rows are spread, but not how they lie.
+    """
+    given = without_missing(statistic.column, facts.expected.get(statistic.column))
+    if statistic.by or statistic.where is not None or statistic.for_population:
+        return None
+    if not isinstance(given, list | np.ndarray) or not abs(len(given) - rows) <= _AS_MANY * rows:
+        return None
+    return np.sort(np.asarray(given, dtype=float))
+
+
+def _held(grid: QuantileGrid, listed: Floats) -> Floats:
+    """The share of listed rows at each point."""
+    points = np.clip(np.rint(listed / float(grid.step)), grid.first, grid.last).astype(np.int64) - grid.first
+    return np.bincount(points, minlength=grid.points) / len(listed)
+
+
+def _known(listed: Floats | None, probability: float, grid: QuantileGrid) -> float | None:
+    if listed is None:
+        return None
+    own = np.quantile(listed, probability, method="inverted_cdf")
+    return float(np.clip(own, grid.lower, grid.upper))
+
+
+def _joined(group: Any, probability: float) -> Any:
+    if group is None:
+        return probability
+    return (*group, probability) if isinstance(group, tuple) else (group, probability)
+
+
+def _shares(grid: QuantileGrid, model: ColumnModel, facts: Facts, column: str) -> Floats:
+    """The expected share of rows at each point."""
+    values = grid.values
+    if grid.text is None:  # whole numbers
+        if model.assumed:
+            return np.full(len(values), 1 / len(values))
+        if isinstance(
+            facts.expected.get(column), list | np.ndarray
+        ):  # public values are whole numbers themselves
+            return np.diff(model.share_below(values), prepend=0.0)
+    edges = np.concatenate(([-np.inf], (values[1:] + values[:-1]) / 2, [np.inf]))
+    return np.diff(model.share_below(edges))

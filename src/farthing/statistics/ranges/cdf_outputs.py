@@ -1,0 +1,180 @@
+"""Shares of rows below edges from the sums of a strategy: where cells are many, far fewer noises than one a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.inference import Answer, ErrorLaw, nearest_increasing
+from farthing.matrix.workloads.interval_queries import SomeRanges
+from farthing.statistics.counts.cumulative_shares import CdfAssumptions, shares_between
+from farthing.statistics.ranges.error_shapes import ShapedErrors, ShapedLaw
+from farthing.statistics.ranges.range_outputs import shape_of, told_strategy, transform_of
+from farthing.statistics.ranges.strategy_slots import StrategyOutput
+from farthing.statistics.ranges.strategy_transforms import StrategyTransform
+from farthing.statistics.slots import Integers, Kind, Noise
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """Variances of totals below edges, their covariances with the whole, and the variance of the whole."""
+
+    own: Floats
+    both: Floats
+    whole: float
+
+    def of_share(self, share: Floats) -> Floats:
+        """The variance of (total below an edge) - share * whole."""
+        return np.maximum(self.own - 2 * share * self.both + share**2 * self.whole, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
+    """Estimated running totals over their sum, for each group of cells."""
+
+    expected: Floats = field(kw_only=True)  # rows in each cell: groups x cells
+    rows_per_unit: int = field(kw_only=True, default=1)
+    told: bool = field(kw_only=True, default=True)  # what is expected; else errors are for the worst shares
+
+    @cached_property
+    def _expected_shares(self) -> tuple[Floats, Floats]:
+        """The expected share below every edge, and the rows it is a share of."""
+        return expected_shares(self.expected)
+
+    @cached_property
+    def coefficients(self) -> Mapping[str, Floats]:
+        """By the delta method at the expected shares."""
+        return {self.slot.name: self._at_unit(self.slot.kinds[0]).deviations ** 2}
+
+    def remarks(self, noises: Mapping[str, Noise]) -> tuple[str, ...]:
+        """What is measured for it."""
+        kind = noises[self.slot.name].kind
+        return (told_strategy(transform_of(self.slot, kind), self.statistic),)
+
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """The law of the linear part of the error at the expected shares, or at the worst."""
+        noise = noises[self.slot.name]
+        deviation = float(np.sqrt(self.slot.variance(noise)))
+        unit = self._at_unit(noise.kind) if self.told else self._at_worst(noise.kind)
+        if not self.statistic.for_population:
+            return ShapedLaw(unit, deviation)
+        shares, rows = self._expected_shares
+        shares = shares if self.told else np.full_like(shares, 0.5)
+        noisy = unit.deviations * deviation
+        return ShapedLaw(ShapedErrors(self._with_sampling(noisy, shares, rows), unit.shape.blurred), 1.0)
+
+    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+        """Where the noise of the whole takes off most."""
+        if self.told or self.statistic.for_population:
+            return self.predicted(noises)
+        noise = noises[self.slot.name]
+        transform = transform_of(self.slot, noise.kind)
+        spreads, (_, rows) = _tiled(spreads_of(transform), transform.groups), self._expected_shares
+        best = np.clip(spreads.both / max(spreads.whole, 1e-300), 0.0, 1.0)
+        unit = ShapedErrors(np.sqrt(spreads.of_share(best)) / rows, self._at_unit(noise.kind).shape)
+        return ShapedLaw(unit, float(np.sqrt(self.slot.variance(noise))))
+
+    def _with_sampling(self, errors: Floats, shares: Floats, rows: Floats) -> Floats:
+        return np.sqrt(errors**2 + self.rows_per_unit * shares * (1 - shares) / rows)
+
+    def answer(
+        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
+    ) -> Answer:
+        """Shares that rise from 0 to 1. The interval holds every share that the running totals do not contradict."""
+        noise = noises[self.slot.name]
+        transform = transform_of(self.slot, noise.kind)
+        totals = np.cumsum(transform.estimate(measured[self.slot.name]), axis=1)
+        groups, width = totals.shape
+        whole = np.repeat(totals[:, -1], width)
+        steps = np.tile(np.arange(1, width + 1) / width, groups)  # where nothing can be said
+        plain = np.where(whole > 0, totals.reshape(-1) / np.where(whole > 0, whole, 1.0), steps)
+        values = np.concatenate(
+            [nearest_increasing(group, least=0.0, most=1.0) for group in plain.reshape(groups, width)]
+        )
+        shares, rows = np.clip(values, 0.0, 1.0), np.maximum(whole, 1.0)
+        variance = self.slot.variance(noise)
+        spreads = _tiled(spreads_of(transform), groups)
+        errors = np.sqrt(spreads.of_share(shares) * variance) / rows
+        shape = self._at_unit(noise.kind).shape
+        clustered = self.rows_per_unit if self.statistic.for_population else 0
+        if clustered:
+            errors, shape = self._with_sampling(errors, shares, rows), shape.blurred
+
+        def interval_at(level: float) -> tuple[Floats, Floats]:
+            squares = shape.factor(level) ** 2
+            noisy = squares * variance
+            population = clustered * squares * np.maximum(whole, 0.0)
+            own, both = noisy * spreads.own, noisy * spreads.both
+            ends = np.full(len(own), noisy * spreads.whole)
+            return shares_between(totals.reshape(-1), whole, own, both, ends, population)
+
+        return Answer.within(
+            self.name, values, errors, interval_at, self.labels, confidence=confidence, raw=plain
+        )
+
+    def _at_unit(self, kind: Kind) -> ShapedErrors:
+        if kind not in self._known:
+            transform = transform_of(self.slot, kind)
+            shares, rows = self._expected_shares
+            spreads = _tiled(spreads_of(transform), transform.groups)
+            deviations = np.sqrt(spreads.of_share(shares)) / rows
+            self._known[kind] = ShapedErrors(
+                deviations, shape_of(transform, kind, _ends(transform.strategy.cells))
+            )
+        return self._known[kind]
+
+    def _at_worst(self, kind: Kind) -> ShapedErrors:
+        """The same for the worst shares and fewer rows; a plan still weighs its kinds of noise by the expected ones."""
+        transform, (_, rows) = transform_of(self.slot, kind), self._expected_shares
+        spreads = _tiled(spreads_of(transform), transform.groups)
+        # A parabola over the shares, with its arms upward: the worst is at an end.
+        ends = np.maximum(spreads.of_share(np.zeros(len(rows))), spreads.of_share(np.ones(len(rows))))
+        ends = ends.reshape(self.expected.shape)
+        ends[:, -1] = 0.0  # the last share is 1
+        deviations = np.sqrt(ends.reshape(-1)) / np.maximum(self.fewer * rows, 1.0)
+        return ShapedErrors(deviations, self._at_unit(kind).shape)
+
+    @cached_property
+    def _known(self) -> dict[Kind, ShapedErrors]:
+        return {}
+
+
+def expected_shares(expected: Floats) -> tuple[Floats, Floats]:
+    """From rows in cells (groups x cells): the share below every edge, and the rows it is a share of."""
+    totals = np.maximum(expected.sum(axis=1, keepdims=True), 1.0)
+    shares = np.clip(np.cumsum(expected, axis=1) / totals, 0.0, 1.0)
+    shares[:, -1] = 1.0
+    return shares.reshape(-1), np.broadcast_to(totals, expected.shape).reshape(-1).copy()
+
+
+def spreads_of(transform: StrategyTransform) -> Spreads:
+    """At noise of variance 1, for one group: from the variances below and above every edge."""
+    cells = transform.strategy.cells
+    variances = transform.estimator.query_variances(_ends(cells))
+    below, above, whole = variances[:cells], np.append(variances[cells:], 0.0), float(variances[cells - 1])
+    return Spreads(below, (below + whole - above) / 2, whole)
+
+
+def cdf_loss(transform: StrategyTransform, expected: Floats) -> float:
+    """The mean variance of shares at noise of variance 1."""
+    shares, rows = expected_shares(expected)
+    spreads = _tiled(spreads_of(transform), len(expected))
+    return float(np.mean(spreads.of_share(shares) / rows**2))
+
+
+def _ends(cells: int) -> SomeRanges:
+    """All ranges that begin at the first cell, then those that end at the last, but for the whole."""
+    edges = np.arange(1, cells)
+    lows = np.concatenate([np.zeros(cells, dtype=np.int64), edges])
+    highs = np.concatenate([np.arange(1, cells + 1), np.full(cells - 1, cells)])
+    return SomeRanges(cells, "x", lows, highs)
+
+
+def _tiled(spreads: Spreads, groups: int) -> Spreads:
+    return Spreads(np.tile(spreads.own, groups), np.tile(spreads.both, groups), spreads.whole)

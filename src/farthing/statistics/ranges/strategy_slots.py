@@ -1,0 +1,121 @@
+"""Slots of strategies: the engine counts cells, the client combines them, and the combinations get the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.data.aggregates.aggregate_shape import Aggregate
+from farthing.data.stability import Sensitivity
+from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
+from farthing.mechanisms.mechanism import Mechanism
+from farthing.statistics.output import Output
+from farthing.statistics.ranges.strategy_transforms import Transform, sensitivity_through
+from farthing.statistics.slots import Integers, Kind, Noise, Slot
+
+
+@dataclass(frozen=True, eq=False)
+class StrategySlot(Slot):
+    """Whole-number combinations of cells, other ones for Laplace than for Gaussian noise.
+
+    `sensitivity` has the l1 norm of what gets Laplace noise and the l2 norm of what gets Gaussian noise; `cells_moved`
+    is how far one unit moves the cells themselves.
+    """
+
+    transforms: Mapping[Kind, Transform] = field(kw_only=True)
+    cells_moved: Sensitivity = field(kw_only=True)
+    tables: tuple[Aggregate, ...] = field(kw_only=True, default=())  # where one aggregate is not enough
+    strategy_names: Mapping[Kind, str] = field(kw_only=True)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        aggregates: tuple[Aggregate, ...],
+        cells: Sensitivity,
+        transforms: Mapping[Kind, Transform],
+        strategy_names: Mapping[Kind, str],
+    ) -> StrategySlot:
+        """The slot with its sensitivity worked out."""
+        found = {
+            kind: sensitivity_through(cells, transform.columns, transform.size)
+            for kind, transform in transforms.items()
+        }
+        one, other = found[next(iter(found))], found[next(reversed(found))]
+        both = Sensitivity(
+            l0=max(one.l0, other.l0),
+            l1=found.get("laplace", other).l1,
+            l2_squared=found.get("gaussian", one).l2_squared,
+            linf=max(one.linf, other.linf),
+        )
+        size = max(transform.size for transform in transforms.values())
+        return cls(
+            name, aggregates[0], both, size, kinds=tuple(transforms), transforms=dict(transforms),
+            cells_moved=cells, tables=aggregates, strategy_names=dict(strategy_names),
+        )  # fmt: skip
+
+    @property
+    def aggregates(self) -> Mapping[str, Aggregate]:
+        """One table of cells, or several."""
+        if len(self.tables) == 1:
+            return {self.name: self.aggregate}
+        return {f"{self.name} [{place}]": table for place, table in enumerate(self.tables)}
+
+    def own(self, exact: Mapping[str, NDArray[Any]]) -> Any:
+        """Its cells, or a list of its tables."""
+        found = [exact[name] for name in self.aggregates]
+        return found[0] if len(found) == 1 else found
+
+    @property
+    def counted(self) -> Sensitivity:
+        """How far one unit moves the cells."""
+        return self.cells_moved
+
+    @property
+    def facts(self) -> list[Any]:
+        """Those of any slot, and the maps."""
+        maps = [[kind, transform.digest] for kind, transform in self.transforms.items()]
+        return [*super().facts, [repr(table) for table in self.tables], maps]
+
+    def told(self, noise: Noise) -> str:
+        """How many numbers get the noise, and of which strategy."""
+        return f"{self.transforms[noise.kind].size:,} sums of cells ({self.strategy_names[noise.kind]})"
+
+    def mechanism(self, noise: Noise) -> Mechanism:
+        """The mechanism for the numbers that get this kind of noise."""
+        self._check(noise)
+        size = self.transforms[noise.kind].size
+        if noise.kind == "laplace":
+            return DiscreteLaplace(noise.parameter, l1_sensitivity=self.sensitivity.l1, cells=size)
+        return DiscreteGaussian(noise.parameter, l2_sensitivity=self.sensitivity.l2, cells=size)
+
+    @property
+    def moves_one_number(self) -> bool:
+        """Never: a row moves several."""
+        return False
+
+    def measure(self, exact: Any, noise: Noise) -> Integers:
+        """The combinations with noise."""
+        self._check(noise)
+        numbers = self.transforms[noise.kind].apply(exact)
+        return np.asarray(self.mechanism(noise).release(numbers)).reshape(-1)
+
+    def merged(self, exact: Any) -> NDArray[Any]:
+        """The combinations for the first kind of noise; still private."""
+        return self.transforms[self.kinds[0]].apply(exact)
+
+
+@dataclass(frozen=True, eq=False)
+class StrategyOutput(Output):
+    """An output that is estimated from the measurements of one strategy."""
+
+    @property
+    def slot(self) -> StrategySlot:
+        """The one it reads."""
+        (slot,) = self.slots
+        assert isinstance(slot, StrategySlot)
+        return slot

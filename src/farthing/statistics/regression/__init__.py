@@ -1,0 +1,1 @@
+"""regression: say what this package holds."""

@@ -1,0 +1,366 @@
+"""A statistic: what is asked of a table, as a frozen value. It knows nothing of rows, noise or budgets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
+from farthing.data.aggregates.aggregate_shape import names_of
+from farthing.data.expressions.parser import parse
+from farthing.data.expressions.syntax_tree import written
+from farthing.errors import InvalidValue
+from farthing.privacy.events import checked_real
+
+Kind = Literal[
+    "count",
+    "sum",
+    "mean",
+    "variance",
+    "std",
+    "histogram",
+    "quantile",
+    "quantiles",
+    "cdf",
+    "contingency",
+    "ranges",
+    "marginals",
+    "linear_regression",
+]
+Bins = int | tuple[Any, ...]
+
+COUNT_FAMILY: tuple[Kind, ...] = ("count", "histogram", "cdf", "contingency")
+MOMENTS: tuple[Kind, ...] = ("sum", "mean", "variance", "std")
+QUANTILES: tuple[Kind, ...] = ("quantile", "quantiles")
+RANGES: tuple[Kind, ...] = ("ranges",)
+MARGINALS: tuple[Kind, ...] = ("marginals",)
+LONGEST_NAME = 200
+_COLUMNS_NAMED = 4  # of marginals, which may be of very many
+
+
+@dataclass(frozen=True, repr=False)
+class Statistic:
+    """One statistic of a table; made by `count`, `mean` and their like, which say what the fields mean.
+
+    `columns` are the columns it is about (a regression's target first), `where` a predicate as text or an Ibis
+    deferred expression, `by` the columns that cut it into groups, `bins` how numeric columns are cut into cells,
+    `ranges` the pairs of edges that ranges were limited to, `way` how many columns a marginal has.
+
+    >>> from farthing.release import mean
+    >>> statistic = mean("income", where="age>=18", by="sex")
+    >>> statistic.kind, statistic.columns, statistic.where, statistic.by
+    ('mean', ('income',), 'age >= 18', ('sex',))
+    >>> statistic.name
+    'mean of income where age >= 18 by sex'
+    >>> statistic
+    mean('income', where='age >= 18', by='sex')
+    """
+
+    kind: Kind
+    columns: tuple[str, ...] = ()
+    where: Any = None
+    by: tuple[str, ...] = ()
+    name: str = ""
+    bins: tuple[tuple[str, Bins], ...] = ()
+    probabilities: tuple[float, ...] = ()
+    for_population: bool = False
+    rounded: bool = False
+    ranges: tuple[tuple[Any, Any], ...] = ()
+    way: int = 0
+    strategy: str = "auto"
+    nonnegative: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self.default_name)
+        if not isinstance(self.name, str) or not self.name.isprintable() or len(self.name) > LONGEST_NAME:
+            raise InvalidValue(
+                "name",
+                self.name,
+                f"must be printable text of at most {LONGEST_NAME} characters",
+                "give name=",
+            )
+
+    @property
+    def column(self) -> str:
+        """The column it is about, where that is one."""
+        (name,) = self.columns
+        return name
+
+    @property
+    def target(self) -> str:
+        """What a regression explains."""
+        return self.columns[0]
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What a regression explains it with."""
+        return self.columns[1:]
+
+    def bins_of(self, column: str) -> Bins | None:
+        """How a column is cut into cells: a number of equal parts, edges, or None for its own values.
+
+        Ranges that were listed cut it at their ends.
+        """
+        if self.ranges:
+            return tuple(sorted({edge for pair in self.ranges for edge in pair}))
+        return dict(self.bins).get(column)
+
+    @property
+    def default_name(self) -> str:
+        """The name in plain words, without the one that was given."""
+        text = self._subject()
+        if self.where is not None:
+            text += f" where {text_of(self.where)}"
+        if self.by:
+            text += f" by {_listed(self.by)}"
+        return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 3]}..."
+
+    def _subject(self) -> str:
+        if self.kind == "count":
+            return "count"
+        if self.kind == "linear_regression":
+            return f"regression of {self.target} on {_listed(self.features)}"
+        if self.kind == "quantile":
+            (probability,) = self.probabilities
+            what = "median" if probability == 0.5 else f"{probability:g}-quantile"
+            return f"{what} of {self.column}"
+        if self.kind == "marginals":
+            more = len(self.columns) - _COLUMNS_NAMED
+            named = self.columns if more <= 1 else (*self.columns[:_COLUMNS_NAMED], f"{more} more")
+            return f"{self.way}-way marginals of {_listed(named)}"
+        return f"{self.kind} of {_listed(self.columns)}"
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """What its constructor was called with: positional ones under the names of its parameters."""
+        found: dict[str, Any] = {}
+        if self.kind in ("contingency", "marginals"):
+            found["columns"] = list(self.columns)
+            if self.way:
+                found["way"] = self.way
+            if self.bins:
+                found["bins"] = {name: _plain(bins) for name, bins in self.bins}
+        elif self.kind == "linear_regression":
+            found["target"], found["features"] = self.target, list(self.features)
+        elif self.columns:
+            found["column"] = self.column
+            if self.bins:
+                found["bins"] = _plain(self.bins[0][1])
+        if self.kind == "quantile":
+            found["probability"] = self.probabilities[0]
+        elif self.kind == "quantiles":
+            found["probabilities"] = list(self.probabilities)
+        if self.where is not None:
+            found["where"] = text_of(self.where)
+        if self.by:
+            found["by"] = self.by[0] if len(self.by) == 1 else list(self.by)
+        if self.name != self.default_name:
+            found["name"] = self.name
+        for flag in ("for_population", "rounded", "nonnegative"):
+            if getattr(self, flag):
+                found[flag] = True
+        if self.ranges:
+            found["ranges"] = list(self.ranges)
+        if self.strategy != "auto":
+            found["strategy"] = self.strategy
+        return found
+
+    def __repr__(self) -> str:
+        by_place = ("column", "columns", "target", "features", "probability", "probabilities")
+        words = (
+            repr(value) if name in by_place else f"{name}={value!r}" for name, value in self.arguments.items()
+        )
+        return f"{self.kind}({', '.join(words)})"
+
+
+def statistic(
+    kind: Kind,
+    columns: str | Sequence[str] = (),
+    *,
+    where: Any = None,
+    by: str | Sequence[str] | None = None,
+    name: str | None = None,
+    bins: Any = None,
+    probabilities: Sequence[float] = (),
+    for_population: bool = False,
+    rounded: bool = False,
+    ranges: Any = None,
+    way: Any = None,
+    strategy: Any = "auto",
+    nonnegative: bool = False,
+) -> Statistic:
+    """A statistic with its arguments checked, as far as that can be done without a schema."""
+    flags = {"for_population": for_population, "rounded": rounded, "nonnegative": nonnegative}
+    for flag, value in flags.items():
+        if not isinstance(value, bool):
+            raise InvalidValue(flag, value, "must be True or False")
+    if ranges is not None and bins is not None:
+        raise InvalidValue(
+            "bins", bins, "must be left out where ranges are listed", "cells begin and end where ranges do"
+        )
+    named = names_of(columns, "columns")
+    return Statistic(
+        kind=kind,
+        columns=named,
+        where=_read_where(where),
+        by=_read_by(by),
+        name=_read_name(name),
+        bins=_read_bins(kind, named, bins),
+        probabilities=tuple(_read_probability(value) for value in probabilities),
+        for_population=for_population,
+        rounded=rounded,
+        ranges=_read_ranges(ranges),
+        way=0 if way is None else _read_way(way, len(named)),
+        strategy=_read_strategy(strategy),
+        nonnegative=nonnegative,
+    )
+
+
+def text_of(where: Any) -> str:
+    """A predicate in words: text as it was written, a deferred expression without its placeholder."""
+    if isinstance(where, str):
+        return where
+    shown = re.sub(r"\b_\.(?=\w)", "", repr(where))
+    return shown[1:-1] if shown.startswith("(") and shown.endswith(")") else shown
+
+
+def told(column: str) -> str:
+    """A column's name inside the name of a measurement: in quotes unless it is one word, so that no two are alike.
+
+    >>> print(told("age"), told("age at visit"))
+    age "age at visit"
+    """
+    return column if column.isidentifier() else '"' + column.replace('"', '""') + '"'
+
+
+def _read_where(where: Any) -> Any:
+    if where is None:
+        return None
+    if isinstance(where, str):
+        return written(parse(where))
+    if type(where).__name__ != "Deferred":
+        raise InvalidValue(
+            "where", where, "must be text or an Ibis deferred expression", 'for example "age >= 18"'
+        )
+    return where
+
+
+def _read_by(by: str | Sequence[str] | None) -> tuple[str, ...]:
+    if by is None:
+        return ()
+    if not isinstance(by, str | list | tuple):
+        raise InvalidValue("by", by, "must be a column or a list of columns", 'for example by="sex"')
+    if not by:
+        raise InvalidValue(
+            "by", by, "must name at least one column", "leave it out for one group of all rows"
+        )
+    return names_of(by)
+
+
+def _read_name(name: str | None) -> str:
+    if name is None:
+        return ""
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidValue("name", name, "must be text", "leave it out for a name in plain words")
+    return name
+
+
+def _read_bins(kind: Kind, columns: tuple[str, ...], bins: Any) -> tuple[tuple[str, Bins], ...]:
+    if bins is None:
+        return ()
+    if kind not in ("contingency", "marginals"):
+        return ((columns[0], _one_bins(bins)),)
+    if not isinstance(bins, Mapping):
+        raise InvalidValue(
+            "bins", bins, "must say which column is cut how", f"for example bins={{{columns[0]!r}: 10}}"
+        )
+    for name in bins:
+        if name not in columns:
+            raise InvalidValue("bins", name, "must name columns of the table", f"they are {_listed(columns)}")
+    return tuple((name, _one_bins(bins[name])) for name in columns if name in bins)
+
+
+def _one_bins(bins: Any) -> Bins:
+    if isinstance(bins, np.ndarray | np.integer):
+        bins = bins.tolist()
+    whole = isinstance(bins, int) and not isinstance(bins, bool)
+    if whole and bins >= 1:
+        return int(bins)
+    if not whole and isinstance(bins, Sequence) and not isinstance(bins, str | bytes) and len(bins) >= 1:
+        edges = tuple(bins)
+        try:
+            rising = all(a < b for a, b in pairwise(edges))
+        except TypeError:
+            rising = False
+        if not rising:
+            raise InvalidValue("bins", bins, "must be edges of one kind that rise", "sort them, each once")
+        return edges
+    raise InvalidValue(
+        "bins", bins, "must be a number of equal parts or a list of rising edges",
+        "for example bins=10 or bins=[0, 18, 65, 110]",
+    )  # fmt: skip
+
+
+def _read_ranges(ranges: Any) -> tuple[tuple[Any, Any], ...]:
+    if ranges is None:
+        return ()
+    example = "for example ranges=[(0, 18), (18, 65)]"
+    if isinstance(ranges, np.ndarray):
+        ranges = ranges.tolist()
+    if not isinstance(ranges, list | tuple) or not ranges:
+        raise InvalidValue("ranges", ranges, "must be a list of pairs (lower, upper)", example)
+    found = []
+    for pair in ranges:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise InvalidValue("ranges", pair, "must be pairs (lower, upper)", example)
+        try:
+            rising = bool(pair[0] < pair[1])
+        except TypeError:
+            rising = False
+        if not rising:
+            raise InvalidValue("ranges", tuple(pair), "must have its lower end first", example)
+        found.append((pair[0], pair[1]))
+    try:
+        sorted(edge for pair in found for edge in pair)
+    except TypeError:
+        raise InvalidValue("ranges", ranges, "must have ends of one kind", example) from None
+    if len(set(found)) != len(found):
+        raise InvalidValue("ranges", ranges, "must not hold the same range twice", "each once")
+    return tuple(found)
+
+
+def _read_way(way: Any, columns: int) -> int:
+    whole = isinstance(way, int) and not isinstance(way, bool)
+    if not (whole and 1 <= way <= columns):
+        raise InvalidValue(
+            "way", way, f"must be a whole number from 1 to {columns}, the number of columns",
+            "2 for all pairs of columns",
+        )  # fmt: skip
+    return int(way)
+
+
+def _read_strategy(strategy: Any) -> str:
+    if not isinstance(strategy, str) or not strategy:
+        raise InvalidValue("strategy", strategy, "must be the name of a strategy", "auto chooses one")
+    return strategy
+
+
+def _read_probability(value: Any) -> float:
+    number = checked_real(value, "probability")
+    if not 0 < number < 1:
+        way_out = f"write {number / 100:g}" if 2 <= number < 100 else "0.5 is the median"
+        raise InvalidValue("probability", value, "must lie between 0 and 1", way_out)
+    return number
+
+
+def _plain(bins: Bins) -> Any:
+    return list(bins) if isinstance(bins, tuple) else bins
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

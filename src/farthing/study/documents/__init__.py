@@ -1,0 +1,1 @@
+"""documents: say what this package holds."""

@@ -1,0 +1,218 @@
+"""Answers as a ledger keeps them, and back: plain data, with intervals at several confidences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from farthing.inference import Answer
+from farthing.statistics.marginals.marginal_queries import restored_asking
+from farthing.statistics.ranges.cell_conditions import Between
+from farthing.statistics.ranges.error_shapes import ShapedInterval
+
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
+
+
+def stored_form(answer: Answer, levels: Sequence[float] = ()) -> dict[str, Any]:
+    """The answer as JSON-ready data; `levels` are further confidences to keep its interval at."""
+    if isinstance(answer.interval_at, ShapedInterval):
+        return _shaped_form(answer, answer.interval_at)
+    form = {**answer.to_dict(), "labels": [_label(label) for label in answer.labels]}
+    intervals = {}
+    for level in dict.fromkeys((*LEVELS, *levels)):
+        lower, upper = answer.interval_at(level)
+        intervals[str(level)] = [_numbers(lower), _numbers(upper)]
+    return {**form, "intervals": intervals}
+
+
+def _shaped_form(answer: Answer, interval: ShapedInterval) -> dict[str, Any]:
+    """An answer of very many cells: what its numbers are made of, each once."""
+    asking = None if answer.asking is None else answer.asking.stored()
+    own_labels = hasattr(answer.asking, "labels")
+    around = interval.stored()
+    values = [float(f"{value:.9g}") for value in np.atleast_1d(answer.values)]
+    usual = [max(number, interval.least) for number in around["centre"]]
+    return {
+        "name": answer.name,
+        "labels": None if own_labels else [_label(label) for label in answer.labels],
+        "values": None if values == usual else values,
+        "standard_errors": _runs(np.atleast_1d(answer.standard_errors)),
+        "confidence": answer.confidence,
+        "note": answer.note,
+        "asking": asking,
+        "shaped": around,
+    }
+
+
+def _restored_shaped(form: Mapping[str, Any]) -> Answer:
+    errors = np.repeat(*map(np.array, zip(*form["standard_errors"], strict=True)))
+    interval = ShapedInterval.restored(form["shaped"], errors)
+    centre = interval.centre
+    usual = form["values"] is None
+    values = np.maximum(centre, interval.least) if usual else np.array(form["values"], dtype=float)
+    asking = None if form["asking"] is None else restored_asking(form["asking"], centre, values)
+    labels = form["labels"]
+    return Answer.within(
+        form["name"],
+        values,
+        errors,
+        interval,
+        asking.labels() if labels is None else tuple(_read_label(label) for label in labels),  # type: ignore[union-attr]
+        confidence=form["confidence"],
+        note=form["note"],
+        asking=asking,
+        raw=centre,
+    )
+
+
+def _runs(numbers: Any) -> list[list[float]]:
+    """[number, how often] for runs of equal numbers: all cells of a table may have one standard error."""
+    ends = np.append(np.flatnonzero(np.diff(numbers)) + 1, len(numbers))
+    starts = np.append(0, ends[:-1])
+    return [[float(numbers[start]), int(end - start)] for start, end in zip(starts, ends, strict=True)]
+
+
+def restored(form: Mapping[str, Any]) -> Answer:
+    """The answer of `stored_form`. Its interval at another confidence is the next wider one that was stored."""
+    if "shaped" in form:
+        return _restored_shaped(form)
+    labels = tuple(_read_label(label) for label in form["labels"])
+    intervals = {float(level): ends for level, ends in form["intervals"].items()}
+
+    def interval_at(confidence: float) -> tuple[Any, Any]:
+        wide_enough = [level for level in sorted(intervals) if level >= confidence]
+        lower, upper = intervals[wide_enough[0]] if wide_enough else ([None], [None])
+        size = np.atleast_1d(np.asarray(form["values"], dtype=float)).shape
+        return (
+            np.broadcast_to(_read(lower, -math.inf), size),
+            np.broadcast_to(_read(upper, math.inf), size),
+        )
+
+    return Answer.within(
+        form["name"],
+        _read(form["values"], math.nan),
+        _read(form["standard_errors"], math.inf),
+        interval_at,
+        labels,
+        confidence=form["confidence"],
+        note=form.get("note", ""),  # answers of older ledgers have none, nor raw numbers
+        raw=_read(form.get("raw", form["values"]), math.nan),
+    )
+
+
+def records_of(answer: Answer, together: Answer | None = None) -> Iterator[dict[str, Any]]:
+    """One flat record for each cell; `together` is the same answer with intervals that hold for everything at once."""
+    wide = answer if together is None else together
+    columns = [
+        answer.values, answer.raw, answer.standard_errors, answer.lower, answer.upper, wide.lower, wide.upper
+    ]  # fmt: skip
+    cells = zip(*(np.atleast_1d(column).tolist() for column in columns), strict=True)
+    names = label_texts(answer.labels) or [""]
+    for name, (value, raw, error, lower, upper, least, most) in zip(names, cells, strict=True):
+        yield {
+            "statistic": answer.name,
+            "cell": name,
+            "value": value,
+            "raw": raw,
+            "standard_error": error,
+            "lower": lower,
+            "upper": upper,
+            "confidence": answer.confidence,
+            **({} if together is None else {"lower_at_once": least, "upper_at_once": most}),
+            "note": answer.note,
+        }
+
+
+def label_texts(labels: Sequence[Any]) -> list[str]:
+    """Labels for people: a pair of edges as an interval, several columns with commas.
+
+    >>> label_texts([(0, 18), (18, 65)]), label_texts([("F", (0.0, 1.5))]), label_texts([(1, 1), (1, 2)])
+    (['0 to 18', '18 to 65'], ['F, 0 to 1.5'], ['1, 1', '1, 2'])
+    >>> label_texts([(date(2024, 12, 31), 5)])
+    ['2024-12-31, 5']
+    """
+    bins = _are_bins(labels)
+    return [_interval(label) if bins else _label_text(label) for label in labels]
+
+
+def are_neighbours(labels: Sequence[Any]) -> bool:
+    """Whether labels are the rising values or bins of one column of numbers or dates.
+
+    >>> are_neighbours([(0, 18), (18, 65)]), are_neighbours([1, 2, 5]), are_neighbours(["F", "M"])
+    (True, True, False)
+    """
+    return _are_bins(labels) or (all(map(_is_edge, labels)) and all(a < b for a, b in pairwise(labels)))
+
+
+def _are_bins(labels: Sequence[Any]) -> bool:
+    return all(_is_interval(label) for label in labels) and all(a[1] == b[0] for a, b in pairwise(labels))
+
+
+def _label_text(label: Any) -> str:
+    if isinstance(label, Between):
+        return str(label)
+    if isinstance(label, tuple):
+        return ", ".join(_interval(part) if _is_interval(part) else _label_text(part) for part in label)
+    return f"{label:.8g}" if isinstance(label, float) else str(label)
+
+
+def _interval(label: Any) -> str:
+    return f"{_label_text(label[0])} to {_label_text(label[1])}"
+
+
+def _is_interval(label: Any) -> bool:
+    if not (isinstance(label, tuple) and len(label) == 2 and all(map(_is_edge, label))):
+        return False
+    alike = isinstance(label[0], date) == isinstance(label[1], date)  # a day and a number are two columns
+    return alike and bool(label[0] < label[1])
+
+
+def plain(value: Any) -> Any:
+    """Nested data with what JSON cannot say (infinity, NaN) as null.
+
+    >>> plain({"a": [1.0, math.inf]})
+    {'a': [1.0, None]}
+    """
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _is_edge(part: Any) -> bool:
+    return isinstance(part, int | float | date) and not isinstance(part, bool)
+
+
+def _label(label: Any) -> Any:
+    if isinstance(label, tuple):
+        key = "between" if isinstance(label, Between) else "parts"
+        return {key: [_label(part) for part in label]}
+    if isinstance(label, date):
+        return {"date": label.isoformat()}
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _read_label(label: Any) -> Any:
+    if isinstance(label, dict):
+        if "date" in label:
+            return date.fromisoformat(label["date"])
+        if "between" in label:
+            return Between(_read_label(part) for part in label["between"])
+        return tuple(_read_label(part) for part in label["parts"])
+    return label
+
+
+def _numbers(values: Any) -> list[float | None]:
+    return [float(value) if math.isfinite(value) else None for value in np.atleast_1d(values)]
+
+
+def _read(values: Any, missing: float) -> Any:
+    if isinstance(values, list):
+        return np.array([missing if value is None else value for value in values], dtype=float)
+    return missing if values is None else values

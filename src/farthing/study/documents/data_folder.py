@@ -1,0 +1,224 @@
+"""A folder of tables that a server may open: files below it, and tables of engines that its `sources.toml` names.
+
+[registry]                             # what curators call it; what stands below is never shown
+url = "postgresql://reader@db/registry"    # or sc://host:15002 for Spark
+table = "public.people"
+
+A path never leads out of the folder, whatever it is spelled like or linked to.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import tomllib
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from farthing.data import postgres_table, spark_table
+from farthing.data.csv_files import CSV
+from farthing.data.dataset_tables import ZONED, columns_of
+from farthing.data.parquet_files import PARQUET
+from farthing.data.query_run import rows_of
+from farthing.data.sources import Source, opened
+from farthing.errors import EngineError, FarthingError, InvalidValue
+
+ENGINES = "sources.toml"
+MOST_FILES = 200
+LONGEST_NAME = 500
+_DEEPEST = 4
+_MOST_OPEN = 64
+_SCHEMES = {"postgresql": "postgres", "postgres": "postgres", "sc": "spark"}
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A table that could be registered: its columns with what their types say, or why they cannot be told."""
+
+    name: str
+    engine: str
+    columns: tuple[tuple[str, str | None], ...] = ()
+    problem: str = ""
+
+
+class DataFolder:
+    """The tables of one folder. No row is read here: only names and types of columns.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> _ = Path(folder.name, "people.csv").write_text("age,sex")
+    >>> tables = DataFolder(folder.name)
+    >>> [(each.name, each.columns) for each in tables.listed()]
+    [('people.csv', (('age', None), ('sex', None)))]
+    >>> tables.opened("../people.csv")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: source='../people.csv': must name a table of the data folder; choose one of the list.
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self._root = Path(os.path.realpath(root))
+        self._open: OrderedDict[tuple[Any, ...], Source] = OrderedDict()
+        self._turn = threading.Lock()
+
+    @property
+    def shown(self) -> str:
+        """What the folder is called: its last name, not where it is."""
+        return self._root.name or "/"
+
+    def listed(self, only: str | None = None) -> list[Listed]:
+        """Every table that could be registered; the columns of engines' tables only where one is asked for."""
+        if only is not None:
+            return [self._described(only)]
+        found = [self._described(name) for name in self._files()]
+        return found + [Listed(name, kind) for name, (kind, _, _) in self._engines().items()]
+
+    def opened(self, name: str) -> Source:
+        """The table of that name, opened; the same as long as the file is the same."""
+        engines = self._engines()
+        if name in engines:
+            return self._engine_table(name, *engines[name])
+        path = self._path(name)
+        facts = path.stat()
+        key = (str(path), facts.st_mtime_ns, facts.st_size, facts.st_ino)
+        with self._turn:
+            if key in self._open:
+                self._open.move_to_end(key)
+                return self._open[key]
+        try:
+            source = opened(str(path))
+        except InvalidValue as problem:
+            raise InvalidValue("source", name, problem.rule, problem.way_out) from None
+        return self._kept(key, source)
+
+    def answering(self, name: str) -> Source:
+        """The table of that name on an engine that answers now; a connection that was lost is opened again."""
+        source = self.opened(name)
+        if name not in self._engines():
+            return source
+        for again in (True, False):
+            try:
+                rows_of(source.engine, "SELECT 1")
+                return source
+            except EngineError:
+                with self._turn:
+                    for key in [key for key, kept in self._open.items() if kept is source]:
+                        del self._open[key]
+            if again:
+                source = self.opened(name)
+        raise EngineError(source.engine.name, "its server does not answer", "try again when it does")
+
+    def _kept(self, key: tuple[Any, ...], source: Source) -> Source:
+        with self._turn:
+            source = self._open.setdefault(key, source)
+            while len(self._open) > _MOST_OPEN:
+                self._open.popitem(last=False)
+            return source
+
+    def _described(self, name: str) -> Listed:
+        engines = self._engines()
+        if name in engines:
+            table = self.opened(name).table
+            return Listed(name, engines[name][0], tuple((c, _holds(k)) for c, k in table.schema().items()))
+        path = self._path(name)
+        try:
+            return Listed(name, "duckdb", tuple(columns_of(str(path))))
+        except InvalidValue as problem:  # its text has the whole path
+            return Listed(name, "duckdb", problem=f"{problem.rule}; {problem.way_out}".removesuffix("; "))
+
+    def _files(self) -> list[str]:
+        found: list[str] = []
+        for here, folders, files in os.walk(self._root):
+            depth = len(Path(here).relative_to(self._root).parts)
+            folders[:] = sorted(each for each in folders if not each.startswith(".") and depth + 1 < _DEEPEST)
+            for each in sorted(files):
+                name = (Path(here) / each).relative_to(self._root).as_posix()
+                if (
+                    each.startswith(".")
+                    or not each.lower().endswith(CSV + PARQUET)
+                    or len(name) > LONGEST_NAME
+                ):
+                    continue
+                if self._inside(name) is not None:
+                    found.append(name)
+                if len(found) >= MOST_FILES:
+                    return found
+        return found
+
+    def _path(self, name: str) -> Path:
+        path = self._inside(name) if 0 < len(name) <= LONGEST_NAME else None
+        if path is None or not name.lower().endswith(CSV + PARQUET):
+            raise InvalidValue(
+                "source", name, "must name a table of the data folder", "choose one of the list"
+            )
+        return path
+
+    def _inside(self, name: str) -> Path | None:
+        """The file, if it is one and lies below the folder when all links are followed."""
+        parts = PurePosixPath(name)
+        plain = name.isprintable() and not parts.is_absolute() and "\\" not in name and "://" not in name
+        if not plain or ".." in parts.parts or parts.as_posix() != name:
+            return None
+        try:
+            real = Path(os.path.realpath(self._root / parts))
+            return real if real.is_relative_to(self._root) and real.is_file() else None
+        except (OSError, ValueError):
+            return None
+
+    # Tables of engines
+
+    def _engines(self) -> dict[str, tuple[str, str, str]]:
+        """What `sources.toml` names: engine, address and table."""
+        file = self._root / ENGINES
+        try:
+            facts = tomllib.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+            raise InvalidValue("file", ENGINES, "cannot be read", "correct it in the data folder") from None
+        found = {}
+        for name, entry in facts.items():
+            known = isinstance(entry, dict) and set(entry) == {"url", "table"}
+            texts = known and all(isinstance(value, str) and value for value in entry.values())
+            kind = _SCHEMES.get(entry["url"].partition("://")[0].partition("+")[0]) if texts else None
+            if kind is None or not name.isprintable() or name.lower().endswith(CSV + PARQUET):
+                # What stands there may be a password, so that it is not shown.
+                raise InvalidValue(
+                    f"{ENGINES}: {name[:64]}", "...", "must have a url of Postgres or Spark and a table"
+                )
+            found[name] = (kind, entry["url"], entry["table"])
+        return found
+
+    def _engine_table(self, name: str, kind: str, url: str, table: str) -> Source:
+        key = (name, kind, url, table)
+        with self._turn:
+            if key in self._open:
+                return self._open[key]
+        try:
+            made = postgres_table(url, table) if kind == "postgres" else spark_table(url, table)
+            return self._kept(key, opened(made))
+        except EngineError as problem:
+            failed = EngineError(kind, "its server or table cannot be reached", problem.way_out)
+        except FarthingError:
+            failed = EngineError(kind, "its table cannot be opened", f"correct {name!r} in {ENGINES}")
+        raise failed  # outside of the handlers: what was caught may name the server
+
+
+def _holds(kind: Any) -> str | None:
+    """What an Ibis type says that a column holds."""
+    if kind.is_array():
+        return _holds(kind.value_type)
+    for says, what in (
+        (kind.is_boolean(), "flags"),
+        (kind.is_integer(), "whole numbers"),
+        (kind.is_floating() or kind.is_decimal(), "real numbers"),
+        (kind.is_timestamp() and kind.timezone is not None, ZONED),
+        (kind.is_date() or kind.is_timestamp(), "dates"),
+        (kind.is_string(), "categories"),
+    ):
+        if says:
+            return what
+    return "other"

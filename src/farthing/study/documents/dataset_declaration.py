@@ -1,0 +1,195 @@
+"""A dataset declared in JSON: what a wizard asks for, read into a dataset, with a sentence about every column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from farthing.curator import Curator
+from farthing.curator.budget_unit import refuse_other_unit
+from farthing.curator.payers import accounts_of
+from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals, dataset
+from farthing.data.dataset_tables import domain_of_entry
+from farthing.data.sources import Source
+from farthing.errors import FarthingError, InvalidValue
+from farthing.ledger import Budget, Ledger
+from farthing.study.plan_text import shown
+
+_FEW = 6  # categories that are named in a sentence
+
+
+def declared_dataset(name: str, words: Mapping[str, Any], source: Source) -> Dataset:
+    """The dataset that was declared; it is called by its name, not by the file it comes from.
+
+    `words` are `unit`, `max_rows`, `neighbours`, `rows` and `columns`, each {"range": [0, 110]} (with "real": true for
+    numbers with fractions, where the source does not say, and "decimal": "," for text), {"categories": [...]} (with
+    "trim" and "lower") or {"flags": true}.
+    """
+    columns = words["columns"]
+    return dataset(
+        replace(source, name=name),
+        unit=words.get("unit"),
+        max_rows=words.get("max_rows"),
+        neighbours=words.get("neighbours") or "add-remove",
+        rows=words.get("rows"),
+        schema={column: _domain(column, entry, source) for column, entry in columns.items()},
+    )
+
+
+def _domain(column: str, entry: Any, source: Source) -> Any:
+    real = entry.get("real") if isinstance(entry, Mapping) else None
+    told = (
+        {key: value for key, value in entry.items() if key != "real"} if isinstance(entry, Mapping) else entry
+    )
+    bounds = told.get("range") if isinstance(told, Mapping) else None
+    if real is not None and bounds is None:
+        raise InvalidValue(f"schema.{column}", entry, "must have a range where it says real")
+    if isinstance(bounds, list | tuple):
+        if real is None:
+            real = told.get("decimal") is not None or _holds_fractions(column, source)
+        told = {**told, "range": [_bound(column, bound, bool(real)) for bound in bounds]}
+    return domain_of_entry(column, told)
+
+
+def _holds_fractions(column: str, source: Source) -> bool:
+    kinds = source.table.schema()
+    if source.text_file or column not in kinds:
+        return False
+    kind = kinds[column]
+    kind = kind.value_type if kind.is_array() else kind
+    return bool(kind.is_floating() or (kind.is_decimal() and kind.scale != 0))
+
+
+def _bound(column: str, bound: Any, real: bool) -> Any:
+    if isinstance(bound, str):
+        try:
+            return date.fromisoformat(bound)
+        except ValueError:
+            raise InvalidValue(
+                f"schema.{column}", bound, "must be a number or a date", "write dates as 2024-12-31"
+            ) from None
+    whole = isinstance(bound, int) and not isinstance(bound, bool)
+    return float(bound) if real and whole and abs(bound) < 2**1000 else bound
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a declaration comes to: a sentence for every column, and what is wrong with it, by place."""
+
+    unit: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[tuple[str, str], ...] = ()
+
+
+def checked_declaration(name: str, words: Mapping[str, Any], source: Source) -> Checked:
+    """Every column by itself, then all together with the unit; no row is read."""
+    sentences: dict[str, str] = {}
+    problems: list[tuple[str, str]] = []
+    for column, entry in words["columns"].items():
+        try:
+            alone = dataset(source, schema={column: _domain(column, entry, source)})
+            sentences[column] = column_sentence(column, alone)
+        except FarthingError as problem:
+            problems.append((f"columns.{column}", _said(problem)))
+    unit = ""
+    if words["columns"] and not problems:
+        try:
+            unit = unit_sentence(declared_dataset(name, words, source))
+        except FarthingError as problem:
+            where = problem.name if isinstance(problem, InvalidValue) else "columns"
+            problems.append(
+                (where if where in ("unit", "max_rows", "neighbours", "rows") else "columns", _said(problem))
+            )
+    return Checked(unit, sentences, tuple(problems))
+
+
+def column_sentence(column: str, made: Dataset) -> str:
+    """What becomes of the cells of a column, in one sentence."""
+    if column not in made.schema:
+        return f"every cell of {column} is a list: it can be used once it is taken apart"
+    match made.schema[column]:
+        case Integers(lower=lower, upper=upper):
+            return (
+                f"{column} outside {shown(lower, 15)} to {shown(upper, 15)} is moved to the nearest end; "
+                "fractions are rounded down"
+            )
+        case Reals(lower=lower, upper=upper):
+            return f"{column} outside {shown(lower, 15)} to {shown(upper, 15)} is moved to the nearest end"
+        case Dates(lower=lower, upper=upper):
+            return f"{column} before {lower} or after {upper} is moved to the nearest of the two"
+        case Categories(values=values):
+            named = ", ".join(map(str, values[:_FEW]))
+            more = f" and {len(values) - _FEW:,} more" if len(values) > _FEW else ""
+            return f"{column} is one of {named}{more}; anything else counts as missing"
+        case Flags():
+            return f"{column} is true or false, yes or no, or 1 or 0; anything else counts as missing"
+
+
+def unit_sentence(made: Dataset) -> str:
+    """Whom the dataset protects, in one sentence."""
+    change = "replaced by another" if made.neighbours == "replace" else "added or taken away"
+    if not made.unit:
+        return f"Protects every row: nobody can tell from a release whether one row was {change}."
+    named = " and ".join(made.unit)
+    kept = made.stability().rows_per_unit
+    rows = "one row" if kept == 1 else f"{kept:,} rows"
+    return (
+        f"Protects everybody named by {named}: at most {rows} of each are used, chosen at random, and nobody can tell "
+        f"from a release whether all of somebody's rows were {change}."
+    )
+
+
+def schema_of(made: Dataset) -> list[dict[str, Any]]:
+    """The columns as plain data: name, kind, bounds, categories."""
+    found = []
+    for column in made.schema:
+        domain = made.schema[column]
+        lower, upper = getattr(domain, "lower", None), getattr(domain, "upper", None)
+        values = list(domain.values) if isinstance(domain, Categories) else None
+        if isinstance(domain, Dates):
+            lower, upper = str(lower), str(upper)
+        found.append(
+            {
+                "name": column,
+                "kind": type(domain).__name__.lower(),
+                "lower": lower,
+                "upper": upper,
+                "categories": values,
+            }
+        )
+    return found
+
+
+def open_budget(ledger: Ledger, made: Dataset, name: str, epsilon: float, delta: float) -> None:
+    """Register a dataset in the ledger: whom it protects, and which table it stands for."""
+    Curator(ledger).register(made, name, epsilon, delta)
+
+
+def take_up_table(ledger: Ledger, made: Dataset, name: str) -> None:
+    """Let the budget of a dataset that was registered before stand for its table, if nobody said so yet."""
+    if not ledger.sources().get(name):
+        sources = accounts_of(ledger, made, name).sources
+        if sources:
+            ledger.attach(name, sources)
+
+
+def budgets_beside(ledger: Ledger, made: Dataset, name: str) -> tuple[str, ...]:
+    """The names of other budgets that pay for what is computed from a dataset of this name."""
+    return accounts_of(ledger, made, name).others
+
+
+def fits_budget(made: Dataset, budget: Budget) -> bool:
+    """Whether the dataset protects whom the budget was set for."""
+    try:
+        refuse_other_unit(made, budget)
+    except InvalidValue:
+        return False
+    return True
+
+
+def _said(problem: FarthingError) -> str:
+    if isinstance(problem, InvalidValue):
+        return f"{problem.rule}; {problem.way_out}" if problem.way_out else problem.rule
+    return str(problem)

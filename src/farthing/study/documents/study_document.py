@@ -1,0 +1,230 @@
+"""Studies in plain words: what a study.toml, or a body of JSON, says about datasets, statistics and plans.
+
+The same words everywhere: a statistic is an entry such as {"kind": "mean", "column": "income", "by": "sex"}, with its
+`weight`, its required error (`within`, at `confidence`); a column is {"range": [0, 110]}, {"categories": [...]} or
+{"flags": true}. JSON has no dates: there they are texts such as "2024-12-31".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals
+from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
+from farthing.planner import Problem, Requirement
+from farthing.release import Statistic
+from farthing.statistics.constructors import CONSTRUCTORS
+from farthing.study.plan import Plan, asked_or_raise
+from farthing.study.request import Request, checked_weight, fit_control, released_before, with_controls
+from farthing.study.row_count import counted_rows
+from farthing.study.study import Study
+
+CONTROLS = ("weight", "within", "confidence")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a plan is asked for: statistics with their controls, what is expected, and how much it may use.
+
+    `epsilon` is the part of the budget that the plan may use (by default all that is left), `reserve` how much of that
+    it leaves unspent. With `fit` the plan has the least epsilon at which every required error is met.
+    """
+
+    statistics: tuple[Statistic, ...]
+    controls: tuple[Mapping[str, Any], ...]
+    expected: Mapping[str, Any] = field(default_factory=dict)
+    epsilon: float | None = None
+    reserve: float | None = None
+    fit: bool = False
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weights that were given, by the name of the statistic."""
+        return {
+            statistic.name: checked_weight(control["weight"])
+            for statistic, control in zip(self.statistics, self.controls, strict=True)
+            if "weight" in control
+        }
+
+    @property
+    def requirements(self) -> dict[str, Requirement]:
+        """The errors that were required, by the name of the statistic."""
+        return {
+            statistic.name: Requirement(control["within"], control.get("confidence", 0.95))
+            for statistic, control in zip(self.statistics, self.controls, strict=True)
+            if "within" in control
+        }
+
+
+Reader = Callable[[Mapping[str, Any], str], tuple[Statistic, dict[str, Any]]]
+"""What reads one entry: `statistic_of`, or something that remembers what it read."""
+
+
+def asked_of(entries: Sequence[Mapping[str, Any]], read: Reader | None = None) -> Asked:
+    """The statistics that a list of entries describes; a fault is told with its place in the list.
+
+    >>> asked = asked_of([{"kind": "count"}, {"kind": "mean", "column": "age", "weight": 2.0, "within": 1.5}])
+    >>> asked.statistics, asked.weights, asked.requirements["mean of age"].within
+    ((count(), mean('age')), {'mean of age': 2.0}, 1.5)
+    >>> asked_of([{"kind": "mean", "colum": "age"}])
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: statistics[0].colum='age': is not known; did you mean column.
+    """
+    one = read or statistic_of
+    found = [one(entry, f"statistics[{place}]") for place, entry in enumerate(entries)]
+    return Asked(tuple(statistic for statistic, _ in found), tuple(control for _, control in found))
+
+
+def statistic_of(entry: Mapping[str, Any], where: str = "statistic") -> tuple[Statistic, dict[str, Any]]:
+    """The statistic of one entry, and its controls."""
+    rest = dict(entry)
+    kind = rest.pop("kind", None)
+    if not isinstance(kind, str) or kind not in CONSTRUCTORS:
+        known = ", ".join(CONSTRUCTORS)
+        raise InvalidValue(f"{where}.kind", kind, "must be a kind of statistic", f"there are: {known}")
+    control = {key: rest.pop(key) for key in CONTROLS if key in rest}
+    if "confidence" in control and "within" not in control:
+        raise InvalidValue(f"{where}.confidence", control["confidence"], "must stand beside within")
+    if kind == "linear_regression" and "column" in rest:
+        rest["target"] = rest.pop("column")
+    make = CONSTRUCTORS[kind]
+    parameters = inspect.signature(make).parameters
+    allowed = tuple(parameters)
+    refuse_unknown(rest, allowed, f"{where}.", (*allowed, *CONTROLS))
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and name not in rest:
+            raise InvalidValue(f"{where}.{name}", None, f"must be given for a {kind}")
+    return make(**rest), control
+
+
+def entry_of(statistic: Statistic, control: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of a statistic: what `statistic_of` reads.
+
+    >>> entry_of(*statistic_of({"kind": "count", "by": "sex", "weight": 2}))
+    {'kind': 'count', 'by': 'sex', 'weight': 2}
+    """
+    return {"kind": statistic.kind, **statistic.arguments, **control}
+
+
+def meant(expected: Mapping[str, Any], dataset: Dataset) -> dict[str, Any]:
+    """What is expected, with the lists and tables of TOML and JSON as the columns mean them."""
+    return {name: _meant(name, value, dataset) for name, value in expected.items()}
+
+
+def _meant(name: str, value: Any, dataset: Dataset) -> Any:
+    if name not in dataset.schema:
+        return value
+    domain = dataset.schema[name]
+    if isinstance(value, dict) and isinstance(domain, Categories | Flags):
+        known = domain.values if isinstance(domain, Categories) else (False, True)
+        # Keys of such a table are texts: `true` and `3` stand for the category that is written so.
+        written = {str(one).lower() if isinstance(one, bool) else str(one): one for one in known}
+        return {written.get(key, key): share for key, share in value.items()}
+    if isinstance(value, list) and len(value) == 2 and isinstance(domain, Integers | Reals):
+        return tuple(value)  # its mean and standard deviation
+    return value
+
+
+def dated(statistic: Statistic, dataset: Dataset) -> Statistic:
+    """The statistic with dates where JSON could only write texts: the edges of columns of dates."""
+    schema = dataset.schema
+
+    def edges(column: str, bins: Any) -> Any:
+        if isinstance(bins, tuple) and column in schema and isinstance(schema[column], Dates):
+            return tuple(map(_date, bins))
+        return bins
+
+    bins = tuple((column, edges(column, cut)) for column, cut in statistic.bins)
+    ranges = tuple(edges(statistic.column, pair) for pair in statistic.ranges)
+    if (bins, ranges) == (statistic.bins, statistic.ranges):
+        return statistic
+    return replace(statistic, bins=bins, ranges=ranges)
+
+
+def _date(value: Any) -> Any:
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):  # whoever reads it refuses what is no date
+            return date.fromisoformat(value)
+    return value
+
+
+def plan_of(
+    study: Study,
+    asked: Asked,
+    known: Plan | None = None,
+    *,
+    quick: bool = False,
+    from_file: bool = False,
+    again: bool = False,
+) -> Plan:
+    """The plan with everything that was asked of it, in one division of the budget; nothing is spent.
+
+    `known` is an earlier plan, perhaps of the same statistics: what was read off their design is then kept, which saves
+    most of the time. With `quick` the division is the best near that of `known`, for a slider that moves; what is
+    released must be planned without. `from_file` has its hints written as a study.toml writes them, those of a refusal
+    too. With `again`, what was released in the same words is the plan that it was, whatever is left by now.
+    """
+    if not again:
+        return _plan_now(study, asked, known, quick=quick, from_file=from_file)
+    request = request_of(study, asked)
+    earlier = released_before(study, request)
+    if earlier is None:
+        try:
+            return _plan_now(study, asked, known, quick=quick, from_file=from_file)
+        except (BudgetExceeded, Infeasible, InvalidValue) as refusal:
+            earlier = asked_or_raise(study, request, refusal)
+    plan = Plan.again(study, asked.statistics, asked.expected, asked.epsilon, request, earlier)
+    return replace(plan, from_file=from_file)
+
+
+def request_of(study: Study, asked: Asked) -> Request:
+    """What the release of a plan is named by: the same words in Python, in a study.toml and in JSON."""
+    request = Request.of(study, asked.statistics, asked.epsilon, asked.expected)
+    if asked.fit:
+        return request.then(*fit_control(asked.requirements))
+    return with_controls(request, asked.weights, asked.requirements, asked.reserve)
+
+
+def _plan_now(study: Study, asked: Asked, known: Plan | None, *, quick: bool, from_file: bool) -> Plan:
+    start = known if known is not None and _alike(study, asked, known) else None
+    design = None if start is None else start.design
+    problem = study.problem(asked.statistics, asked.epsilon, asked.expected, design)
+    plan = Plan.asked_for(study, asked.statistics, problem, asked.expected, asked.epsilon)
+    plan = replace(plan, from_file=from_file)
+    if asked.fit:
+        if not asked.requirements:
+            raise InvalidValue(
+                "fit", True, "needs a required error for every statistic", "write within = beside them"
+            )
+        return plan.fitted(asked.requirements, start)
+    return plan.controlled(asked.weights, asked.requirements, asked.reserve, start, quick=quick)
+
+
+def _alike(study: Study, asked: Asked, known: Plan) -> bool:
+    """Whether both are about the same statistics of the same table, predicted from the same facts."""
+    problem: Problem = known.problem
+    return (
+        known.study.dataset is study.dataset
+        and known.asked == asked.statistics
+        and dict(known.expected) == dict(asked.expected)
+        and (problem.delta > 0) == (study.allowance(asked.epsilon).delta > 0)
+        and known.design.counted == counted_rows(study, asked.expected)
+    )
+
+
+def refuse_unknown(
+    found: Mapping[str, Any], known: Sequence[str], prefix: str, shown: Sequence[str] | None = None
+) -> None:
+    """Refuse a key that is not known, and name the nearest that is."""
+    for key in found:
+        if key not in known:
+            near = difflib.get_close_matches(key, shown or known, n=1)
+            hint = f"did you mean {near[0]}" if near else f"there are: {', '.join(shown or known)}"
+            raise InvalidValue(f"{prefix}{key}", found[key], "is not known", hint)

@@ -1,0 +1,174 @@
+"""A study described in a file: `study.toml`.
+
+[dataset] and [schema]   the table and its public facts (see farthing.data.dataset_tables)
+
+[study]
+epsilon = 1.0
+delta = 1e-9
+ledger = "study.db"                # beside this file, or a Postgres URL
+plan_epsilon = 0.5                 # what this plan may use; by default all that is left
+plan_reserve = 0.1                 # of that, what it leaves unspent
+plan_fit = false                   # true: the least epsilon at which every `within` is met
+
+[expected]                         # what is known from elsewhere; it makes the predicted errors true
+rows = 100_000
+income = [41_000.0, 20_000.0]      # mean and standard deviation of a column
+sex = { F = 0.52, M = 0.48 }       # shares of its categories
+
+[[statistics]]
+kind = "mean"
+column = "income"
+by = "sex"
+weight = 2.0
+within = 500                       # required error, at `confidence` (0.95 by default)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from farthing.data import Dataset
+from farthing.data.dataset_tables import read_declaration
+from farthing.errors import InvalidValue
+from farthing.ledger import Ledger
+from farthing.ledger.ledger_access import has_ledger
+from farthing.release import Statistic
+from farthing.study.documents.study_document import Asked, asked_of, meant, plan_of, refuse_unknown
+from farthing.study.plan import Plan
+from farthing.study.study import Study
+
+STUDY_KEYS = (
+    "epsilon", "delta", "ledger", "name", "analyst", "sampling_rate", "plan_epsilon", "plan_reserve", "plan_fit",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A study.toml, read and checked; nothing is opened until it is asked for."""
+
+    path: Path
+    text: str
+    facts: Mapping[str, Any]
+    asked: Asked
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The table it describes."""
+        return read_declaration(self.path)
+
+    @property
+    def ledger_url(self) -> str:
+        """The ledger's file (beside the study) or URL."""
+        given = str(self.facts["study"]["ledger"])
+        return given if "://" in given else str(self.path.parent / given)
+
+    @property
+    def request_id(self) -> str:
+        """What earlier versions called the release of a file: by its text. Now it is named by what it asks."""
+        return f"{self.path.stem[:40]}-{hashlib.sha256(self.text.encode()).hexdigest()[:24]}"
+
+    def study(self, ledger: Ledger | str | None = None) -> Study:
+        """The study, with its ledger opened."""
+        about = self.facts["study"]
+        options = {key: about[key] for key in ("name", "analyst", "sampling_rate") if key in about}
+        return Study(
+            self.dataset,
+            about["epsilon"],
+            about.get("delta", 0.0),
+            ledger=self.ledger_url if ledger is None else ledger,
+            **options,
+        )
+
+    @contextmanager
+    def looked_at(self) -> Iterator[Study]:
+        """The study for those who only plan: where there is no ledger yet, none is made.
+
+        The budget is then that of the file, in a ledger that is thrown away.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            url = self.ledger_url
+            can_be_made = (
+                "://" in url or Path(url).parent.is_dir()
+            )  # else whoever opens it says what is wrong
+            study = self.study(str(Path(folder) / "study.db") if can_be_made and not has_ledger(url) else url)
+            try:
+                yield study
+            finally:
+                study.close()
+
+    def plan(self, study: Study | None = None) -> Plan:
+        """The plan, with the weights and requirements of the file."""
+        about = self.facts["study"]
+        asked = replace(
+            self.asked,
+            epsilon=about.get("plan_epsilon"),
+            reserve=about.get("plan_reserve"),
+            fit=about.get("plan_fit", False),
+            expected=self.expected,
+        )
+        plan = plan_of(study or self.study(), asked, from_file=True, again=True)
+        return replace(plan, code=tuple(self.text.splitlines()))
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """What is asked for, in the order of the file."""
+        return self.asked.statistics
+
+    @property
+    def expected(self) -> dict[str, Any]:
+        """What the steward expects, with TOML's lists and tables as the columns mean them."""
+        return meant(self.facts.get("expected", {}), self.dataset)
+
+
+def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> StudyFile:
+    """The study that a file describes; what is wrong with it is said with its place.
+
+    `statistics` says that there must be some to release; what asks for other things can do without.
+    """
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+        facts = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or type(problem).__name__
+        raise InvalidValue("file", str(file), f"cannot be read ({reason})", "check the path") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise InvalidValue("file", str(file), f"is not valid TOML ({problem})", "correct that line") from None
+    refuse_unknown(facts, ("dataset", "schema", "study", "expected", "statistics"), "")
+    about = _table(facts, "study", "[study]")
+    refuse_unknown(about, STUDY_KEYS, "study.")
+    for key, hint in (("epsilon", "epsilon = 1.0"), ("ledger", 'ledger = "study.db"')):
+        if key not in about:
+            raise InvalidValue(f"study.{key}", None, "must be given", f"write {hint} below [study]")
+    if not isinstance(about["ledger"], str) or not about["ledger"]:
+        raise InvalidValue("study.ledger", about["ledger"], "must be a file name or a URL")
+    if not isinstance(about.get("plan_fit", False), bool):
+        raise InvalidValue("study.plan_fit", about["plan_fit"], "must be true or false")
+    if "expected" in facts:
+        _table(facts, "expected", "[expected]")
+    asked: Any = facts.get("statistics", None if statistics else [])
+    listed = isinstance(asked, list) and all(isinstance(entry, dict) for entry in asked)
+    if not listed or (statistics and not asked):
+        raise InvalidValue(
+            "statistics",
+            asked,
+            "must be a list of at least one",
+            'write [[statistics]] and kind = "count" below it',
+        )
+    return StudyFile(file, text, facts, asked_of(asked))
+
+
+def _table(facts: Mapping[str, Any], name: str, header: str) -> dict[str, Any]:
+    found = facts.get(name)
+    if not isinstance(found, dict):
+        raise InvalidValue(name, found, "must be a table of the file", f"write {header} and its lines below")
+    return found

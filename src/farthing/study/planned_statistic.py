@@ -1,0 +1,353 @@
+"""One statistic of a plan: its mechanism, its epsilon and its error, in words and numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from farthing.inference import ErrorLaw
+from farthing.inference.answers import level_at_once
+from farthing.planner import Allocation, Problem, Requirement, own_epsilon
+from farthing.statistics.design import Design
+from farthing.statistics.output import Output
+from farthing.statistics.slots import Noise
+from farthing.statistics.statistic import Statistic, text_of
+from farthing.study.plan_text import required_sentence, sentence_of, shown, shown_error
+
+_WORDS = {
+    "laplace": "discrete Laplace",
+    "gaussian": "discrete Gaussian",
+    "exponential": "exponential mechanism",
+}
+_CHEBYSHEV = 20**0.5  # no law has a 95% error of more standard errors than this
+_ALIKE = 1.1  # a worst case that is no worse than this is not told apart from the best
+_UNLIKE = 1.5  # cells whose errors differ by more than this are not described by one number
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedStatistic:
+    """What a plan predicts of one statistic.
+
+    `standard_error` is the root of the mean squared error over its cells; `error(0.95)` holds in 95 cases of 100 (on
+    average over cells, where it has several: `errors` has one for each). If the error depends on something that is
+    not expected, both are for the worst case, and `depends_on` says what it is. `epsilon` is what the statistic
+    would cost alone at the plan's delta; measurements that statistics share count in each of them.
+
+    >>> import pyarrow, tempfile, farthing as ft
+    >>> table = pyarrow.table({"age": [30, 41, 52]})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> study = ft.Study(
+    ...     ft.dataset(table, schema={"age": (0, 110)}), epsilon=1.0, ledger=folder.name + "/study.db"
+    ... )
+    >>> one = study.plan(ft.count())["count"]
+    >>> one.mechanism, round(one.epsilon, 6), one.error(0.95), one.sentence
+    ('discrete Laplace', 1.0, 3.0, '95 times in 100 within ±3 of the true value')
+    >>> study.ledger.close(); folder.cleanup()
+    """
+
+    output: Output
+    noises: tuple[tuple[str, Noise], ...]
+    delta: float
+    law: ErrorLaw
+    quick: bool = False  # then its epsilon is a rough one, for a plan that is only looked at
+    requirement: Requirement | None = None
+    size: str = ""  # what is assumed or expected of the number of rows, as a clause after "if"
+    others: Mapping[str, Noise] = field(default_factory=dict, compare=False, repr=False)  # of the whole plan
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.output.name
+
+    @property
+    def mechanism(self) -> str:
+        """Which noise makes it private."""
+        kinds = dict.fromkeys(noise.kind for _, noise in self.noises)
+        return " and ".join(_WORDS[kind] for kind in kinds) or "none needed"
+
+    @cached_property
+    def epsilon(self) -> float:
+        """What it would cost alone."""
+        return own_epsilon([noise for _, noise in self.noises], self.delta, quick=self.quick)
+
+    @property
+    def noise(self) -> dict[str, float]:
+        """The parameter of every measurement it reads: epsilon, or for Gaussian noise sigma over the sensitivity."""
+        return {name: noise.parameter for name, noise in self.noises}
+
+    @property
+    def cells(self) -> int:
+        """How many numbers it has."""
+        return max(1, len(self.output.labels))
+
+    @property
+    def standard_error(self) -> float:
+        """The root of the mean squared error, in the data's own units."""
+        return float(self.law.standard_error)
+
+    def error(self, confidence: float = 0.95, *, at_once: bool = False) -> float:
+        """Within this distance of the true value in `confidence` of all cases.
+
+        With `at_once`, within which all of its cells are together: exact where their noises are independent and alike,
+        else an upper bound.
+        """
+        if at_once:
+            return float(np.max(self.law.errors(self.level_at_once(confidence)), initial=0.0))
+        if confidence not in self._found:  # a root of a sum of tails: a page shows it in four places
+            self._found[confidence] = float(self.law.error(confidence))
+        return self._found[confidence]
+
+    @property
+    def _all(self) -> dict[str, Noise]:
+        """A count that is estimated from several measurements depends on the noises of all of them."""
+        return {**self.others, **dict(self.noises)}
+
+    @cached_property
+    def _found(self) -> dict[float, float]:
+        return {}
+
+    @cached_property
+    def at_best(self) -> ErrorLaw:
+        """The law in the best case of what is not expected; the same as `law` if everything is expected."""
+        return self.output.predicted_at_best(self._all) if self.noises else self.law
+
+    @property
+    def depends_on(self) -> str:
+        """What its error depends on and is not expected, if that matters; then `error` is for the worst case.
+
+        In words, such as "the true share"; `at_best.error(0.95)` is the other end.
+        """
+        told = self.output.depends_on
+        if not told or math.isinf(self.at_best.error(0.95)):
+            return ""
+        return told if self.standard_error > _ALIKE * self.at_best.standard_error else ""
+
+    @property
+    def condition(self) -> str:
+        """What its error rests on, in few words: how many rows there are, or whether values are as expected."""
+        return self.output.short_condition
+
+    def level_at_once(self, confidence: float = 0.95) -> float:
+        """The confidence of one cell by itself at which all of them hold together with `confidence`."""
+        return level_at_once(confidence, self.cells, independent=self.output.independent)
+
+    def worst_error(self, confidence: float = 0.95) -> float:
+        """The error of the worst cell as it is released: what `require` applies to, and what keeps a plan as it is.
+
+        Means of few rows come out wider than predicted where fewer rows are counted; this holds in 999 of 1,000
+        releases, if everything is as expected.
+        """
+        if not self.noises:
+            return float(self.law.worst(confidence))
+        return float(self.output.promised(self._all).worst(confidence))
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """What a required error rests on, as clauses after "if"; nothing where it holds whatever the data."""
+        size = (self.size,) if self.size and self.output.sized else ()
+        return (*size, *self.output.rests_on)
+
+    @property
+    def required(self) -> str:
+        """What is required of it, how often a release keeps it and what that rests on; empty where nothing is."""
+        return required_sentence(self)
+
+    def errors(self, confidence: float = 0.95) -> Sequence[float]:
+        """The same for every cell by itself."""
+        return [float(error) for error in self.law.errors(confidence)]
+
+    @cached_property
+    def _extremes(self) -> tuple[float, float]:
+        """The 95% errors of the best and the worst cell."""
+        deviations = self.law.standard_errors
+        if self.cells == 1 or np.all(deviations == deviations[0]):
+            return self.error(), self.error()
+        best, worst = (
+            float(self.law.cell(int(at)).error(0.95)) for at in (deviations.argmin(), deviations.argmax())
+        )
+        return best, worst
+
+    @property
+    def shown_error(self) -> str:
+        """The 95% error for a table: one number, or from and to where cells differ."""
+        best, worst = self._extremes
+        if self.depends_on:
+            noisy = self.at_best.errors(0.95)[
+                self.at_best.standard_errors > 0
+            ]  # the last share of a cdf is 1
+            lowest, highest = float(np.min(noisy, initial=math.inf)), max(worst, self.error())
+            if math.isinf(highest):
+                return f"± {shown_error(lowest)} to no limit"
+            return f"± {shown_error(lowest)} to {shown_error(highest)}{self._of_what}"
+        if math.isinf(self.error()):
+            return f"no limit{self._of_what}"
+        if worst > _UNLIKE * best:
+            return f"± {shown_error(best)} to {shown_error(worst)}{self._of_what}"
+        return f"± {shown_error(self.error())}{self._of_what}"
+
+    @property
+    def _of_what(self) -> str:
+        # Ranges are asked for afterwards: the error that is shown, and that can be required, is that of their cells.
+        asked = self.output.statistic
+        cell = " a cell" if asked.kind == "ranges" and not asked.ranges else ""
+        return f"{cell} {self.condition}" if self.condition else cell
+
+    @cached_property
+    def note(self) -> str:
+        """Said of a statistic whose 95% error exceeds what is expected of it, in half of its cells or more.
+
+        Also what its output warns of, such as rows too few for an interval with ends.
+        """
+        caution = self.output.caution(self._all) if self.noises else ""
+        if caution:
+            return caution
+        reference, deviations = np.asarray(self.output.reference, dtype=float), self.law.standard_errors
+        if not self.noises or not reference.size:
+            return ""
+        ratios = deviations / np.maximum(reference, 1e-300)
+        middle = int(np.argsort(ratios)[ratios.size // 2])
+        if not ratios[middle] * _CHEBYSHEV > 1:
+            return ""
+        error = self.error() if self.cells == 1 else float(self.law.cell(middle).error(0.95))
+        if not error > reference[middle]:
+            return ""
+        return (
+            f"{self.name!r} says next to nothing: its error exceeds what is expected of it; raise its weight, "
+            "require an error, or ask for less"
+        )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What else there is to know about its error, in words."""
+        return self.output.remarks(self._all)
+
+    @property
+    def sentence(self) -> str:
+        """The error in plain words."""
+        return sentence_of(self)
+
+    def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "name": self.name,
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "noise": self.noise,
+            "cells": self.cells,
+            "standard_error": self.standard_error,
+            "error": self.error(confidence),
+            "shown_error": self.shown_error,
+            "error_at_best": self.at_best.error(confidence) if self.depends_on else self.error(confidence),
+            "depends_on": self.depends_on,
+            "error_at_once": self.error(confidence, at_once=True),
+            "level_at_once": self.level_at_once(confidence),
+            "sentence": self.sentence,
+            "worst_error": self.worst_error(confidence),
+            "within": None if self.requirement is None else self.requirement.within,
+            "required": self.required or None,
+            "rests_on": list(self.rests_on),
+            "asked": _asked(self.output.statistic),
+        }
+
+    def __repr__(self) -> str:
+        return f"{self.name}: ± {shown_error(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
+
+
+def _asked(statistic: Statistic) -> dict[str, Any]:
+    """What a later session must know in order to use the answers: which columns, which rows, cut or not."""
+    return {
+        "kind": statistic.kind,
+        "columns": list(statistic.columns),
+        "by": list(statistic.by),
+        "where": None if statistic.where is None else text_of(statistic.where),
+        "cut": bool(statistic.bins),
+    }
+
+
+def planned(output: Output, allocation: Allocation) -> PlannedStatistic:
+    """The statistic of one output under an allocation."""
+    noises = tuple((slot.name, allocation.noises[slot.name]) for slot in output.slots)
+    law = allocation.laws[output.name]
+    problem = allocation.problem
+    requirement = problem.requirements.get(output.name)
+    return PlannedStatistic(
+        output, noises, problem.delta, law, allocation.quick, requirement, _size(problem), allocation.noises
+    )
+
+
+def _size(problem: Problem) -> str:
+    """What the number of rows is assumed to be, as a clause after "if"; empty where it is public."""
+    design = problem.design
+    assert isinstance(design, Design)
+    if design.assumed_rows is not None:
+        return f"the table has {design.assumed_rows:,} rows (assumed)"
+    if design.counted is not None:
+        return f"the table has at least {design.counted.lower:,} rows (counted, 97.5 times in 100)"
+    return "" if design.rows_public else "the table has as many rows as expected"
+
+
+CONFIDENCE = 0.95
+_MOST_NAMED = 12
+
+
+@dataclass(frozen=True)
+class AtOnce:
+    """Errors that hold for all numbers of a plan together, one for each statistic.
+
+    `level` is the confidence of each number by itself. It is exact where all noises are independent (`exact`), else
+    from Boole's inequality, and then the errors are at most a little larger than they need be.
+    """
+
+    confidence: float
+    numbers: int
+    level: float
+    exact: bool
+    errors: dict[str, float]
+    conditions: dict[str, str] = field(default_factory=dict)  # what the errors of some rest on, in words
+
+    @classmethod
+    def of(cls, statistics: Sequence[PlannedStatistic], confidence: float = CONFIDENCE) -> AtOnce:
+        """All numbers that have noise; public ones are exact."""
+        noisy = [statistic for statistic in statistics if statistic.noises]
+        numbers = sum(statistic.cells for statistic in noisy)
+        slots = [name for statistic in noisy for name, _ in statistic.noises]
+        apart = len(set(slots)) == len(slots)  # what two statistics share moves both
+        exact = apart and all(one.cells == 1 or one.output.independent for one in noisy)
+        level = level_at_once(confidence, max(1, numbers), independent=exact)
+        errors = {one.name: float(np.max(one.law.errors(level), initial=0.0)) for one in noisy}
+        conditions = {one.name: one.condition for one in noisy if one.condition}
+        return cls(confidence, numbers, level, exact, errors, conditions)
+
+    @property
+    def sentence(self) -> str:
+        """In words; nothing where there is only one number."""
+        if self.numbers < 2:
+            return ""
+        few = list(self.errors.items())[:_MOST_NAMED]
+        told = ", ".join(self._told(name, error) for name, error in few)
+        more = f" and {len(self.errors) - len(few)} more" if len(self.errors) > len(few) else ""
+        times = f"{'' if self.exact else 'at least '}{100 * self.confidence:g} times in 100"
+        return f"all {self.numbers:,} numbers are within these errors together, {times}: {told}{more}"
+
+    def _told(self, name: str, error: float) -> str:
+        """One error, never rounded down; where it rests on how values are spread, the same words say so."""
+        condition = self.conditions.get(name)
+        size = f"± {shown_error(error)}" if math.isfinite(error) else "without a limit"
+        return f"{name} {size}{f' {condition}' if condition else ''}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "confidence": self.confidence,
+            "numbers": self.numbers,
+            "level": self.level,
+            "exact": self.exact,
+            "errors": dict(self.errors),
+            "conditions": dict(self.conditions),
+            "sentence": self.sentence,
+        }

@@ -1,0 +1,390 @@
+"""`Release`: what was answered, with its errors, its cost and its receipt."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farthing.curator import Answered
+from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, TableChanged
+from farthing.inference import Answer
+from farthing.ledger import Ledger, Receipt, Stored
+from farthing.statistics.bounds_notes import with_bounds
+from farthing.study.attacker_odds import budget_cautions
+from farthing.study.documents.answer_codec import plain, records_of, restored, stored_form
+from farthing.study.request import drawn_anew, fresh_name, settled, without_answer
+from farthing.study.text_tables import release_table
+
+if TYPE_CHECKING:
+    from farthing.study.plan import Plan
+    from farthing.study.study import Study
+
+_SESSIONS = {"answers": "a session of questions", "monitor": "a monitor", "holdout": "a reusable holdout"}
+_ANEW = "for new noise, which is charged again, use release(fresh=True)"
+_ANEW_FILE = "for new noise, which is charged again, use farthing release --fresh"
+
+
+@dataclass(frozen=True, eq=False)
+class Release(Mapping[str, Answer]):
+    """Answers by the name of their statistic. Everything in it is public: it was paid for.
+
+    `release["mean of income"]` is an Answer; `plan` is what was predicted, as plain data; `receipt` proves the charge.
+
+    >>> import pyarrow, tempfile, farthing as ft
+    >>> table = pyarrow.table({"age": [30, 41, 52]})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> study = ft.Study(
+    ...     ft.dataset(table, schema={"age": (0, 110)}), epsilon=1.0, ledger=folder.name + "/study.db"
+    ... )
+    >>> release = study.plan(ft.count()).release()
+    >>> list(release), round(release.cost, 6), release["count"].standard_errors < 1.5
+    (['count'], 1.0, True)
+    >>> study.released(release.request_id)["count"].values == release["count"].values
+    True
+    >>> study.ledger.close(); folder.cleanup()
+    """
+
+    answers: Mapping[str, Answer]
+    plan: Mapping[str, Any]
+    receipt: Receipt
+    request_id: str
+    repeated: bool = False
+
+    def __getitem__(self, name: str) -> Answer:
+        if name not in self.answers:
+            raise InvalidValue(
+                "name", name, "must be a statistic of the release", f"there are: {', '.join(self)}"
+            )
+        return self.answers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.answers)
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    @property
+    def cost(self) -> float:
+        """The epsilon that was charged."""
+        return float(self.plan["cost"]["upper"])
+
+    @property
+    def about(self) -> str | None:
+        """Which rows the numbers are about, where that is not every row of the table."""
+        return self.plan.get("about")
+
+    def at_once(self, name: str | None = None) -> Mapping[str, Answer]:
+        """The same answers with intervals that hold all at once, at least 95 times in 100, instead of one by one.
+
+        Of the whole release, or with a `name` of one statistic: then only its cells hold together.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> people = ft.dataset(pyarrow.table({"age": [3, 4]}), schema={"age": (0, 9)})
+        >>> study = ft.Study(people, epsilon=1.0, ledger=folder.name + "/study.db")
+        >>> release = study.plan(ft.histogram("age")).release()
+        >>> one = release["histogram of age"]
+        >>> bool((release.at_once()["histogram of age"].upper >= one.upper).all())
+        True
+        >>> study.close(); folder.cleanup()
+        """
+        told = self.plan.get("at_once")
+        if told is None:
+            raise InvalidValue(
+                "request_id", self.request_id, "was released before intervals were kept for all numbers at once",
+                "take a confidence of 1 - 0.05 / numbers with at()",
+            )  # fmt: skip
+        if name is None:
+            return {name: answer.at(told["level"]) for name, answer in self.answers.items()}
+        (level,) = [one["level_at_once"] for one in self.plan["statistics"] if one["name"] == self[name].name]
+        return {name: self[name].at(level)}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why it protects little: epsilon above 10, or delta above 1 in 10,000 or 1 in the number of rows."""
+        return tuple(budget_cautions(self.cost, float(self.plan["delta"]), self.plan.get("rows")))
+
+    def records(self) -> list[dict[str, Any]]:
+        """One plain record for each cell of each statistic."""
+        together = self.at_once() if self.plan.get("at_once") is not None else {}
+        return [
+            record
+            for name, answer in self.answers.items()
+            for record in records_of(answer, together.get(name))
+        ]
+
+    def to_frame(self) -> Any:
+        """A tidy pandas table: statistic, cell, value, raw, standard_error, lower, upper, and both ends at once."""
+        import pandas
+
+        return pandas.DataFrame(self.records())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "request_id": self.request_id,
+            "answers": [stored_form(answer) for answer in self.answers.values()],
+            "plan": dict(self.plan),
+            "receipt": json.loads(self.receipt.to_json()),
+            "warnings": list(self.warnings),
+        }
+
+    def to_json(self) -> str:
+        """Everything as JSON."""
+        return json.dumps(plain(self.to_dict()), indent=2)
+
+    def plot(self) -> Any:
+        """Values with error bars, as an Altair chart (needs the extra `plots`)."""
+        from farthing.plots import release_chart
+
+        return release_chart(self.records())
+
+    def report(self, path: str) -> Path:
+        """A self-contained HTML page: tables, charts, what was spent and what it means."""
+        from farthing.study.reports.release_report import report_page
+
+        target, page = Path(path), report_page(self)
+        try:
+            target.write_text(page, encoding="utf-8")
+        except OSError as problem:
+            raise InvalidValue(
+                "path",
+                str(path),
+                f"cannot be written ({problem.strerror})",
+                "name a file in a directory that exists; nothing is lost, and writing it again costs nothing",
+            ) from None
+        return target
+
+    def __str__(self) -> str:
+        return release_table(self)
+
+    def __repr__(self) -> str:
+        return f"Release({len(self)} statistics, epsilon={self.cost:.3g}, request_id={self.request_id!r})"
+
+
+def released(
+    plan: Plan, request_id: str | None, progress: Callable[[float], None] | None, *, fresh: bool = False
+) -> Release:
+    """Run a plan through the curator, or find what was recorded for the same words."""
+    study, name = plan.study, request_id or plan.request_id
+    if fresh:
+        name = request_id or fresh_name(study, plan.request)
+    stored = settled(study, name)
+    if stored is not None and fresh:
+        raise InvalidValue(
+            "request_id", name, "was charged before", "a fresh release needs a new one, or none"
+        )
+    if stored is not None:
+        changed = study.table_changed(name)
+        if request_id is None and (stored.answer is None or changed):
+            # What was drawn anew is of a later day, and is paid for.
+            stored = drawn_anew(study, plan.request) or stored
+        found = _recorded(plan, stored)
+        if found is not None:
+            if changed and not plan.from_file:  # a command says it in its own way
+                warn_if_changed(study, found.receipt, "release(fresh=True)")
+            return found
+    if plan.earlier is not None and not plan.earlier.exact:
+        raise InvalidValue(
+            "plan",
+            plan.request_id,
+            f"no longer fits the budget: it is shown as it was when {plan.earlier.request_id!r} was planned",
+            "release it with the controls it had then, which costs nothing, or plan again with a smaller epsilon=",
+        )
+    if plan.earlier is not None:
+        study.allowance(plan.cost.upper)  # that of another day was enough then
+    study.register()
+    foretold = _foretold(plan)
+    outputs, noises = plan.design.outputs, plan.allocation.noises
+    schema = study.dataset.schema
+
+    def finish(measured: Mapping[str, Any]) -> dict[str, Any]:
+        answers = [
+            with_bounds(output.answer(measured, noises), output.statistic, schema, output.limits(measured))
+            for output in outputs
+        ]
+        levels = [
+            (foretold["at_once"]["level"], statistic["level_at_once"]) for statistic in foretold["statistics"]
+        ]
+        stored = [stored_form(answer, kept) for answer, kept in zip(answers, levels, strict=True)]
+        return {"answers": stored, "plan": foretold}
+
+    try:
+        answered = study.curator.release(
+            study.dataset,
+            plan.measurements,
+            ledger_name=study.name,
+            request_id=name,
+            sampling_rate=study.sampling_rate,
+            delta=plan.delta,
+            finish=finish,
+            progress=progress,
+            give_up=False,
+        )
+    except (InvalidValue, BudgetExceeded):
+        # Another process may have asked for the same meanwhile, and may have found more of the budget, or all of it.
+        stored = settled(study, name)
+        if stored is None or fresh:
+            raise
+        found = _recorded(plan, stored)
+        if found is None:
+            raise
+        return found
+    return _read(answered)
+
+
+def warn_if_changed(study: Study, receipt: Receipt, fresh: str, stacklevel: int = 4) -> None:
+    """Say that stored answers are about rows that are others by now; `fresh` is how to ask for new ones."""
+    if study.table_changed(receipt.request_id):
+        warnings.warn(changed_sentence(receipt, fresh), TableChanged, stacklevel=stacklevel)
+
+
+def changed_note(study: Study, receipt: Receipt, fresh: str) -> str:
+    """What a steward should know about stored answers; empty where the table is as it was, or is not theirs to know."""
+    if study.ledger.role == "analyst":
+        return ""
+    changed = study.table_changed(receipt.request_id)
+    if changed:
+        return changed_sentence(receipt, fresh)
+    if changed is None:
+        return (
+            f"farthing cannot tell whether the table of {receipt.dataset!r} has changed since {receipt.when:%Y-%m-%d}: "
+            "it keeps track of files and frames only, and of no release made before it began to."
+        )
+    return ""
+
+
+def changed_sentence(receipt: Receipt, fresh: str) -> str:
+    """That a table has changed since a release, and both ways on."""
+    return (
+        f"the table of {receipt.dataset!r} has changed since {receipt.when:%Y-%m-%d}, when this was released: these "
+        f"answers are about the table as it was. Keep them, or use {fresh} for the table as it is now, which is "
+        "charged again."
+    )
+
+
+def _recorded(plan: Plan, stored: Stored) -> Release | None:
+    """What the ledger has for the words of a plan; None where it was written before words were kept with answers."""
+    if stored.answer is None:
+        raise without_answer(stored, _ANEW_FILE if plan.from_file else _ANEW)
+    found = reopened(plan.study.ledger, stored.charge.request_id)
+    asked = found.plan.get("asked")
+    if asked is None:
+        return None
+    other = plan.study.curator.is_of_other_table(plan.study.dataset, found.request_id)
+    if other or not plan.request.is_that_of(asked):
+        raise InvalidValue(
+            "request_id",
+            found.request_id,
+            "was charged before for something else",
+            "use a new request id for a new request, or none",
+        )
+    return found
+
+
+def _foretold(plan: Plan) -> dict[str, Any]:
+    """The plan as it is kept with its answers: with whom it protects, the budget it met, and what asked for it."""
+    budget, problem = plan.study.budget, plan.problem
+    kept: dict[str, Any] = plain(
+        {
+            **plan.to_dict(),
+            "unit": budget.unit,
+            "budget": {
+                "total": budget.total.epsilon,
+                "spent_before": budget.spent_upper,
+                "left_after": max(0.0, budget.total.epsilon - budget.spent_upper - plan.cost.upper),
+            },
+            "code": "\n".join(plan.code),
+            "asked": plan.request.to_dict(),
+            "made": {
+                "allowance": [plan.allowance.epsilon, plan.allowance.delta],
+                "counted": None if plan.design.counted is None else list(astuple(plan.design.counted)),
+                "epsilon": problem.epsilon,
+                "delta": problem.delta,
+                "reserved": problem.reserved,
+                "held": {slot: [noise.kind, noise.parameter] for slot, noise in problem.held.items()},
+            },
+        }
+    )
+    return kept
+
+
+def reopened(ledger: Ledger, request_id: str) -> Release:
+    """A release as the ledger stored it."""
+    from farthing.curator import stored_answer
+
+    return _read(stored_answer(ledger, request_id))
+
+
+def releases_in(ledger: Ledger, name: str) -> list[str]:
+    """The request ids of all releases of statistics under a name, oldest first.
+
+    Sessions, synthetic tables and the like are in the same ledger, and rounds of a session come in large numbers: those
+    cost nothing, so that most of what is none is seen at once.
+    """
+    paid = [
+        entry.request_id
+        for entry in ledger.entries(name)
+        if entry.kind == "released" and (entry.body["nano"], entry.body["units"]) != (0, 0)
+    ]
+    return [request_id for request_id in paid if _holds_release(ledger, request_id)]
+
+
+def told_of(ledger: Ledger, request_id: str) -> str:
+    """What an answer in the ledger is about, in words: the statistics, or the kind of session; nothing of its numbers.
+
+    >>> import tempfile
+    >>> from farthing.ledger import open_ledger
+    >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+    ...     told_of(ledger, "never asked")
+    ''
+    """
+    from farthing.curator import stored_answer
+
+    try:
+        finished = stored_answer(ledger, request_id).finished
+    except (InvalidValue, AnswerForfeited):  # there is none, or one of somebody who charged by hand
+        return ""
+    if {"answers", "plan"} <= set(finished):
+        return ", ".join(str(answer["name"]) for answer in finished["answers"])
+    if "session" in finished:
+        return _SESSIONS.get(request_id.rpartition(":")[2].partition("-")[0], "a session")
+    if "question" in finished:
+        return "a synthetic table"
+    if "row_count" in finished:
+        return "the number of rows"
+    return ""
+
+
+def _holds_release(ledger: Ledger, request_id: str) -> bool:
+    from farthing.curator import stored_answer
+
+    try:
+        return _is_release(stored_answer(ledger, request_id))
+    except InvalidValue:  # the answer of somebody who charged by hand
+        return False
+
+
+def _is_release(answered: Answered) -> bool:
+    return {"answers", "plan"} <= set(answered.finished)
+
+
+def _read(answered: Answered) -> Release:
+    found = answered.finished
+    if not _is_release(answered):
+        raise InvalidValue(
+            "request_id", answered.request_id, "must be that of a release of statistics",
+            "a session, a monitor or a synthetic table is taken up by the call that made it",
+        )  # fmt: skip
+    answers = [restored(entry) for entry in found["answers"]]
+    return Release(
+        {answer.name: answer for answer in answers},
+        found["plan"],
+        answered.receipt,
+        answered.request_id,
+        answered.repeated,
+    )

@@ -1,0 +1,1 @@
+"""reports: say what this package holds."""

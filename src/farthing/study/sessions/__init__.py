@@ -1,0 +1,1 @@
+"""sessions: say what this package holds."""

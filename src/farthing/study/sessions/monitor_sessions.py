@@ -1,0 +1,282 @@
+"""Monitors of a study: series from its schema, a price from its budget, rounds in its ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from farthing.adaptive.holdout import Holdout, HoldoutPlan
+from farthing.adaptive.holdout.holdout_sums import rows_of
+from farthing.adaptive.monitor import Monitor, MonitorPlan, Watched, plan_monitor, thresholds_of, watched
+from farthing.curator.budget_unit import unit_of
+from farthing.curator.session_records import LedgerJournal, Session, stored_session
+from farthing.curator.time_limit import run_apart
+from farthing.data import Dataset
+from farthing.errors import EngineError, FarthingError, InvalidValue
+from farthing.privacy.events import checked_count, checked_real
+from farthing.study.allowance import spender
+from farthing.study.attacker_odds import budget_cautions
+from farthing.study.request import own_name
+
+if TYPE_CHECKING:
+    from farthing.study.study import Study
+
+
+_HOLDOUTS_PRICE = ("epsilon", "delta")
+
+
+def opened_holdout(
+    study: Study,
+    training: Dataset,
+    *,
+    queries: int,
+    corrections: int,
+    threshold: float | None,
+    epsilon: float | None,
+    confidence: float,
+    request_id: str | None,
+) -> Holdout:
+    """Charge for all corrections, once; a session that was opened before is taken up at the price it has paid."""
+    if study.sampling_rate is not None:
+        raise InvalidValue(
+            "sampling_rate",
+            study.sampling_rate,
+            "holds for one release, and a holdout goes on",
+            "study the table by itself, in another ledger= and without sampling_rate=",
+        )
+    if not isinstance(training, Dataset):
+        raise InvalidValue(
+            "training", type(training).__name__, "must be a dataset", "make one with farthing.dataset(...)"
+        )
+    of_training, of_holdout = rows_of(training, study.dataset)
+    options: dict[str, Any] = {"queries": queries, "corrections": corrections, "confidence": confidence}
+    facts = [study.name, spender(study), of_training.rows, options, threshold, epsilon]
+    name = request_id or own_name(study, f"holdout-{_holdouts_hashed(facts)[:24]}")
+    price = _price(study, name, epsilon)
+    plan = HoldoutPlan(of_holdout.rows, of_training.rows, **price, stated_threshold=threshold, **options)
+
+    def check(dataset: Dataset) -> None:
+        rows_of(training, dataset)
+
+    study.register()
+    session = Session(plan.event, _holdouts_hashed(["holdout", asdict(plan)]), plan.corrections, check, price)
+    journal = LedgerJournal(
+        study.curator, study.dataset, session, ledger_name=study.name, request_id=name, delta=plan.delta
+    )
+    return Holdout(training, study.dataset, **price, threshold=threshold, journal=journal, **options)
+
+
+def _price(study: Study, name: str, epsilon: float | None) -> dict[str, Any]:
+    """What the session has paid; for a new one, what the budget has for it."""
+    stored = stored_session(study.curator, name)
+    if stored is None:
+        allowance = study.allowance(epsilon)
+        return {"epsilon": allowance.epsilon, "delta": allowance.delta}
+    if set(stored) != set(_HOLDOUTS_PRICE):
+        raise InvalidValue("request_id", name, "is that of a session of another kind", "choose another")
+    if epsilon not in (None, stored["epsilon"]):
+        rule = f"must be {stored['epsilon']!r}, for which this session was opened"
+        raise InvalidValue("epsilon", epsilon, rule, "leave it out, or choose another request id")
+    return {fact: stored[fact] for fact in _HOLDOUTS_PRICE}
+
+
+def _holdouts_hashed(facts: Any) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+_PRICE = ("epsilon", "delta", "round_epsilon")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for, before a budget has set its price."""
+
+    series: Sequence[Any]
+    threshold: Any
+    alerts: int
+    steps: int
+    by: str | Sequence[str] | None = None
+    epsilon: float | None = None
+    mute: bool = True
+    confidence: float = 0.95
+
+    def plan(self, study: Study, seen: Watched, price: Mapping[str, Any] | None = None) -> MonitorPlan:
+        """The plan at the study's budget as it is now, or at a price that was set when it was opened."""
+        if price is None:
+            allowance = study.allowance(self.epsilon)
+            epsilon, delta = allowance.epsilon, allowance.delta
+        else:
+            epsilon, delta = price["epsilon"], price["delta"]
+            if self.epsilon not in (None, epsilon):
+                rule = f"must be {epsilon!r}, for which this monitor was opened"
+                raise InvalidValue(
+                    "epsilon", self.epsilon, rule, "leave it out, or choose another request id"
+                )
+        found = plan_monitor(
+            seen.series,
+            thresholds_of(self.threshold, seen.series),
+            alerts=self.alerts,
+            steps=self.steps,
+            epsilon=epsilon,
+            delta=delta,
+            l1_sensitivity=seen.l1_sensitivity,
+            monotone=seen.monotone,
+            mute=self.mute,
+            confidence=self.confidence,
+        )
+        return found if price is None else replace(found, **{name: price[name] for name in _PRICE})
+
+    def request_id(self, study: Study, seen: Watched) -> str:
+        """The same words name the same monitor: a second call takes it up where it was."""
+        facts = [
+            study.name,
+            spender(study),
+            thresholds_of(self.threshold, seen.series),
+            checked_count(self.alerts, "alerts"),
+            checked_count(self.steps, "steps"),
+            None if self.epsilon is None else checked_real(self.epsilon, "epsilon"),
+            checked_real(self.confidence, "confidence"),
+            bool(self.mute),
+        ]
+        of_old = (
+            f"monitor-{_hashed(*facts, *_defined(seen))[:24]}"  # earlier versions did not look at the rows
+        )
+        if study.dataset.is_untransformed and study.ledger.stored(of_old) is not None:
+            return own_name(study, of_old)
+        definition = json.dumps(study.dataset.definition, default=str)
+        return own_name(study, f"monitor-{_hashed(*facts, *_defined(seen), definition)[:24]}")
+
+
+def planned_monitor(study: Study, asked: Asked) -> MonitorPlan:
+    """What it would cost and how far off it may be; nothing is spent and no row is read.
+
+    Of a monitor that was opened with the same words, it is what was paid for.
+    """
+    seen = _seen(study, asked)
+    name = asked.request_id(study, seen)
+    stored = study.ledger.stored(name)
+    opened = stored is not None and stored.state == "released"  # one that is being opened is not waited for
+    plan = asked.plan(study, seen, _price_of(study, name) if opened else None)
+    return replace(plan, warnings=tuple(budget_cautions(plan.epsilon, plan.delta, study.dataset.rows)))
+
+
+def session_name(study: Study, asked: Asked) -> str:
+    """The request id of a monitor that was given none."""
+    return asked.request_id(study, _seen(study, asked))
+
+
+def opened_monitor(
+    study: Study,
+    asked: Asked,
+    request_id: str | None = None,
+    timeout: float | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Monitor:
+    """Charge for all rounds, once; a monitor that was opened before is taken up with the price it has paid."""
+    seen = _seen(study, asked)
+    name = request_id or asked.request_id(study, seen)
+    plan = asked.plan(study, seen, _price_of(study, name))
+
+    def check(dataset: Dataset) -> None:
+        _refuse_further(watched(asked.series, dataset, asked.by), plan)
+
+    study.register()
+    session = Session(
+        plan.event,
+        _hashed(plan.digest, *_defined(seen)),
+        plan.alerts,
+        check,
+        {one: getattr(plan, one) for one in _PRICE},
+    )
+    journal = LedgerJournal(
+        study.curator, study.dataset, session, ledger_name=study.name, request_id=name, delta=plan.delta
+    )
+
+    def read(table: Dataset | None = None, where: Any = None) -> list[int]:
+        rows = study.dataset if table is None else _refuse_unlike(table, study.dataset)
+        if table is not None:
+            journal.refuse_unpaid(rows)
+        rows = rows if where is None else rows.where(where)
+        check(rows)
+        return _read(rows, seen, timeout, progress)
+
+    return Monitor(plan, read, journal)
+
+
+def _price_of(study: Study, name: str) -> Mapping[str, Any] | None:
+    """What a monitor of this name has paid; None if there is none yet."""
+    facts = stored_session(study.curator, name)
+    if facts is not None and not set(_PRICE) <= set(facts):
+        raise InvalidValue("request_id", name, "is that of a session of another kind", "choose another")
+    return facts
+
+
+def _defined(seen: Watched) -> list[str]:
+    """What every series counts, whatever it is called."""
+    return [repr(one) for one in seen.counts.values()]
+
+
+def _hashed(*facts: Any) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _seen(study: Study, asked: Asked) -> Watched:
+    if study.sampling_rate is not None:
+        raise InvalidValue(
+            "sampling_rate",
+            study.sampling_rate,
+            "holds for one release, and a monitor looks again and again",
+            "study the table by itself, in another ledger= and without sampling_rate=",
+        )
+    return watched(asked.series, study.dataset, asked.by)
+
+
+def _read(
+    rows: Dataset, seen: Watched, timeout: float | None, progress: Callable[[float], None] | None
+) -> list[int]:
+    """The private counts; of what goes wrong only words that hold nothing of a row come out."""
+    found: list[list[int]] = []
+
+    def work(tell: Callable[[float], None]) -> str:
+        found.append(seen.values(rows.exact(seen.counts, tell)))
+        return ""
+
+    try:
+        rows.prepare()
+    except InvalidValue as problem:  # a file that is being replaced may be whole at the next look
+        raise EngineError("duckdb", f"{problem.value} {problem.rule}", problem.way_out) from None
+    outcome = run_apart(work, timeout, progress)
+    if outcome.text is None:
+        raise outcome.error or FarthingError(f"the look failed and used nothing up: {outcome.reason}.")
+    return found[0]
+
+
+def _refuse_further(seen: Watched, plan: MonitorPlan) -> None:
+    """The noise was made for neighbours that move a count so far, and in one direction or in both."""
+    if seen.l1_sensitivity > plan.l1_sensitivity or plan.monotone > seen.monotone:
+        raise InvalidValue(
+            "l1_sensitivity",
+            plan.l1_sensitivity,
+            f"must be at least {seen.l1_sensitivity} for these rows",
+            "make the monitor for the dataset that it looks at",
+        )
+
+
+def _refuse_unlike(table: Any, dataset: Dataset) -> Dataset:
+    """Later rows of the same table: the same people are protected, and its columns mean the same."""
+    if not isinstance(table, Dataset):
+        raise InvalidValue(
+            "table", type(table).__name__, "must be a dataset", "make one with farthing.dataset(...)"
+        )
+    if table.schema != dataset.schema:
+        raise InvalidValue(
+            "table", list(table.schema), "must have the columns and domains that the monitor was opened with"
+        )
+    if unit_of(table) != unit_of(dataset) or table.probability != dataset.probability:
+        raise InvalidValue(
+            "table", str(unit_of(table)), f"must protect {str(unit_of(dataset))!r}, as the monitor does"
+        )
+    return table

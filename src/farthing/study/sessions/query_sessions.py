@@ -1,0 +1,365 @@
+"""Online answers of a study: a domain from its schema, a price from its budget, rounds in its ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from farthing.adaptive.prior_releases import known_tables
+from farthing.adaptive.query_session import AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.query_session.session_plan import MOST_CELLS
+from farthing.curator.private_counts import PrivateCells
+from farthing.curator.session_records import LedgerJournal, Session, stored_session
+from farthing.data import Dataset, Dates, Integers, Reals
+from farthing.data.aggregates.aggregate_shape import MOST_CELLS as MOST_VALUES
+from farthing.data.aggregates.aggregate_shape import domain_of, names_of
+from farthing.data.coded_rows import CodedAxis, coded_axes, sensitivity_of_coded_rows
+from farthing.errors import Infeasible, InvalidValue
+from farthing.ledger.ledger_arguments import checked_name
+from farthing.matrix.workloads.cell_axes import Axis
+from farthing.matrix.workloads.statistic_cells import size_of
+from farthing.privacy.events import checked_epsilon
+from farthing.statistics.public_facts import ASSUMED_ROWS
+from farthing.study.allowance import Allowance, spender
+from farthing.study.attacker_odds import budget_cautions
+from farthing.study.release import Release, reopened
+from farthing.study.request import own_name
+from farthing.study.row_count import count_rows, found_count
+
+if TYPE_CHECKING:
+    from farthing.study.study import Study
+
+_STATED = ("alpha", "queries", "confidence", "updates", "rows")
+_COUNTING = 0.01  # of epsilon, for the number of rows where nobody knows it
+_ROUNDING = 1e-8  # of epsilon: the ledger counts in billionths, rounded up
+_MANY = 2**40  # rows: more than there are
+_LONGEST = " round 65536 " + 16 * "-"  # what the request id of a round has after that of its session
+
+Known = Release | str | Sequence[Release | str]
+"""Earlier releases of a study, or their request ids."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for, before a budget has set its price."""
+
+    alpha: float
+    queries: int
+    columns: Sequence[str] | str | None = None
+    bins: Mapping[str, int | Sequence[Any]] | None = None
+    updates: int | None = None
+    rows: int | None = None
+    epsilon: float | None = None
+    start: str = "auto"
+    known: tuple[str, ...] = ()
+    confidence: float = 0.95
+
+    def axes(self, dataset: Dataset) -> tuple[CodedAxis, ...]:
+        """The cells of its columns, from the schema alone."""
+        schema = dataset.schema
+        names = tuple(schema) if self.columns is None else names_of(self.columns, "columns")
+        if not isinstance(self.bins, Mapping | None):
+            raise InvalidValue(
+                "bins", self.bins, "must say which column is cut", "such as bins={'income': 20}"
+            )
+        bins = dict(self.bins or {})
+        for name in names:
+            domain = domain_of(name, schema, "columns")
+            if name in bins or not isinstance(domain, Integers | Reals | Dates):
+                continue
+            values = size_of(domain)
+            if values is None or values > MOST_VALUES:
+                raise InvalidValue(
+                    "columns", name, f"must have a list of at most {MOST_VALUES:,} values, or cells",
+                    f"cut it into some, bins={{{name!r}: 20}}, or leave it out: columns=[...]",
+                )  # fmt: skip
+            bins[name] = values  # every value a cell of its own
+        found = coded_axes(schema, names, bins=bins, missing=False)
+        _refuse_too_many(found)
+        return found
+
+    def name(self, study: Study) -> str:
+        """The same words name the same session: a second call takes it up where it was.
+
+        What was known at its start is no part of the name: a session remembers it, and need not be told again.
+        """
+        names = None if self.columns is None else list(names_of(self.columns, "columns"))
+        bins = {
+            key: list(cut) if isinstance(cut, Sequence) else cut for key, cut in (self.bins or {}).items()
+        }
+        facts = [
+            study.name,
+            spender(study),
+            self.alpha,
+            self.queries,
+            names,
+            bins,
+            self.updates,
+            self.rows,
+            self.epsilon,
+        ]
+        of_old = _named([*facts, self.start, self.confidence])  # earlier versions did not look at the rows
+        if study.dataset.is_untransformed and study.ledger.stored(of_old) is not None:
+            return own_name(study, of_old)
+        return own_name(study, _named([*facts, self.start, self.confidence, study.dataset.definition]))
+
+
+def _named(facts: Sequence[Any]) -> str:
+    return f"answers-{hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()[:24]}"
+
+
+def planned_answerer(study: Study, asked: Asked, request_id: str | None = None) -> AnswererPlan:
+    """What it would cost and promise; nothing is spent and no row is read."""
+    _refuse_sampled(study)
+    axes = asked.axes(study.dataset)
+    name = request_id or asked.name(study)
+    running = study.ledger.stored(name)
+    if (
+        running is not None and running.state == "reserved"
+    ):  # to wait for it would be to give it up in the end
+        raise InvalidValue("request_id", name, "is being run by another process just now", "try again later")
+    stored = stored_session(study.curator, name)
+    if stored is not None:
+        return _warned(_taken_up(stored, asked, axes, name))
+    for one in asked.known:
+        _release(study, one)  # refuses what is none
+    found = _rows(study, asked)
+    if found.number is None:
+        raise InvalidValue(
+            "rows", None, "must be given for a plan: how many rows there are is not public",
+            "say rows=... if you have a good guess, or pay for a count: study.count_rows(); without either, opening "
+            "the session counts them first, for a hundredth of epsilon",
+        )  # fmt: skip
+    return _warned(_plan(study, asked, axes, found))
+
+
+def _warned(plan: AnswererPlan) -> AnswererPlan:
+    """With the reasons why its price protects little, if it does."""
+    return replace(plan, warnings=tuple(budget_cautions(plan.epsilon, plan.delta, plan.rows)))
+
+
+def planned_for_a_guess(study: Study, asked: Asked) -> AnswererPlan:
+    """The plan for a round number of rows, to look at where nobody knows theirs; what counting costs is taken off."""
+    whole = study.allowance(asked.epsilon)
+    left = replace(whole, epsilon=(1 - _COUNTING) * whole.epsilon)
+    plan = _priced(study, asked, asked.axes(study.dataset), left, ASSUMED_ROWS)
+    return replace(plan, warnings=tuple(budget_cautions(plan.epsilon, plan.delta)))
+
+
+def opened_answerer(
+    study: Study,
+    asked: Asked,
+    request_id: str | None = None,
+    timeout: float | None = None,
+    progress: Callable[[float], None] | None = None,
+    *,
+    prepare: bool = True,
+) -> OnlineAnswerer:
+    """Charge for the whole session, once; one that was opened before is taken up with the price it has paid.
+
+    Without `prepare` the first guess, which takes its time where there are many cells, waits for the first question.
+    """
+    _refuse_sampled(study)
+    axes = asked.axes(study.dataset)
+    name = checked_name(request_id or asked.name(study), "request_id")
+    checked_name(name + _LONGEST, "request_id")
+    stored = stored_session(study.curator, name)
+    earlier = asked.known if stored is None else tuple(stored.get("known", ()))
+    releases = [_release(study, one) for one in earlier]  # before anything is charged
+    if stored is None:
+        study.register()
+        plan = _fresh(study, asked, axes)
+    else:
+        plan = _taken_up(stored, asked, axes, name)
+    asking = [_asking_axis(axis) for axis in axes]
+    known = [table for release in releases for table in known_tables(release, asking, plan.rows)]
+
+    def check(dataset: Dataset) -> None:
+        found = sensitivity_of_coded_rows(dataset, axes).l1
+        if not plan.sensitivity >= found:
+            raise InvalidValue("l1_sensitivity", plan.sensitivity, f"must be at least {found} for these rows")
+
+    cells = PrivateCells(study.dataset, axes, timeout, progress)
+    facts = _facts(plan, asked, axes)
+    session = Session(plan.event, _digest(plan, axes, earlier), plan.updates, check, facts, cells.listen)
+    journal = LedgerJournal(
+        study.curator,
+        study.dataset,
+        session,
+        ledger_name=study.name,
+        request_id=name,
+        delta=plan.delta,
+        timeout=timeout,
+        progress=progress,
+    )
+    answerer = OnlineAnswerer(plan, asking, cells, journal, known)
+    if prepare:
+        answerer.prepare()
+    return answerer
+
+
+def _fresh(study: Study, asked: Asked, axes: Sequence[CodedAxis]) -> AnswererPlan:
+    found = _rows(study, asked)
+    if found.number is None:
+        whole = study.allowance(asked.epsilon).epsilon
+        # Words that no number of rows makes sense of are refused before rows are counted.
+        few = asked.updates if asked.updates is not None else 1
+        plan_answerer(
+            axes, whole, 0.0, asked.alpha, asked.queries, _MANY, 1, few, asked.start, asked.confidence
+        )
+        count_rows(study, _COUNTING * whole)
+        found = _rows(study, asked)
+    return _plan(study, asked, axes, found)
+
+
+def _plan(study: Study, asked: Asked, axes: Sequence[CodedAxis], rows: _Rows) -> AnswererPlan:
+    return _priced(study, asked, axes, study.allowance(_left_to_open(asked, rows.cost)), rows.number)
+
+
+def _left_to_open(asked: Asked, counting: float) -> float | None:
+    """What is said to be spent on a session is spent on counting for it, too.
+
+    A count that took more than its share of this session was made for another one, which has paid for it.
+    """
+    if asked.epsilon is None:
+        return None
+    whole = checked_epsilon(asked.epsilon)
+    return whole - counting if counting <= _COUNTING * whole + _ROUNDING else whole
+
+
+def _priced(
+    study: Study, asked: Asked, axes: Sequence[CodedAxis], allowance: Allowance, rows: int | None
+) -> AnswererPlan:
+    sensitivity = sensitivity_of_coded_rows(study.dataset, axes).l1
+    facts: Any = (
+        tuple(axes), allowance.epsilon, allowance.delta, asked.alpha, asked.queries, rows, sensitivity,
+        asked.updates, asked.start, asked.confidence,
+    )  # fmt: skip
+    try:
+        return _remembered_plan(*facts)
+    except Infeasible as refusal:
+        if refusal.closest is None or refusal.closest < 1:
+            raise
+        raise Infeasible(
+            f"no alpha below 1 can be kept with epsilon={allowance.epsilon:.3g} and about {rows:,} rows: "
+            "answers would be off by as many as there are; raise epsilon, or ask for fewer queries or updates.",
+            blocking=refusal.blocking,
+            closest=None,
+            epsilon=refusal.epsilon,
+        ) from None
+    except TypeError:  # something that cannot even be looked up: the planner says what is wrong with it
+        return plan_answerer(*facts)
+
+
+_remembered_plan = lru_cache(maxsize=16, typed=True)(plan_answerer)
+"""A plan takes seconds, and people look at it before they open a session."""
+
+
+def _facts(plan: AnswererPlan, asked: Asked, axes: Sequence[CodedAxis]) -> dict[str, Any]:
+    """What is recorded with a session, for those who take it up later."""
+    return {
+        "plan": plan.as_dict(),
+        "columns": [axis.column for axis in axes],
+        "bins": [repr(axis.edges) for axis in axes],
+        "epsilon": asked.epsilon,
+        "start": asked.start,
+        "known": list(asked.known),
+    }
+
+
+def _taken_up(facts: Mapping[str, Any], asked: Asked, axes: Sequence[CodedAxis], name: str) -> AnswererPlan:
+    """The plan that a session was opened with, if it is the one that is asked for."""
+    try:
+        plan = AnswererPlan(**facts["plan"])
+        opened = {**facts["plan"], **facts}
+    except (TypeError, KeyError):
+        raise InvalidValue(
+            "request_id", name, "is that of another kind of session, or of another version of farthing",
+            "use a new one; what was charged stays",
+        ) from None  # fmt: skip
+    wanted = {
+        **vars(asked),
+        "known": list(asked.known),
+        "columns": [axis.column for axis in axes],
+        "bins": [repr(axis.edges) for axis in axes],
+    }
+    for what in (*_STATED, "columns", "bins", "epsilon", "start", "known"):
+        if wanted[what] not in (None, "auto", [], opened[what]):
+            raise InvalidValue(
+                what, wanted[what], f"must be {opened[what]!r}, with which the session {name!r} was opened",
+                "a session of its own needs a request_id of its own, and is charged anew",
+            )  # fmt: skip
+    return plan
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """How many rows there are; None where they must be counted. `cost` is what the count took."""
+
+    number: int | None
+    cost: float = 0.0
+
+
+def _rows(study: Study, asked: Asked) -> _Rows:
+    """The number of rows where it is given, public, or was counted before, by whatever asked for it."""
+    if asked.rows is not None:
+        return _Rows(asked.rows)
+    if study.dataset.rows is not None:
+        return _Rows(study.dataset.rows)
+    found = found_count(study)
+    return _Rows(None if found.counted is None else found.counted.rows, found.epsilon)
+
+
+def request_ids(known: Known) -> tuple[str, ...]:
+    """The request ids of earlier releases; the ledger has what they say."""
+    listed = tuple(known) if isinstance(known, list | tuple) else (known,)
+    for one in listed:
+        if not isinstance(one, Release | str):
+            raise InvalidValue("known", one, "must be releases, or their request ids", "see study.releases()")
+    return tuple(one.request_id if isinstance(one, Release) else one for one in listed)
+
+
+def _release(study: Study, request_id: str) -> Release:
+    """An earlier release of the same rows."""
+    try:
+        release = reopened(study.ledger, request_id)
+    except InvalidValue as refusal:
+        raise InvalidValue("known", request_id, refusal.rule, refusal.way_out) from None
+    if release.receipt.dataset != study.name:
+        raise InvalidValue("known", request_id, f"must be a release of {study.name!r}")
+    return release
+
+
+def _digest(plan: AnswererPlan, axes: Sequence[CodedAxis], known: Sequence[str]) -> str:
+    text = json.dumps([plan.as_dict(), [repr(axis) for axis in axes], list(known)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _asking_axis(axis: CodedAxis) -> Axis:
+    return Axis(axis.column, axis.labels, axis.edges, axis.domain)
+
+
+def _refuse_too_many(axes: Sequence[CodedAxis]) -> None:
+    cells = math.prod(len(axis) for axis in axes)
+    if cells > MOST_CELLS:
+        largest = sorted(axes, key=len, reverse=True)[:3]
+        sizes = ", ".join(f"{axis.column} has {len(axis):,}" for axis in largest)
+        raise InvalidValue(
+            "columns", f"{cells:,} cells" if cells < 10**15 else f"{float(cells):.1e} cells",
+            f"must have at most {MOST_CELLS:,} together ({sizes})",
+            "name fewer with columns=[...], cut some into wider cells with bins={column: number}, or make a synthetic "
+            "table, which has no such limit",
+        )  # fmt: skip
+
+
+def _refuse_sampled(study: Study) -> None:
+    if study.sampling_rate is not None:
+        raise InvalidValue(
+            "sampling_rate", study.sampling_rate, "holds for one release, and an answerer goes on",
+            "study the table by itself, in another ledger= and without sampling_rate=",
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""synthesis: say what this package holds."""

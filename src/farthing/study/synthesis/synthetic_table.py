@@ -1,0 +1,497 @@
+"""`study.synthesise(...)`: a synthetic table, the account of what it cost, and an honest word about its quality."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.adaptive.prior_releases import KnownTable, known_tables
+from farthing.adaptive.synthesis import SyntheticModel
+from farthing.adaptive.synthesis_validation import (
+    CheckedSynthesis,
+    checked_synthesis,
+    drawn,
+    restored_synthesis,
+    seed_of,
+    stored_known,
+)
+from farthing.curator import Answered, stored_answer
+from farthing.data.coded_rows import CodedAxis, coded_axes, sensitivity_of_coded_rows
+from farthing.data.schema import Schema
+from farthing.errors import InvalidValue
+from farthing.ledger import Ledger, Receipt
+from farthing.privacy.events import checked_count
+from farthing.study.allowance import spender
+from farthing.study.attacker_odds import budget_cautions
+from farthing.study.documents.answer_codec import plain
+from farthing.study.plan_text import shown
+from farthing.study.release import Release
+from farthing.study.request import own_name
+from farthing.study.synthesis.cell_values import decoded
+from farthing.study.synthesis.synthetic_quality import Quality, quality_of
+from farthing.study.synthesis.synthetic_query import SyntheticAnswer, asked_of
+
+if TYPE_CHECKING:
+    from farthing.study.study import Study
+
+Progress = Callable[[float], None]
+
+_DECODING = 1  # the stream of random numbers that draws values within cells
+
+
+@dataclass(frozen=True, eq=False)
+class SynthesisOffer:
+    """What a synthesis would do and cost: printed before anything is spent, then `release()`.
+
+    `cost` is the epsilon that would be charged, proven, at `delta`.
+
+    >>> import pyarrow, tempfile, farthing as ft
+    >>> people = ft.dataset(pyarrow.table({"sex": ["F", "M", "F"]}), schema={"sex": ["F", "M"]})
+    >>> study = ft.Study(people, epsilon=1.0, delta=1e-9, ledger=tempfile.mkdtemp() + "/study.db", name="people")
+    >>> offer = study.synthesis_plan(epsilon=0.5)
+    >>> 0.49 < offer.cost <= 0.5, study.budget.spent.upper
+    (True, 0.0)
+    """
+
+    study: Study
+    question: CheckedSynthesis
+    rows: int | None
+    request_id: str
+
+    @property
+    def axes(self) -> tuple[CodedAxis, ...]:
+        """The cells of every column."""
+        return self.question.axes
+
+    @property
+    def delta(self) -> float:
+        """The delta at which it is charged."""
+        return self.question.delta
+
+    @property
+    def cost(self) -> float:
+        """The epsilon that it costs."""
+        return self.question.cost
+
+    @property
+    def made_before(self) -> bool:
+        """Whether the ledger has it: then releasing it makes the same table again and spends nothing."""
+        return self.study.ledger.stored(self.request_id) is not None
+
+    def release(self, request_id: str | None = None, progress: Progress | None = None) -> Synthetic:
+        """Charge the ledger, run once on the engine, record, and make the table.
+
+        The same `request_id` gives the same table again and spends nothing, and so do the same words without one.
+        """
+        if request_id is None and self.made_before:
+            return reopened_synthetic(self.study.ledger, self.request_id, self.rows)
+        self.study.register()
+        answered = self.study.curator.run(
+            self.study.dataset,
+            self.question,
+            ledger_name=self.study.name,
+            request_id=request_id or self.request_id,
+            delta=self.delta,
+            progress=progress,
+        )
+        return _read(answered, self.rows, self.question)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "dataset": self.study.name,
+            "epsilon": self.question.epsilon,
+            "delta": self.delta,
+            "cost": self.cost,
+            "columns": [
+                {
+                    "name": axis.column,
+                    "cells": len(axis),
+                    "binned": axis.edges is not None,
+                    "missing": axis.missing,
+                }
+                for axis in self.axes
+            ],
+            "choices": self.question.plan.prices.choices,
+            "check_noise": self.question.noise.standard_error,
+            "known": [list(table.columns) for table in self.question.plan.known],
+        }
+
+    def __str__(self) -> str:
+        binned = [axis.column for axis in self.axes if axis.edges is not None]
+        noise, left = shown(self.question.noise.standard_error), self.study.budget.remaining.epsilon
+        cost = f"cost: epsilon {shown(self.cost, 6)} of the {shown(left, 6)} left, at delta {self.delta:g}; "
+        if self.made_before:
+            cost = (
+                f"cost: nothing. It was made before, for epsilon {shown(self.cost, 6)}, as {self.request_id}"
+            )
+        lines = [
+            str(self.question.plan),
+            f"  the check of its columns and pairs, each distance with a noise of {noise} rows",
+            cost if self.made_before else f"{cost}nothing is spent yet",
+        ]
+        cautions = budget_cautions(self.study.epsilon, self.study.delta, self.study.dataset.rows)
+        lines += [f"warning: {text}" for text in cautions]
+        if binned:
+            lines.append(f"cut into cells, within which values are made up evenly: {', '.join(binned)}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Synthetic:
+    """A synthetic table: rows that nobody gave, with about the counts of those that people did.
+
+    `table()` has the rows, with the columns and types of the schema; `quality` says which columns and pairs of columns
+    are right, and by how much they may be off; `query` counts. Everything in it is public: it was paid for.
+
+    >>> import pyarrow, tempfile, farthing as ft
+    >>> table = pyarrow.table({"sex": ["F", "M"] * 500, "smokes": [True, False] * 500})
+    >>> people = ft.dataset(table, schema={"sex": ["F", "M"], "smokes": bool})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     study = ft.Study(people, epsilon=4.0, ledger=folder + "/study.db")
+    ...     synthetic = study.synthesise(rows=200)
+    ...     again = study.synthetic(synthetic.request_id, rows=200)
+    ...     study.close()
+    >>> synthetic.table().schema.names, synthetic.table().num_rows, synthetic.table().equals(again.table())
+    (['sex', 'smokes'], 200, True)
+    >>> 450 < synthetic.query("sex = 'F' and smokes").value < 550
+    True
+    """
+
+    question: CheckedSynthesis
+    answers: Mapping[str, Any]
+    model: SyntheticModel
+    rounds: Sequence[Mapping[str, Any]]
+    receipt: Receipt
+    request_id: str
+    name: str
+    count: int | None = None
+    repeated: bool = False
+
+    @property
+    def axes(self) -> tuple[CodedAxis, ...]:
+        """The cells of every column."""
+        return self.question.axes
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(axis.column for axis in self.axes)
+
+    @property
+    def cost(self) -> float:
+        """The epsilon that it cost."""
+        return self.question.cost
+
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """The rows as codes of cells: always the same for the same recorded numbers."""
+        return self.question.codes(self.answers, self.count, self.model)
+
+    @cached_property
+    def quality(self) -> Quality:
+        """Which columns and pairs of columns are good, and by how much they may be off."""
+        own = self.count in (None, self.question.rows(self.model))
+        return quality_of(self.question, self.answers, self.model, None if own else self.codes)
+
+    @cached_property
+    def _table(self) -> Any:
+        random = np.random.default_rng([seed_of(drawn(self.answers)), _DECODING])
+        return decoded(self.codes, self.axes, random)
+
+    def table(self) -> Any:
+        """The rows as an Arrow table, with the types of the schema."""
+        return self._table
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas table."""
+        return self._table.to_pandas()
+
+    def save(self, path: str) -> Path:
+        """Write the rows to a Parquet file, or to CSV if the name ends so."""
+        target = checked_target(path)
+        try:
+            if target.suffix.lower() == ".csv":
+                from pyarrow import csv
+
+                csv.write_csv(self._table, target)
+            else:
+                from pyarrow import parquet
+
+                parquet.write_table(self._table, target)
+        except OSError as problem:
+            raise InvalidValue(
+                "path",
+                str(path),
+                f"cannot be written ({problem.strerror or type(problem).__name__})",
+                "name a file in a directory that exists; nothing is lost, and writing it again costs nothing",
+            ) from None
+        return target
+
+    def marginal(self, *columns: str) -> NDArray[np.float64]:
+        """The expected counts of all combinations of cells of these columns, by the model the rows were drawn from."""
+        places = [self._place(column) for column in columns]
+        return self.model.marginal(places)
+
+    def query(self, what: str | Mapping[str, Any]) -> SyntheticAnswer:
+        """How many rows meet a condition: "sex = 'M' and age < 30", or {column: value, (lo, hi) or [values]}.
+
+        The number is that of the synthetic rows, as a share of the number of rows that was measured. Its `error` is
+        what the check vouches for, where it can: the condition is about one or two columns and cuts no cell.
+        """
+        return asked_of(what, self._table, self._schema, self.axes, self.quality)
+
+    @property
+    def _schema(self) -> Schema:
+        return Schema({axis.column: axis.domain for axis in self.axes})
+
+    def _place(self, column: str) -> int:
+        if column not in self.columns:
+            raise InvalidValue("columns", column, "must be a column", f"they are {', '.join(self.columns)}")
+        return self.columns.index(column)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the rows as plain data."""
+        return {
+            "request_id": self.request_id,
+            "repeated": self.repeated,
+            "rows": len(self.codes),
+            "columns": list(self.columns),
+            "epsilon": self.cost,
+            "delta": self.question.delta,
+            "quality": self.quality.to_dict(),
+            "warnings": list(self.quality.warnings),
+            "rounds": [dict(one) for one in self.rounds],
+            "receipt": json.loads(self.receipt.to_json()),
+        }
+
+    def to_json(self) -> str:
+        """Everything but the rows as JSON."""
+        return json.dumps(plain(self.to_dict()), indent=2)
+
+    def report(self, path: str) -> Path:
+        """A self-contained HTML page: verdicts, errors, what was measured, what was spent."""
+        from farthing.study.synthesis.synthetic_report import written_report
+
+        return written_report(self, path)
+
+    @property
+    def sentence(self) -> str:
+        """How large it is, in words."""
+        columns = "1 column" if len(self.columns) == 1 else f"{len(self.columns):,} columns"
+        return f"{len(self.codes):,} synthetic rows of {columns}"
+
+    def __str__(self) -> str:
+        return f"{self.sentence}\n\n{self.quality}"
+
+    def __repr__(self) -> str:
+        return f"Synthetic({self.sentence}, request_id={self.request_id!r})"
+
+
+def checked_target(path: str) -> Path:
+    """Where rows can be written: no name that promises another kind of file.
+
+    >>> checked_target("rows.xlsx")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: path='rows.xlsx': must end in .parquet or .csv...
+    """
+    target = Path(path)
+    if target.suffix.lower() not in ("", ".parquet", ".pq", ".csv"):
+        raise InvalidValue("path", str(path), "must end in .parquet or .csv", "other kinds are not written")
+    return target
+
+
+def offered(
+    study: Study,
+    columns: Sequence[str] | str | None,
+    bins: Mapping[str, int | Sequence[Any]] | None,
+    missing: bool | Sequence[str],
+    epsilon: float | None,
+    known: Release | Sequence[Release],
+    rows: int | None,
+) -> SynthesisOffer:
+    """What `study.synthesise` with these arguments would do; no row is read and nothing is spent."""
+    if study.sampling_rate is not None:
+        raise InvalidValue(
+            "sampling_rate",
+            study.sampling_rate,
+            "must be left out for a synthesis",
+            "it is priced for the table itself; make a study without it, in another ledger=",
+        )
+    axes = coded_axes(study.dataset.schema, columns, bins=bins, missing=missing)
+    name = name_of(study, columns, bins, missing, epsilon, known)
+    made = earlier(study, name, columns, bins, missing, epsilon, known)
+    if made is not None:  # its price was paid, whatever is left by now
+        return SynthesisOffer(study, made.question, _checked_rows(rows, made.question), name)
+    sensitivity = sensitivity_of_coded_rows(study.dataset, axes)
+    allowance = study.allowance(epsilon)
+    tables = _known(study, known, axes)
+    question = checked_synthesis(axes, sensitivity, allowance.epsilon, allowance.delta, tables)
+    return SynthesisOffer(study, question, _checked_rows(rows, question), name)
+
+
+def name_of(
+    study: Study,
+    columns: Sequence[str] | str | None,
+    bins: Mapping[str, int | Sequence[Any]] | None,
+    missing: bool | Sequence[str],
+    epsilon: float | None,
+    known: Release | Sequence[Release],
+) -> str:
+    """The same words name the same table: a cell of a notebook that runs twice pays once."""
+    facts = [
+        study.name,
+        spender(study),
+        [columns] if isinstance(columns, str) else columns,
+        {str(name): cut for name, cut in bins.items()} if isinstance(bins, Mapping) else bins,
+        missing,
+        epsilon,
+        sorted(str(getattr(one, "request_id", one)) for one in _listed(known)),
+    ]
+    of_old = _hashed(facts)  # earlier versions did not look at what was done to the rows
+    name = _hashed([*facts, study.dataset.definition])
+    known_as_old = study.dataset.is_untransformed and study.ledger.stored(of_old) is not None
+    return own_name(study, of_old if known_as_old and study.ledger.stored(name) is None else name)
+
+
+def _hashed(facts: list[Any]) -> str:
+    return f"synthesis-{hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()[:24]}"
+
+
+def reopened_synthetic(ledger: Ledger, request_id: str, rows: int | None = None) -> Synthetic:
+    """A synthetic table as the ledger has it; no row is read and nothing is spent."""
+    return _earlier(ledger, request_id).table(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Earlier:
+    """A synthesis that was paid for before, and may be made again for nothing."""
+
+    answered: Answered
+    question: CheckedSynthesis
+
+    def table(self, rows: int | None = None) -> Synthetic:
+        """Its table."""
+        return _read(self.answered, _checked_rows(rows, self.question), self.question)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "request_id": self.answered.request_id,
+            "made_before": True,
+            "paid": self.question.cost,
+            "delta": self.question.delta,
+            "columns": [axis.column for axis in self.question.axes],
+        }
+
+    def __str__(self) -> str:
+        columns = ", ".join(axis.column for axis in self.question.axes)
+        return (
+            f"request {self.answered.request_id} exists: epsilon {shown(self.question.cost, 6)} was paid for it, and "
+            f"its table can be made again for nothing\n  columns: {columns}"
+        )
+
+
+def earlier(
+    study: Study,
+    request_id: str,
+    columns: Sequence[str] | str | None = None,
+    bins: Mapping[str, int | Sequence[Any]] | None = None,
+    missing: bool | Sequence[str] = True,
+    epsilon: float | None = None,
+    known: Release | Sequence[Release] = (),
+) -> Earlier | None:
+    """The synthesis of an earlier request, None without one; refused if something else is asked for now.
+
+    The request id by itself asks for what it stands for. An epsilon that is left out is the one that was paid.
+    """
+    if study.ledger.stored(request_id) is None:
+        return None
+    found = _earlier(study.ledger, request_id)
+    releases = _listed(known)
+    other = study.curator.is_of_other_table(study.dataset, request_id)
+    same = found.answered.receipt.dataset == study.name and not other
+    if columns is not None or bins or missing is not True or epsilon is not None or releases:
+        axes = coded_axes(study.dataset.schema, columns, bins=bins, missing=missing)
+        same = (
+            same
+            and axes == found.question.axes
+            and epsilon in (None, found.question.epsilon)
+            and stored_known(_known(study, releases, axes)) == stored_known(found.question.plan.known)
+        )
+    if not same:
+        raise InvalidValue(
+            "request_id",
+            request_id,
+            "was charged before for something else",
+            "use a new request id for a new table; the id by itself gives the earlier table again",
+        )
+    return found
+
+
+def _earlier(ledger: Ledger, request_id: str) -> Earlier:
+    answered = stored_answer(ledger, request_id)
+    if "question" not in answered.finished:
+        raise InvalidValue(
+            "request_id", request_id, "must be that of a synthesis", "study.released has other releases"
+        )
+    return Earlier(answered, restored_synthesis(answered.finished["question"]))
+
+
+def _checked_rows(rows: int | None, question: CheckedSynthesis) -> int | None:
+    """Refused before the charge, or before a table is made that no memory holds."""
+    if rows is None:
+        return None
+    count = checked_count(rows, "rows")
+    if count < 1:
+        raise InvalidValue("rows", rows, "must be at least 1", "leave it out for as many as were measured")
+    if not count <= question.most_rows:
+        raise InvalidValue(
+            "rows",
+            rows,
+            f"must be at most {question.most_rows:,} for {len(question.axes)} columns",
+            "rows beyond those that were measured tell nothing more",
+        )
+    return count
+
+
+def _read(answered: Answered, count: int | None, question: CheckedSynthesis) -> Synthetic:
+    model = question.plan.fitted(drawn(answered.answers))
+    return Synthetic(
+        question,
+        answered.answers,
+        model,
+        answered.finished.get("rounds", ()),
+        answered.receipt,
+        answered.request_id,
+        answered.receipt.dataset,
+        count,
+        answered.repeated,
+    )
+
+
+def _known(
+    study: Study, releases: Release | Sequence[Release], axes: Sequence[CodedAxis]
+) -> tuple[KnownTable, ...]:
+    """The tables of earlier releases of the same dataset."""
+    found: list[KnownTable] = []
+    for release in _listed(releases):
+        if not isinstance(release, Release) or release.plan.get("dataset") != study.name:
+            raise InvalidValue(
+                "known", release, f"must be releases of {study.name!r}", "study.released(request_id) has them"
+            )
+        found.extend(known_tables(release, axes))
+    return tuple(found)
+
+
+def _listed(known: Release | Sequence[Release]) -> tuple[Release, ...]:
+    return (known,) if not isinstance(known, list | tuple) else tuple(known)  # type: ignore[return-value]

@@ -1,0 +1,330 @@
+"""Everybody whose rows are read pays, under whatever name, path or order a table is asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import ibis
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from farthing import Study, count, dataset, open_ledger
+from farthing.curator import unit_of
+from farthing.data import Dataset
+from farthing.data.engines.duckdb import quiet
+from farthing.data.sources import opened
+from farthing.data.table_identity import pieces_of
+from farthing.errors import BudgetExceeded, InvalidValue
+from farthing.ledger import Ledger, budget_policy
+from farthing.ledger.snapshot import Question
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with open_ledger(tmp_path / "study.db") as made:
+        yield made
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    made = tmp_path / "data"
+    made.mkdir()
+    monkeypatch.chdir(made)
+    for name in ("people.csv", "planes.csv", "visits-1.csv", "visits-2.csv"):
+        write(name)
+    return made
+
+
+def write(name: str, more: str = "") -> None:
+    Path(name).write_text(f"person,age\n1,30\n2,41\n{more}")
+
+
+def rows(source: Any, **facts: Any) -> Dataset:
+    return dataset(source, **{"unit": "person", "max_rows": 1, "schema": {"age": (0, 110)}, **facts})
+
+
+def spend(ledger: Ledger, made: Dataset, epsilon: float = 0.25, **options: Any) -> Study:
+    study = Study(made, epsilon=1.0, ledger=ledger, **options)
+    study.plan(count(), epsilon=epsilon).release(fresh=True)
+    return study
+
+
+def left(ledger: Ledger, *names: str) -> list[float]:
+    return [round(ledger.budget(name).remaining.epsilon, 6) for name in names or ledger.datasets()]
+
+
+# Another table's people
+
+
+def test_a_joined_table_and_one_put_below_are_paid_for_by_their_own_budgets(
+    ledger: Ledger, folder: Path
+) -> None:
+    spend(ledger, rows("planes.csv"), 0.5)
+    planes = rows("planes.csv", schema={"age": (0, 110)}).derive(seats="age + 1").select("seats")
+    spend(ledger, rows("people.csv").join(planes), 0.125)
+    spend(ledger, rows("people.csv").union(rows("planes.csv")), 0.125)
+    assert left(ledger, "people.csv", "planes.csv") == [0.75, 0.25]
+
+
+@pytest.mark.parametrize("by_default", [True, False])
+def test_a_spent_budget_is_not_got_round_by_another_table(
+    ledger: Ledger, folder: Path, by_default: bool
+) -> None:
+    spend(ledger, rows("people.csv"), 1.0)
+    spend(ledger, rows("planes.csv"), 0.5)
+    name = {} if by_default else {"name": "another"}
+    for made in (
+        rows("planes.csv").union(rows("people.csv")),
+        rows(["planes.csv", "people.csv"], name="both"),
+    ):
+        before = ledger.last()
+        study = Study(made, epsilon=1.0, ledger=ledger, **name)
+        with pytest.raises(BudgetExceeded, match=r"budget of 'people\.csv'"):
+            study.plan(count(), epsilon=0.1)
+        assert study.left == 0.0 and ledger.last() - before <= 1  # at most a budget was opened
+    assert left(ledger, "people.csv", "planes.csv") == [0.0, 0.5]
+
+
+def test_a_plan_has_what_is_left_of_the_smallest_budget(ledger: Ledger, folder: Path) -> None:
+    spend(ledger, rows("people.csv"), 0.75)
+    spend(ledger, rows("planes.csv"), 0.25)
+    study = Study(rows("planes.csv").union(rows("people.csv")), epsilon=1.0, ledger=ledger)
+    assert study.accounts == ("planes.csv", "people.csv")
+    assert study.plan(count()).problem.epsilon == pytest.approx(0.25)
+
+
+def test_the_same_table_twice_pays_once(ledger: Ledger, folder: Path) -> None:
+    os.symlink("people.csv", "link.csv")
+    spend(ledger, rows("people.csv").union(rows("link.csv")))
+    frame = pa.table({"person": [1, 2], "age": [30, 41]})
+    spend(ledger, rows(frame, name="frame").union(rows(frame)))
+    assert left(ledger) == [0.75, 0.75]
+
+
+def test_a_table_without_a_budget_is_refused_with_the_way_out(ledger: Ledger, folder: Path) -> None:
+    frame = pa.table({"person": ["1", "2"], "age": [30, 41]})
+    with pytest.raises(
+        InvalidValue,
+        match=r"'planes.csv': must have a budget.*Study\(\.\.\.\)\.register\(\).*Ledger.register",
+    ):
+        Study(rows("people.csv").union(rows("planes.csv")), epsilon=1.0, ledger=ledger)
+    with pytest.raises(
+        InvalidValue, match=r"must be named.*dataset\(\.\.\., name=.*none yet: open one.*register\("
+    ):
+        Study(rows("people.csv").union(rows(frame)), epsilon=1.0, ledger=ledger, name="joined")
+    with pytest.raises(InvalidValue, match="'crews': must have a budget"):
+        Study(rows("people.csv").union(rows(frame, name="crews")), epsilon=1.0, ledger=ledger)
+    assert ledger.datasets() == []
+    spend(ledger, rows(frame, name="crews"))
+    with pytest.raises(InvalidValue, match=r"must be named.*this ledger has 'crews'\.$") as refusal:
+        Study(rows("people.csv").union(rows(frame)), epsilon=1.0, ledger=ledger, name="joined")
+    assert "joined" not in str(refusal.value)  # no budget of that name could be named
+    spend(ledger, rows("people.csv").union(rows(frame, name="crews")))
+    assert left(ledger, "crews", "people.csv") == [0.5, 0.75]
+    Study(rows("planes.csv"), epsilon=1.0, ledger=ledger).register()  # as the message says
+    Study(rows("people.csv").union(rows("planes.csv")), epsilon=1.0, ledger=ledger)
+
+
+def test_every_budget_must_be_of_the_same_unit(ledger: Ledger, folder: Path) -> None:
+    spend(ledger, dataset("planes.csv", schema={"age": (0, 110)}))
+    with pytest.raises(InvalidValue, match=r"must be 'row, add-remove', for .* of 'planes\.csv'"):
+        Study(rows("people.csv").union(rows("planes.csv")), epsilon=1.0, ledger=ledger)
+    with pytest.raises(InvalidValue, match=r"must be 'row, add-remove', for .* of 'planes\.csv'"):
+        Study(rows("planes.csv"), epsilon=1.0, ledger=ledger, name="by person")
+
+
+def test_a_secret_sample_is_studied_by_itself(ledger: Ledger, folder: Path) -> None:
+    spend(ledger, rows("planes.csv"))
+    with pytest.raises(InvalidValue, match="needs a table that no other budget pays for"):
+        Study(rows("people.csv").union(rows("planes.csv")), 1.0, 1e-6, ledger=ledger, sampling_rate=0.01)
+
+
+def test_sessions_are_paid_for_by_every_budget(ledger: Ledger, folder: Path) -> None:
+    spend(ledger, rows("planes.csv"), 0.5)
+    both = rows("people.csv").union(rows("planes.csv"))
+    monitor = Study(both, epsilon=1.0, ledger=ledger).monitor(
+        "age > 35", threshold=10, alerts=1, epsilon=0.25, steps=4
+    )
+    assert left(ledger, "people.csv", "planes.csv") == [0.75, 0.25]
+    spend(ledger, rows("visits-1.csv"))
+    with pytest.raises(InvalidValue, match=r"budget of 'visits-1\.csv' covers, which has not paid"):
+        monitor.look(rows("visits-1.csv"))
+
+
+# Other spellings of the same table
+
+
+def test_a_pattern_keeps_its_budget_when_it_gains_a_file(ledger: Ledger, folder: Path) -> None:
+    assert spend(ledger, rows("visits-*.csv")).name == "visits-*.csv"
+    write("visits-3.csv")
+    spend(ledger, rows("visits-*.csv"))
+    spend(ledger, rows("visits-3.csv"))  # which was in it
+    assert left(ledger) == [0.25]
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["link.csv", "hard.csv", "moved.csv", "../data/people.csv", "./people.csv", "absolute", "peopl?.csv",
+     "[p]eople.csv", "**/people.csv", "list"],
+)  # fmt: skip
+def test_another_spelling_of_a_file_is_the_same_budget(ledger: Ledger, folder: Path, spelling: str) -> None:
+    spend(ledger, rows("people.csv"), name="census")
+    if spelling == "moved.csv":
+        os.rename("people.csv", "moved.csv")
+    else:
+        os.symlink("people.csv", "link.csv")
+        os.link("people.csv", "hard.csv")
+    source = {"absolute": str(folder / "people.csv"), "list": ["people.csv"]}.get(spelling, spelling)
+    assert spend(ledger, rows(source)).name == "census"
+    assert left(ledger) == [0.5]
+
+
+def test_a_list_in_another_order_is_the_same_budget(ledger: Ledger, folder: Path) -> None:
+    spend(ledger, rows(["visits-1.csv", "visits-2.csv"]))
+    spend(ledger, rows(["visits-2.csv", "visits-1.csv"]))
+    spend(ledger, rows("visits-*.csv"))
+    assert left(ledger) == [0.25]
+
+
+def test_a_file_that_was_replaced_keeps_its_budget(ledger: Ledger, folder: Path) -> None:
+    spend(ledger, rows("people.csv"), name="census")
+    os.rename("people.csv", "old.csv")
+    write("people.csv", "3,50\n")
+    assert [spend(ledger, rows(name)).name for name in ("people.csv", "old.csv")] == ["census", "census"]
+
+
+def test_files_of_two_budgets_are_paid_for_by_both(ledger: Ledger, folder: Path) -> None:
+    for name in ("visits-1.csv", "visits-2.csv"):
+        spend(ledger, rows(name))
+    with pytest.raises(InvalidValue, match="must say which budget pays"):
+        Study(rows("visits-*.csv"), epsilon=1.0, ledger=ledger)
+    spend(ledger, rows("visits-*.csv"), name="visits-1.csv")
+    assert left(ledger) == [0.5, 0.5]
+
+
+def test_a_new_file_with_the_number_of_one_that_is_gone_is_another(ledger: Ledger, folder: Path) -> None:
+    spend(ledger, rows("people.csv"))
+    number = os.stat("people.csv").st_ino
+    os.unlink("people.csv")
+    write("fresh.csv", "9,50\n")
+    assert os.stat("fresh.csv").st_ino != number or spend(ledger, rows("fresh.csv")).name == "fresh.csv"
+
+
+@pytest.mark.parametrize(
+    ("old", "source"),
+    [("people.csv", "people.csv"), ("people.csv", "link.csv"), ("visits-1.csv and 1 more", "visits-*.csv"),
+     ("visits-1.csv and 4 more", "visits-*.csv"), ("visits-1.csv", "visits-*.csv"),
+     ("visits-2.csv and 1 more", ["visits-1.csv", "visits-2.csv"]), ("visits-1.csv and 1 more", "visits-1.csv")],
+)  # fmt: skip
+def test_a_budget_that_an_older_version_opened_is_found(
+    ledger: Ledger, folder: Path, old: str, source: Any
+) -> None:
+    os.symlink("people.csv", "link.csv")
+    ledger._changed(Question(old), lambda tx: budget_policy.register(tx, old, 1.0, 0.0, "person, add-remove"))
+    assert spend(ledger, rows(source)).name == old
+    assert ledger.datasets() == [old] and left(ledger) == [0.75]
+    assert spend(ledger, rows(source)).name == old  # now by what it stands for
+
+
+def test_no_budget_of_an_older_version_is_a_second_one_for_a_table(ledger: Ledger, folder: Path) -> None:
+    spend(ledger, rows("people.csv"))
+    ledger._changed(
+        Question("old"), lambda tx: budget_policy.register(tx, "old", 1.0, 0.0, "person, add-remove")
+    )
+    for _ in range(2):
+        spend(ledger, rows("people.csv"), name="old")
+    assert left(ledger, "people.csv", "old") == [0.25, 0.5]
+
+
+def test_two_budgets_that_stand_for_one_table_both_pay(ledger: Ledger, folder: Path) -> None:
+    """As those of two processes that opened them at the same time do."""
+    ledger.register("two", 1.0, unit=unit_of(rows("people.csv")))
+    spend(ledger, rows("people.csv"), name="one")
+    ledger.attach("two", [text for piece in pieces_of(opened("people.csv")) for text in piece.kept])
+    for name in ("one", "two"):
+        spend(ledger, rows("people.csv"), name=name)
+    assert left(ledger, "one", "two") == [0.25, 0.5]
+
+
+def test_a_budget_that_another_process_opens_meanwhile_pays_too(
+    ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = rows("people.csv")
+    study = Study(made, epsilon=1.0, ledger=ledger, name="slow")
+    ledger.register("slow", 1.0, unit=unit_of(made))
+    attach = Ledger.attach
+
+    def late(self: Ledger, name: str, sources: Any) -> Any:
+        monkeypatch.setattr(Ledger, "attach", attach)
+        spend(ledger, rows("people.csv"), name="quick")
+        return attach(self, name, sources)
+
+    plan = study.plan(count(), epsilon=0.25)
+    monkeypatch.setattr(Ledger, "attach", late)
+    plan.release()
+    assert left(ledger, "quick", "slow") == [0.5, 0.75]
+
+
+def test_a_frame_is_paid_for_by_the_budget_of_its_name_under_another_one_too(ledger: Ledger) -> None:
+    frame = pa.table({"person": [1, 2], "age": [30, 41]})
+    spend(ledger, rows(frame, name="crews"))
+    spend(ledger, rows(frame, name="crews"), name="another")
+    spend(ledger, rows(frame), name="another")  # nothing says which frame that is
+    assert left(ledger, "another", "crews") == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_where_a_link_leads_when_it_is_read_decides_who_pays(
+    ledger: Ledger, folder: Path, ending: str
+) -> None:
+    names = [f"{name}.{ending}" for name in ("here", "there")]
+    for name in names:
+        frame = pa.table({"person": ["1", "2"], "age": [30, 41]})
+        (pq.write_table if ending == "parquet" else pa.csv.write_csv)(frame, name)
+    spend(ledger, rows(names[1]))
+    os.symlink(names[0], link := f"link.{ending}")
+    study = Study(rows(link), epsilon=1.0, ledger=ledger, name="here")
+    os.unlink(link)
+    os.symlink(names[1], link)
+    study.plan(count(), epsilon=0.25).release()
+    assert left(ledger, "here", names[1]) == [0.75, 0.5]
+
+
+def test_a_table_of_a_database_file_is_known_by_the_file(ledger: Ledger, folder: Path) -> None:
+    with duckdb.connect("registry.db") as connection:
+        connection.execute("CREATE TABLE People AS SELECT 1 AS person, 30 AS age")
+    os.symlink("registry.db", "link.db")
+    names = []
+    for place, table in (("registry.db", "People"), ("link.db", "people")):
+        backend = ibis.duckdb.connect(place, read_only=True)
+        with quiet():
+            made = rows(backend.table(table))
+        names.append(spend(ledger, made).name)
+        backend.disconnect()
+    assert names == ["People", "People"]
+
+
+def test_a_view_is_paid_for_by_the_tables_and_files_that_it_reads(ledger: Ledger, folder: Path) -> None:
+    """Each of these was a second budget for the same people."""
+    pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "people.parquet")
+    with duckdb.connect("clinic.db") as made:
+        made.execute("CREATE TABLE people AS SELECT 1 AS person, 30 AS age")
+        made.execute("CREATE VIEW adults AS SELECT * FROM people WHERE age >= 18")
+        made.execute('CREATE VIEW "AS old" (person, age) AS SELECT * FROM ADULTS')
+        made.execute(f"CREATE VIEW stored AS SELECT * FROM read_parquet('{folder}/*.parquet')")
+        made.execute("CREATE VIEW again AS FROM stored")
+    with quiet():
+        clinic = ibis.duckdb.connect("clinic.db", read_only=True)
+        spend(ledger, rows(clinic.table("people")), 0.125)
+        spend(ledger, rows("people.parquet"), 0.125)
+        for view in ("adults", "AS old", "stored", "again"):
+            spend(ledger, rows(clinic.table(view)), 0.125)
+        spend(ledger, rows(ibis.duckdb.connect().read_parquet("people.parquet", table_name="other")), 0.125)
+    assert left(ledger, "people", "people.parquet") == [0.625, 0.5]
+    assert ledger.datasets() == ["people", "people.parquet"]

@@ -1,0 +1,296 @@
+"""Quantiles: their grids, what is foretold of their errors, and whether it comes true."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+
+from farthing.data import Dataset, Integers, Reals, dataset
+from farthing.data.schema import Categories
+from farthing.errors import InvalidValue
+from farthing.mechanisms.quantiles import Quantile
+from farthing.privacy import BoundedRange, Composed, DiscreteLaplaceNoise
+from farthing.statistics.constructors import median, quantile, quantiles
+from farthing.statistics.measurements import Measurements
+from farthing.statistics.public_facts import Facts
+from farthing.statistics.quantiles.quantile_intervals import QuantileLaw
+from farthing.statistics.quantiles.quantile_outputs import (
+    MOST_POINTS,
+    QuantileGrid,
+    QuantileOutput,
+    outputs_of,
+)
+from farthing.statistics.slots import Noise, QuantileSlot
+from farthing.statistics.statistic import Statistic
+from sources import TestSource
+
+SCHEMA = {"bmi": (10.0, 60.0), "age": (0, 110), "sex": ["F", "M"], "income": (0, 200_000)}
+
+
+def people(size: int = 4, **options: Any) -> Dataset:
+    table = pyarrow.table(
+        {
+            "bmi": np.linspace(20.0, 30.0, size),
+            "age": np.arange(size) % 90,
+            "sex": ["F", "M"] * (size // 2),
+            "income": np.arange(size) * 7,
+            "person": np.arange(size) // 2,
+        }
+    )
+    return dataset(table, schema=SCHEMA, **options)
+
+
+def output_of(statistic: Statistic, data: Dataset, **expected: Any) -> QuantileOutput:
+    _, (output,), _, _ = outputs_of([statistic], Facts(data, expected))
+    assert isinstance(output, QuantileOutput)
+    return output
+
+
+def test_a_grid_is_made_of_plain_decimals_inside_the_bounds() -> None:
+    for domain, step, points in [
+        (Reals(10.0, 60.0), 0.0005, 100_001),
+        (Reals(-1.3, 1.3), 0.00005, 52_001),
+        (Integers(0, 110), 1.0, 111),
+        (Integers(0, 200_000), 2.0, 100_001),
+        (Integers(5, 2**60), 2e13, 57_646),
+    ]:
+        grid = QuantileGrid.of("x", domain, groups=1)
+        assert (float(grid.step), grid.points) == (step, points)
+        assert domain.lower <= grid.values[0] and grid.values[-1] <= domain.upper
+        assert grid.points <= MOST_POINTS
+
+
+def test_many_groups_leave_fewer_points_and_too_many_are_refused() -> None:
+    assert QuantileGrid.of("x", Reals(0.0, 1.0), groups=100).points == 1001
+    with pytest.raises(InvalidValue, match=r"use fewer or wider groups"):
+        QuantileGrid.of("x", Reals(0.0, 1.0), groups=10_000)
+
+
+@pytest.mark.parametrize("domain", [Categories(("a", "b")), Integers(3, 3)])
+def test_columns_without_an_order_or_a_spread_are_refused(domain: Any) -> None:
+    with pytest.raises(InvalidValue, match=r"^column='x'"):
+        QuantileGrid.of("x", domain, groups=1)
+
+
+def test_rows_stand_at_the_point_next_to_them() -> None:
+    table = pyarrow.table({"x": [0.0, 0.2499, 0.2501, 0.9999, 1.0, 7.0, None, float("nan")]})
+    data = dataset(table, schema={"x": (0.0, 1.0)})
+    (slot,), (output,), derived, _ = outputs_of([median("x")], Facts(data))
+    counts = data.derive(**derived).exact({"n": slot.aggregate})["n"]
+    assert isinstance(output, QuantileOutput)
+    found = np.repeat(output.grid.values, counts).tolist()
+    assert found == [0.0, 0.2499, 0.2501, 0.9999, 1.0, 1.0]
+
+
+def test_whole_numbers_are_counted_as_they_are() -> None:
+    slots, _, derived, _ = outputs_of([median("age")], Facts(people()))
+    assert derived == {}
+    assert slots[0].aggregate.by == ("age",)
+
+
+def test_two_quantiles_of_one_column_share_its_points_and_equal_ones_their_choice() -> None:
+    asked = [median("bmi"), quantile("bmi", 0.9), median("bmi", name="again")]
+    slots, outputs, derived, _ = outputs_of(asked, Facts(people()))
+    assert [len(slots), len(outputs), len(derived)] == [2, 3, 1]
+    assert outputs[0].slots == outputs[2].slots
+
+
+def test_the_price_is_one_choice_for_each_probability_and_none_for_groups() -> None:
+    noise = Noise("exponential", 0.625)
+    data = people()
+    counts = (DiscreteLaplaceNoise(4.0, 1), 1)  # around the choice
+    assert output_of(median("bmi", by="sex"), data).slot.event(noise) == Composed(
+        ((BoundedRange(0.375), 1), counts)
+    )
+    quartiles = output_of(quantiles("bmi", [0.25, 0.75], by="sex"), data).slot
+    assert quartiles.event(noise) == Composed(((BoundedRange(0.1875), 2), counts))
+    with pytest.raises(InvalidValue, match=r"must be exponential"):
+        quartiles.event(Noise("laplace", 0.5))
+
+
+def test_the_choice_is_the_mechanism_with_the_rows_a_unit_has_and_its_neighbours() -> None:
+    data = people(unit="person", max_rows=2, neighbours="replace").group_privacy(3)
+    slot = output_of(quantile("bmi", 0.9), data).slot
+    assert (slot.max_rows, slot.neighbours) == (6, "replace")
+    mechanism = slot.mechanism(Noise("exponential", 1.25))
+    (choice,) = mechanism.choosing.choices
+    assert mechanism.l1_sensitivity == 12
+    alone = Quantile(0.9, 0.75, 10.0, 60.0, 0.0005, max_rows=6, neighbours="replace")
+    assert choice.rate == alone.rate
+
+
+def test_answers_rise_with_the_probability_and_stay_in_the_bounds() -> None:
+    output = output_of(quantiles("bmi", [0.25, 0.5, 0.75], by="sex"), people())
+    noises = {output.slot.name: Noise("exponential", 0.5)}
+    chosen = np.array([[0, 20_000, 22_500], [1, 2, 50_000]])
+    mechanism = output.slot.mechanism(noises[output.slot.name])
+    counts = [np.full(len(mechanism.last_points(group)), 10) for group in chosen]
+    answer = output.answer({output.slot.name: np.concatenate([chosen.reshape(-1), *counts])}, noises)
+    assert answer.labels == tuple((sex, q) for sex in "FM" for q in (0.25, 0.5, 0.75))
+    assert np.asarray(answer.values).tolist() == [10.0, 30.0, 32.5, 10.001, 10.002, 60.0]
+    assert np.all(np.asarray(answer.lower) >= 10.0) and np.all(np.asarray(answer.upper) <= 60.0)
+
+
+@pytest.mark.parametrize(
+    "asked", [median("bmi"), quantile("bmi", 0.9), median("age"), quantile("income", 0.1)]
+)
+def test_the_variance_falls_as_epsilon_grows(asked: Statistic) -> None:
+    output = output_of(asked, people(), rows=10_000)
+    variances = [float(output.variance_curve(epsilon)[0]) for epsilon in np.geomspace(1e-7, 50, 40)]
+    assert all(a >= b > 0 for a, b in pairwise(variances))
+
+
+def test_without_a_pull_all_points_are_alike() -> None:
+    output = output_of(median("bmi"), people(), rows=100)
+    assert float(output.variance_curve(1e-9)[0]) == pytest.approx(50**2 / 12, rel=0.01)
+
+
+def test_the_law_is_that_of_the_mechanism_on_the_expected_counts() -> None:
+    """Against weights written from the definition, point by point."""
+    rows = np.array([3, 0, 5, 1, 1, 0, 7, 3])
+    law = QuantileLaw(np.arange(8.0), rows / rows.sum(), 0.3, 1.0, whole=True)
+    rate, wanted = 0.35, 0.3 * rows.sum()
+    upto = np.cumsum(rows)
+    losses = [max(0, upto[y] - rows[y] - wanted, wanted - upto[y]) for y in range(8)]
+    weights = np.exp(-rate * np.array(losses))
+    weights /= weights.sum()
+    assert law.quantile == 2.0
+    assert law._plain_variance(rate * 20) == pytest.approx(float(weights @ (np.arange(8) - 2.0) ** 2))
+    held = np.bincount(law.likely(rate * 20, 1_000), minlength=8) / 1_000
+    assert held == pytest.approx(weights, abs=1e-3)
+
+
+def test_look_ups_are_close_to_the_law_itself() -> None:
+    output = output_of(quantile("bmi", 0.8), people(), rows=10_000, bmi=(27.0, 5.0))
+    law = output.laws[0]
+    for epsilon in (0.0014, 0.006, 0.01, 0.04, 0.6):
+        window, weights = law._plain(float(output._pulls(epsilon)[0]) * 10_000)
+        exact = float(weights @ law._squares[window])
+        assert float(output.variance_curve(epsilon)[0]) == pytest.approx(exact, rel=0.01)
+
+
+def test_a_look_up_takes_well_under_a_millisecond_once_its_table_is_made() -> None:
+    output = output_of(median("bmi", by="sex"), people())
+    output.variance_curve(0.1)
+    start = time.perf_counter()
+    for epsilon in np.geomspace(0.01, 1, 100):
+        output.variance_curve(float(epsilon))
+    print(f"{(time.perf_counter() - start) * 10:.3f} ms a look-up")
+
+
+def test_one_pass_on_an_engine_gives_quantiles_of_groups() -> None:
+    data = people(2_000)
+    slots, outputs, derived, assumptions = outputs_of(
+        [median("bmi", by="sex"), quantiles("age", [0.25, 0.5]), quantile("income", 0.5, where="age >= 45")],
+        Facts(data),
+    )
+    noises = {slot.name: Noise("exponential", 5.0) for slot in slots}
+    measured = Measurements(tuple(derived.items()), tuple(slots), noises).run(data)
+    found = [np.atleast_1d(output.answer(measured, noises).values) for output in outputs]
+    assert np.allclose(found[0], 25.0, atol=0.3)
+    assert np.allclose(found[1], [22, 45], atol=2)
+    assert np.allclose(found[2], 7_000, atol=700)
+    assert len(assumptions) == 7  # the rows, each of the three columns, and what the errors of each rest on
+
+
+def errors_of(
+    output: QuantileOutput, epsilon: float, releases: int, draw: Any, rows: int
+) -> tuple[np.ndarray[Any, Any], float, float]:
+    """Errors over tables drawn anew from the expected distribution, and what was foretold of them."""
+    noise = Noise("exponential", epsilon)
+    mechanism = output.slot.mechanism(noise)
+    source, generator = TestSource(5), np.random.default_rng(5)
+    errors, grid = [], output.grid
+    for _ in range(releases):
+        values = draw(generator, rows)
+        points = np.clip(np.rint(values / float(grid.step)), grid.first, grid.last).astype(int) - grid.first
+        counts = np.bincount(points, minlength=grid.points)
+        truth = np.quantile(values, output.laws[0].probability, method="inverted_cdf")
+        errors.append(grid.values[int(mechanism._answer(counts, source)[0])] - truth)
+    law = output.predicted({output.slot.name: noise})
+    return np.array(errors), law.standard_error, law.error(0.95)
+
+
+def normal(generator: np.random.Generator, rows: int) -> np.ndarray[Any, Any]:
+    return np.clip(generator.normal(27.0, 5.0, rows), 10.0, 60.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("probability", "rows", "epsilon"), [(0.5, 20_000, 0.1), (0.9, 5_000, 0.4), (0.25, 300, 0.6)]
+)
+def test_foretold_errors_of_real_numbers_come_true(probability: float, rows: int, epsilon: float) -> None:
+    output = output_of(quantile("bmi", probability), people(), rows=rows, bmi=(27.0, 5.0))
+    errors, deviation, bound = errors_of(output, epsilon, 500, normal, rows)
+    found = np.sqrt(np.mean(errors**2))
+    assert found == pytest.approx(deviation, rel=0.1)
+    assert np.mean(np.abs(errors) <= bound) >= 0.93  # the interval reaches farther than the value is off
+    for factor in (0.8, 1.25):  # a rate that is off by so much would be noticed
+        law = output.predicted({output.slot.name: Noise("exponential", epsilon * factor)})
+        assert found != pytest.approx(law.standard_error, rel=0.1)
+
+
+@pytest.mark.slow
+def test_foretold_errors_of_whole_numbers_come_true_over_many_tables() -> None:
+    """A year holds more rows than the noise moves: where its border lies is a matter of the sample."""
+    output = output_of(median("age"), people(), rows=20_000)
+    errors, deviation, _ = errors_of(
+        output, 0.1, 1_000, lambda generator, rows: generator.integers(0, 111, rows), 20_000
+    )
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(deviation, rel=0.15)
+
+
+@pytest.mark.parametrize("upper", [60.0, 60_000.0])
+def test_the_error_on_listed_rows_is_that_of_the_mechanism_on_just_these_rows(upper: float) -> None:
+    """Against weights written from the definition; 1,000 times too wide a grid holds many rows in one point."""
+    values, epsilon = np.sort(normal(np.random.default_rng(6), 2_000)), 0.7
+    data = dataset(pyarrow.table({"bmi": [20.0]}), schema={"bmi": (10.0, upper)})
+    output = output_of(median("bmi"), data, rows=2_000, bmi=[*values.tolist()])
+    grid, truth = output.grid, values[999]
+    points = np.rint(values / float(grid.step)).astype(int) - grid.first
+    upto = np.searchsorted(points, np.arange(grid.points), "right")
+    before = np.searchsorted(points, np.arange(grid.points), "left")
+    weights = np.exp(-0.6 * epsilon * np.maximum(np.maximum(before - 1_000, 1_000 - upto), 0))
+    exact = np.sqrt(weights @ (grid.values - truth) ** 2 / weights.sum())
+    law = output.predicted({output.slot.name: Noise("exponential", epsilon)})
+    assert law.standard_error == pytest.approx(exact, rel=0.02)
+
+
+def test_a_list_that_is_not_the_rows_tells_only_how_they_are_spread() -> None:
+    values = normal(np.random.default_rng(6), 2_000).tolist()
+    for asked, rows, known in [
+        (median("bmi"), 2_050, True),
+        (median("bmi"), 2_400, False),
+        (median("bmi"), 1_000, False),
+        (median("bmi", by="sex"), 2_000, False),
+        (median("bmi", where="age > 30"), 2_000, False),
+        (median("bmi", for_population=True), 2_000, False),
+    ]:
+        (law,) = output_of(asked, people(), rows=rows, bmi=values).laws
+        assert (law.known is not None) == known
+
+
+def test_a_slot_has_no_noise_of_its_own() -> None:
+    slot = output_of(median("bmi"), people()).slot
+    assert isinstance(slot, QuantileSlot)
+    with pytest.raises(AssertionError, match="a choice"):
+        slot.variance(Noise("exponential", 1.0))
+
+
+def test_a_law_for_one_expected_row_is_a_number_at_every_pull() -> None:
+    coarse = QuantileLaw(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 0.9, 1.0, whole=True)
+    found = coarse.curve(rows=1.0).at(np.geomspace(0.1, 1e6, 30))
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(
+    "missing", [[25.0] * 3 + [None], {"mean": 25.0, "sd": 3.0, "missing": 0.25}], ids=["list", "share"]
+)
+def test_errors_are_predicted_for_the_rows_that_have_a_value(missing: Any) -> None:
+    found = output_of(median("bmi"), people(), rows=8_000, bmi=missing)
+    assert found.rows.tolist() == [6_000.0]
