@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import farthing as ft
 from farthing.data import Dataset
-from farthing.release import Statistic
+from farthing.statistics import Statistic
 
 Floats = NDArray[np.float64]
 

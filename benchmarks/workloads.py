@@ -23,10 +23,9 @@ from rich.table import Table
 
 from benchmarks.targets import Target
 from benchmarks.workload_data import adult, dpbench_shapes, flattened_shapes, made_shapes, sampled
-from farthing.matrix import workloads
+from farthing.matrix import answer_workload, workloads
 from farthing.matrix.strategy_candidates import named, rmse_of
 from farthing.matrix.workloads import Workload
-from farthing.release import answer_workload
 
 CELLS, EPSILON = 1024, 0.1
 RECORDS = (10**3, 10**5, 10**7)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.matrix import answer_workload
 from farthing.matrix.workloads import all_ranges
 from farthing.mechanisms import DiscreteLaplace
-from farthing.release import answer_workload
 
 KS = (16, 32, 64, 128, 256, 512, 1024)
 EPSILON = 1.0

@@ -14,15 +14,28 @@ privacy       events: what a mechanism did, as facts an accountant can price
 accounting    composition, the classical theorems, filters, calibration
 mechanisms    noise that can be trusted, each with its event and its exact error
 data          schemas, transformations with their stability, bounded aggregates
-release       from statistics to measurements and back to answers
-adaptive      many questions that depend on answers: online answers, synthetic tables, holdouts, monitors
+statistics    what is asked, what is measured to answer it, and answers with their errors
+matrix        many queries of one histogram, measured through a strategy and answered together
+adaptive      questions that depend on earlier answers: query sessions, synthetic tables, holdouts, monitors
 ledger        append-only budgets, charges and answers
 study         plans and releases
 auditing      empirical lower bounds on epsilon
 plots         Altair charts (needs the extra `plots`)
 """
 
-from farthing import accounting, adaptive, data, errors, ledger, mechanisms, privacy, release, study
+from farthing import (
+    accounting,
+    adaptive,
+    data,
+    errors,
+    ledger,
+    matrix,
+    mechanisms,
+    privacy,
+    release,
+    statistics,
+    study,
+)
 from farthing.accounting import Composition, calibrate, compose
 from farthing.auditing import audit
 from farthing.client import Client
@@ -30,7 +43,7 @@ from farthing.data import dataset
 from farthing.errors import FarthingError
 from farthing.ledger import open_ledger
 from farthing.numerics import Bounds
-from farthing.release import (
+from farthing.statistics import (
     cdf,
     contingency,
     count,
@@ -72,6 +85,7 @@ __all__ = [
     "ledger",
     "linear_regression",
     "marginals",
+    "matrix",
     "mean",
     "mechanisms",
     "median",
@@ -81,6 +95,7 @@ __all__ = [
     "quantiles",
     "ranges",
     "release",
+    "statistics",
     "std",
     "study",
     "sum",

@@ -63,7 +63,7 @@ LAZY_IN_DATA = LAZY | {"ibis", "duckdb", "sqlglot", "pandas", "polars", "pyarrow
 
 
 # The one file that imports by a name it was given: the user's own module, to be audited.
-NAMED_AT_RUN_TIME = {("cli", "audit_target")}
+NAMED_AT_RUN_TIME = {("cli", "audit_command")}
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def _third_party_fault(here: str, top: str, *, lazy: bool) -> str | None:
         allowed = {
             "data": LAZY_IN_DATA,
             "ledger": LAZY_IN_LEDGER,
-            "release": LAZY | {"pandas"},
+            "matrix": LAZY | {"pandas"},
             "study": LAZY | {"pandas", "pyarrow"},
             "cli": LAZY | {"pyarrow"},
             "server": LAZY | EAGER_IN_SERVER | {"psycopg", "pyarrow"},

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from farthing.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from farthing.release import Statistic
+    from farthing.statistics import Statistic
     from farthing.study import Plan, Release
     from farthing.study.documents.study_file import StudyFile
 
@@ -121,7 +121,7 @@ def write_survey(columns: Columns, path: Path) -> None:
 
 def sixty_means() -> list[Statistic]:
     """More than the study asks for: the means of three columns among people above each of twenty ages."""
-    from farthing.release import mean
+    from farthing.statistics import mean
 
     ages = range(0, 100, 5)
     return [mean(column, where=f"age >= {age}") for column in ("bmi", "pressure", "income") for age in ages]

@@ -15,7 +15,7 @@ from farthing.client.remote_plan import RemotePlan, release_from
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.ledger import Budget
 from farthing.privacy import ApproxDP
-from farthing.release import Statistic
+from farthing.statistics import Statistic
 from farthing.study import Release
 from farthing.study.documents.study_document import entry_of
 from farthing.study.plan_text import shown

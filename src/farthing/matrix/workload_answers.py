@@ -63,7 +63,7 @@ class WorkloadAnswers:
     of the budget, if there was a look. Printed, ± is one standard error. `query` asks anything else that the cells can
     answer: it is computed from what was released and costs nothing.
 
-    >>> from farthing.release import answer_workload, workloads
+    >>> from farthing.matrix import answer_workload, workloads
     >>> found = answer_workload([5, 0, 12, 3] * 16, workloads.prefix(64), epsilon=1.0, strategy="tree")
     >>> found.answers.shape, found.estimate.shape, found.strategy, found.cost.upper <= 1.0
     ((64,), (64,), 'tree', True)
@@ -266,7 +266,7 @@ def answer_workload(
     One call is one release that costs (epsilon, delta). It writes to no ledger: a `Study` does that.
 
     >>> import numpy as np
-    >>> from farthing.release import answer_workload, workloads
+    >>> from farthing.matrix import answer_workload, workloads
     >>> ages = np.array([3, 1, 4, 1, 5, 9, 2, 6] * 8)
     >>> found = answer_workload(ages, workloads.all_ranges(64), epsilon=0.5)
     >>> found.answers.shape, found.cost.upper <= 0.5

@@ -1,1 +1,49 @@
-"""statistics: say what this package holds."""
+"""Statistics: what is asked, what is measured to answer it, and answers with their errors.
+
+constructors   count, mean, histogram, quantile and the others
+statistic      a statistic as a frozen value
+design         the measurements and outputs of one plan
+slots          what is measured, and the noise it gets
+counts, moments, quantiles, regression, ranges, marginals   each kind with its design and its outputs
+"""
+
+from farthing.statistics.constructors import (
+    Statistic,
+    cdf,
+    contingency,
+    count,
+    histogram,
+    linear_regression,
+    marginals,
+    mean,
+    median,
+    quantile,
+    quantiles,
+    ranges,
+    std,
+    sum,
+    variance,
+)
+from farthing.statistics.design import Design, design_of
+from farthing.statistics.slots import Noise
+
+__all__ = [
+    "Design",
+    "Noise",
+    "Statistic",
+    "cdf",
+    "contingency",
+    "count",
+    "design_of",
+    "histogram",
+    "linear_regression",
+    "marginals",
+    "mean",
+    "median",
+    "quantile",
+    "quantiles",
+    "ranges",
+    "std",
+    "sum",
+    "variance",
+]

@@ -40,7 +40,7 @@ def outside(lower: object, upper: object) -> str:
 def too_few_rows(statistic: Statistic, whole: int, cells: int) -> str:
     """That intervals are all that the bounds allow: the number beside such a one says nothing.
 
-    >>> from farthing.release import median
+    >>> from farthing.statistics import median
     >>> too_few_rows(median("age"), 1, 1)
     'the interval is as wide as the bounds: there are too few rows for this epsilon'
     >>> too_few_rows(median("age", by="sex"), 1, 2).rpartition("or ")[2]

@@ -37,7 +37,7 @@ class Design:
 
     >>> import pyarrow
     >>> from farthing.data import dataset
-    >>> from farthing.release import count
+    >>> from farthing.statistics import count
     >>> people = dataset(pyarrow.table({"sex": ["F"]}), schema={"sex": ["F", "M"]})
     >>> design = design_of([count(), count(by="sex")], people)
     >>> [slot.cells for slot in design.slots], [output.name for output in design.outputs]
@@ -88,7 +88,7 @@ def design_of(
 
     >>> import pyarrow
     >>> from farthing.data import dataset
-    >>> from farthing.release import count
+    >>> from farthing.statistics import count
     >>> people = dataset(pyarrow.table({"sex": ["F"]}), schema={"sex": ["F", "M"]})
     >>> design_of([count(by="sex")], people, expected={"rows": 5_000}).output("count by sex").reference
     array([2500., 2500.])

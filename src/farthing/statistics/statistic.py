@@ -50,7 +50,7 @@ class Statistic:
     deferred expression, `by` the columns that cut it into groups, `bins` how numeric columns are cut into cells,
     `ranges` the pairs of edges that ranges were limited to, `way` how many columns a marginal has.
 
-    >>> from farthing.release import mean
+    >>> from farthing.statistics import mean
     >>> statistic = mean("income", where="age>=18", by="sex")
     >>> statistic.kind, statistic.columns, statistic.where, statistic.by
     ('mean', ('income',), 'age >= 18', ('sex',))

@@ -15,7 +15,7 @@ from farthing.inference.noise_sums import checked_confidence
 from farthing.numerics import Bounds
 from farthing.planner import Allocation, Price, Problem, Requirement, fit
 from farthing.privacy.events import checked_epsilon
-from farthing.release import Statistic
+from farthing.statistics import Statistic
 from farthing.statistics.design import Design
 from farthing.statistics.measurements import Measurements
 from farthing.statistics.public_facts import Counted
@@ -31,7 +31,7 @@ from farthing.study.request import (
     Control,
     Earlier,
     Request,
-    asked_before,
+    asked_or_raise,
     changes_of,
     checked_weight,
     fit_control,
@@ -491,13 +491,3 @@ class Plan:
     def to_json(self, confidence: float = 0.95) -> str:
         """The plan as JSON; what is infinite is null."""
         return json.dumps(plain(self.to_dict(confidence)), indent=2)
-
-
-def asked_or_raise(study: Study, request: Request, refusal: Exception) -> Earlier:
-    """What these words, perhaps with further controls, were answered before; else the refusal itself."""
-    if isinstance(refusal, InvalidValue) and refusal.name not in ("sampling_rate", "epsilon", "reserve"):
-        raise refusal  # it is not about what is left
-    earlier = asked_before(study, request)
-    if earlier is None:
-        raise refusal
-    return earlier

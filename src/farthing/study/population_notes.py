@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from farthing.data import Dataset
-from farthing.release import Statistic
+from farthing.statistics import Statistic
 from farthing.statistics.design import design_of
 from farthing.statistics.public_facts import Counted
 

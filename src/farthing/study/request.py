@@ -21,7 +21,7 @@ from farthing.numerics.digits import ceiling
 from farthing.planner import Problem, Requirement
 from farthing.planner.offers import told
 from farthing.privacy.events import checked_real
-from farthing.release import Statistic
+from farthing.statistics import Statistic
 from farthing.study.allowance import spender
 
 if TYPE_CHECKING:
@@ -380,3 +380,13 @@ def checked_weight(weight: Any) -> float:
     if not 1e-6 <= number <= 1e6:
         raise InvalidValue("weight", weight, "must be between 1e-6 and 1e6", "1 is the usual weight")
     return number
+
+
+def asked_or_raise(study: Study, request: Request, refusal: Exception) -> Earlier:
+    """What these words, perhaps with further controls, were answered before; else the refusal itself."""
+    if isinstance(refusal, InvalidValue) and refusal.name not in ("sampling_rate", "epsilon", "reserve"):
+        raise refusal  # it is not about what is left
+    earlier = asked_before(study, request)
+    if earlier is None:
+        raise refusal
+    return earlier

@@ -21,7 +21,7 @@ from farthing.ledger.budgets import as_kept, untouched_budget
 from farthing.planner import Problem, Requirement
 from farthing.privacy.events import checked_delta, checked_epsilon
 from farthing.privacy.units import Unit
-from farthing.release import Statistic
+from farthing.statistics import Statistic
 from farthing.statistics.design import Design, design_of
 from farthing.statistics.public_facts import Counted
 from farthing.study import row_count
@@ -30,7 +30,6 @@ from farthing.study.plan import Plan
 from farthing.study.release import Release, releases_in, reopened, warn_if_changed
 from farthing.study.request import listed, nothing_to_measure
 from farthing.study.sessions import monitor_sessions, query_sessions
-from farthing.study.sessions.monitor_sessions import opened_holdout
 from farthing.study.synthesis.synthetic_table import (
     SynthesisOffer,
     Synthetic,
@@ -309,7 +308,7 @@ class Study:
         of the holdout rows with noise, and one of `corrections` is used up. The study's dataset must have a public
         number of rows, each a unit of its own. The same arguments, or the same `request_id`, take up the same session.
         """
-        return opened_holdout(
+        return monitor_sessions.opened_holdout(
             self,
             training,
             queries=queries,

@@ -12,7 +12,7 @@ import pytest
 from farthing.data import dataset
 from farthing.errors import Infeasible, InvalidValue
 from farthing.planner import Allocation, Problem, Requirement, allocate, fit
-from farthing.release import count
+from farthing.statistics import count
 from farthing.statistics.design import design_of
 from farthing.statistics.slots import Noise
 from planner_designs import HandDesign, HandOutput, counts, mixed, slot

@@ -12,14 +12,13 @@ import pytest
 
 from farthing.accounting import compose
 from farthing.errors import InvalidData, InvalidExpression, InvalidValue
-from farthing.matrix import workloads
+from farthing.matrix import WorkloadAnswers, answer_workload, workloads
 from farthing.matrix.data_dependent.strategy_choice import PILOT_PART, SHAPE_PART
 from farthing.matrix.strategies.strategy_registry import find
 from farthing.matrix.strategies.tree_strategies import hierarchical
 from farthing.matrix.strategy_candidates import Candidate, Candidates
 from farthing.matrix.workload_answers import _answer_workload
 from farthing.privacy import Event
-from farthing.release import WorkloadAnswers, answer_workload
 from sources import TestSource
 
 AGES = np.random.default_rng(1).poisson(20, 64)

@@ -1,6 +1,6 @@
 """Workloads: the queries that are asked of a histogram, as matrices that are never written out.
 
->>> from farthing.release import workloads
+>>> from farthing.matrix import workloads
 >>> workloads.prefix(1_048_576).queries
 1048576
 """

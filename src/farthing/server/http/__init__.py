@@ -1,1 +1,1 @@
-"""http: say what this package holds."""
+"""What every request meets before a route does: origin checks, limits, error answers, the access log."""

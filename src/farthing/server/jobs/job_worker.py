@@ -1,6 +1,6 @@
 """A worker: takes jobs that wait, does a few at a time, shows that it lives, and looks after the jobs of the dead.
 
-As a process of its own (`python -m farthing.server.jobs.job_worker`) it is told over its standard input what it needs: a
+As a process of its own (`python -m farthing.server.jobs.job_worker`) it reads from its standard input what it needs: a
 line of JSON first, so that no address with a password stands in a list of processes, then a line whenever there is
 work. When the input ends its server is gone: it takes no new job, finishes what it has, and exits. SIGTERM does the
 same.

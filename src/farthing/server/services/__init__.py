@@ -1,1 +1,1 @@
-"""services: say what this package holds."""
+"""What routes call: plans, releases, query sessions and ledger pages, over studies and the store."""

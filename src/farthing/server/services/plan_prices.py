@@ -29,9 +29,8 @@ from farthing.study.documents.study_document import (
     request_of,
     statistic_of,
 )
-from farthing.study.plan import asked_or_raise
 from farthing.study.plan_summary import Outlook
-from farthing.study.request import released_before
+from farthing.study.request import asked_or_raise, released_before
 
 if TYPE_CHECKING:
     from farthing.server.app_state import State

@@ -1,1 +1,1 @@
-"""marginals: say what this package holds."""
+"""Tables of every few columns at once: their queries, the strategy that measures them, their outputs."""

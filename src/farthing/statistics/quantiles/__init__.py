@@ -1,1 +1,1 @@
-"""quantiles: say what this package holds."""
+"""Medians and other quantiles: their measurements, their intervals, their outputs."""

@@ -269,7 +269,7 @@ def in_order(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
 def note_of(statistic: Statistic, lower: float, upper: float, whole: int, cells: int) -> str:
     """What the interval says and what it does not, and how many of them say nothing.
 
-    >>> from farthing.release import median
+    >>> from farthing.statistics import median
     >>> note_of(median("cost"), 0.0, 50.0, 0, 1)
     'the interval was measured and holds whatever the data; values outside 0 to 50 count as the nearer bound'
     """

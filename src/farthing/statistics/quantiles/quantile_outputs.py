@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -14,10 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data import CellCounts, Integers, Reals
+from farthing.data import CellCounts, Integers
 from farthing.data.aggregates.aggregate_shape import MOST_CELLS, domain_of
-from farthing.data.schema import Domain
-from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorLaw, StatedLaw
 from farthing.inference.noise_sums import checked_confidence
 from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
@@ -25,9 +22,9 @@ from farthing.statistics.counts.count_queries import group_axes, labels_of
 from farthing.statistics.counts.expected_shares import assumptions_of, expected_rows
 from farthing.statistics.disjoint_conditions import Cells, disjoint_sets
 from farthing.statistics.expectations import ColumnModel, without_missing
-from farthing.statistics.moments.integer_steps import quoted
 from farthing.statistics.output import Output
 from farthing.statistics.public_facts import DerivedColumns, Facts
+from farthing.statistics.quantiles.quantile_grid import FINE_POINTS, QuantileGrid
 from farthing.statistics.quantiles.quantile_intervals import (
     NoisyRanks,
     QuantileLaw,
@@ -39,85 +36,6 @@ from farthing.statistics.quantiles.quantile_intervals import (
 from farthing.statistics.slots import Integers as WholeNumbers
 from farthing.statistics.slots import Noise, QuantileSlot, Slot
 from farthing.statistics.statistic import Statistic, text_of, told
-
-MOST_POINTS = 100_001
-"""So fine that rounding a row to its nearest point matters less than the noise, up to millions of rows."""
-
-FEWEST_POINTS = 50
-
-FINE_POINTS = 5_001
-"""Quantiles under several conditions share a choice as long as it leaves each so many points."""
-
-
-@dataclass(frozen=True)
-class QuantileGrid:
-    """The multiples first * step .. last * step. A row counts at the point next to it.
-
-    >>> grid = QuantileGrid.of("bmi", Reals(10.0, 60.0), groups=1)
-    >>> float(grid.step), grid.points, grid.values[:3]
-    (0.0005, 100001, array([10.    , 10.0005, 10.001 ]))
-    >>> QuantileGrid.of("age", Integers(0, 110), groups=2).text is None
-    True
-    """
-
-    column: str
-    lower: float
-    upper: float
-    step: Fraction
-    first: int
-    last: int
-    text: str | None  # how a row is put on the grid; None where its own whole number says it
-
-    @classmethod
-    def of(cls, column: str, domain: Domain, groups: int) -> QuantileGrid:
-        """The finest grid of plain decimals (1, 2, 2.5 or 5 times a power of ten) that the groups leave room for."""
-        if not isinstance(domain, Integers | Reals):
-            raise InvalidValue("column", column, "must hold numbers", "a histogram can count it instead")
-        most = min(MOST_POINTS, MOST_CELLS // groups)
-        if most < FEWEST_POINTS:
-            raise InvalidValue(
-                "by", f"{groups:,} groups", f"must be at most {MOST_CELLS // FEWEST_POINTS:,} for a quantile",
-                "use fewer or wider groups",
-            )  # fmt: skip
-        lower, upper = Fraction(repr(domain.lower)), Fraction(repr(domain.upper))
-        whole = isinstance(domain, Integers)
-        if lower == upper:
-            raise InvalidValue("column", column, "must have bounds that differ", "its values are known")
-        for step in _decimals((upper - lower) / most):
-            if whole and step.denominator != 1:
-                continue
-            first, last = math.ceil(lower / step), math.floor(upper / step)
-            if last - first < most:
-                break
-        text = None if whole and step == 1 else f"round({quoted(column)} / {float(step)!r})"
-        return cls(column, float(lower), float(upper), step, first, last, text)
-
-    @property
-    def points(self) -> int:
-        """How many there are."""
-        return self.last - self.first + 1
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        """The points in the units of the data, each the nearest double to its decimal."""
-        numerators = np.arange(self.first, self.last + 1, dtype=np.float64) * self.step.numerator
-        return np.asarray(numerators / self.step.denominator)
-
-    @property
-    def derived(self) -> Any:
-        """What `Dataset.derive` takes to put rows on the grid."""
-        return self.text, (self.first, self.last)
-
-
-def _decimals(least: Fraction) -> Any:
-    """1, 2, 2.5, 5, 10 ... times powers of ten, from `least` up."""
-    power = Fraction(10) ** math.floor(math.log10(least))
-    while True:
-        for digit in (Fraction(1), Fraction(2), Fraction(5, 2), Fraction(5)):
-            if digit * power >= least / 2:
-                yield digit * power
-        power *= 10
-
 
 Floats = NDArray[np.float64]
 

@@ -1,1 +1,1 @@
-"""regression: say what this package holds."""
+"""Lines through rows: normal equations with noise, their intervals, and what is expected of them before."""

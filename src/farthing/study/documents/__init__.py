@@ -1,1 +1,1 @@
-"""documents: say what this package holds."""
+"""Studies as text: study.toml, JSON for the server, Python code, stored answers."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from farthing.release import Statistic
+    from farthing.statistics import Statistic
     from farthing.study.study import Study
 
 
@@ -32,7 +32,7 @@ def asking_lines(
 ) -> tuple[str, ...]:
     """`plan = study.plan(...)` with one line for each statistic.
 
-    >>> from farthing.release import count
+    >>> from farthing.statistics import count
     >>> print("\\n".join(asking_lines("plan", [count()], {"epsilon": 0.5}, None)))
     plan = study.plan(
         ft.count(),

@@ -18,10 +18,17 @@ from typing import Any
 from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals
 from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 from farthing.planner import Problem, Requirement
-from farthing.release import Statistic
+from farthing.statistics import Statistic
 from farthing.statistics.constructors import CONSTRUCTORS
-from farthing.study.plan import Plan, asked_or_raise
-from farthing.study.request import Request, checked_weight, fit_control, released_before, with_controls
+from farthing.study.plan import Plan
+from farthing.study.request import (
+    Request,
+    asked_or_raise,
+    checked_weight,
+    fit_control,
+    released_before,
+    with_controls,
+)
 from farthing.study.row_count import counted_rows
 from farthing.study.study import Study
 

@@ -41,7 +41,7 @@ from farthing.data.dataset_tables import read_declaration
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger
 from farthing.ledger.ledger_access import has_ledger
-from farthing.release import Statistic
+from farthing.statistics import Statistic
 from farthing.study.documents.study_document import Asked, asked_of, meant, plan_of, refuse_unknown
 from farthing.study.plan import Plan
 from farthing.study.study import Study

@@ -1,1 +1,1 @@
-"""reports: say what this package holds."""
+"""Releases as HTML."""

@@ -1,1 +1,1 @@
-"""sessions: say what this package holds."""
+"""Query sessions, monitors and holdouts of a study: opened, resumed, charged once."""

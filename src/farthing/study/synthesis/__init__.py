@@ -1,1 +1,1 @@
-"""synthesis: say what this package holds."""
+"""Synthetic tables of a study: offers, the table, questions to it, its quality and report."""

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from farthing.accounting import compose
 from farthing.errors import InvalidValue
-from farthing.matrix import workloads
+from farthing.matrix import answer_workload, workloads
 from farthing.matrix.data_dependent.strategy_choice import automatic, partitioned, suits_choice
 from farthing.matrix.workload_answers import _answer_workload
 from farthing.matrix.workloads import Workload
-from farthing.release import answer_workload
 from sources import TestSource
 
 Counts = NDArray[np.int64]

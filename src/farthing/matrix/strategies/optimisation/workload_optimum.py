@@ -181,8 +181,8 @@ def optimised(
     """The strategy of least expected error that was found for a workload, for Laplace ("l1") or Gaussian ("l2") noise.
 
     The search takes up to about `seconds`, telling `progress` the fraction that is done, and its outcome is kept on
-    disk for the next time (see `farthing.matrix.strategies.strategy_cache`). If it fails, or is beaten by the tree, the tree
-    is what is returned.
+    disk for the next time (see `farthing.matrix.strategies.strategy_cache`). If it fails, or is beaten by the tree, the
+    tree is returned.
 
     >>> from farthing.matrix.workloads import prefix
     >>> strategy = optimised(prefix(32), "l1")
