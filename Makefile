@@ -15,13 +15,25 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --constraint constraints.txt
 PINS := pyproject.toml constraints.txt
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+# The page's JavaScript and CSS are checked by Biome, which npm fetches into $(VENV). Nothing else here needs Node: where it
+# is missing, or npm reaches no registry, a line says that the page was not checked.
+NPM ?= npm
+BIOME_VERSION := 2.6.7
+BIOME_HOME := $(VENV)/biome-$(BIOME_VERSION)
+BIOME := $(BIOME_HOME)/node_modules/.bin/biome
+define biome
+	@$(BIOME) --version >/dev/null 2>&1 || $(NPM) install --prefix $(BIOME_HOME) --no-save --no-package-lock --ignore-scripts \
+		--no-audit --no-fund --fetch-retries=0 --fetch-timeout=15000 @biomejs/biome@$(BIOME_VERSION) >/dev/null 2>&1 || true
+	@if $(BIOME) --version >/dev/null 2>&1; then $(BIOME) $(1) --error-on-warnings; \
+	else echo "skipped: the page's JavaScript and CSS were not checked; that needs Node and Biome $(BIOME_VERSION) from npm"; fi
+endef
 # The tests start hundreds of processes that import farthing: it is compiled once, even where the environment forbids it.
 unexport PYTHONDONTWRITEBYTECODE
 # The order of a set is one more thing that must not differ from run to run.
 export PYTHONHASHSEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-fast test-repeat lint style types every-test format map docs bench clean
+.PHONY: help install demo test test-fast test-repeat lint style style-page types every-test format map docs bench clean
 
 help:  ## say what each target does
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -44,18 +56,22 @@ test-fast: $(STAMPS)/all  ## the tests that take seconds
 test-repeat: $(STAMPS)/all  ## that the tests say the same every time: DRAWS=100 and WHOLE=5 rounds beside busy loops
 	$(BIN)/python tests/repeat.py --workers $(WORKERS) --draws $(or $(DRAWS),100) --whole $(or $(WHOLE),5)
 
-lint: style types  ## ruff and mypy
+lint: style types  ## ruff, mypy, and Biome for the page where there is Node
 
-style: $(STAMPS)/all
+style: $(STAMPS)/all style-page
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+style-page:
+	$(call biome,check)
 
 types: $(STAMPS)/all
 	$(BIN)/mypy
 
-format: $(STAMPS)/all  ## let ruff fix what it can
+format: $(STAMPS)/all  ## let ruff and Biome fix what they can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(call biome,check --write)
 
 map: $(STAMPS)/all  ## make docs/architecture.md, its picture and CONTRIBUTING's map from docs/architecture.toml
 	$(BIN)/python docs/architecture.py

@@ -1,6 +1,7 @@
 // Loading something for a screen: what is there, what went wrong, and how to try again.
-import { get } from './api.js';
-import { useCallback, useEffect, useRef, useState } from '../vendor/preact.js';
+
+import { useCallback, useEffect, useRef, useState } from "../vendor/preact.js";
+import { get } from "./api.js";
 
 /**
  * `const { data, error, loading, reload, setData } = useLoaded('/datasets')`.
@@ -26,7 +27,9 @@ export function useLoaded(path) {
   }, [path]);
   useEffect(() => {
     reload();
-    return () => { newest.current += 1; };
+    return () => {
+      newest.current += 1;
+    };
   }, [reload]);
   const setData = useCallback((data) => setState({ path, data, error: null, loading: false }), [path]);
   const fresh = state.path === path ? state : { data: null, error: null, loading: path !== null };

@@ -1,11 +1,11 @@
 // Starts the page: who is signed in, which screen, and the frame around it.
-import { html, render, useEffect, useErrorBoundary, useState } from '../vendor/preact.js';
-import { loadMe, useMe } from './session.js';
-import { go, useRoute } from './router.js';
-import { Shell } from './shell.js';
-import { ErrorBox } from './components/error.js';
-import { Loading } from './components/loading.js';
-import { Page } from './components/page.js';
+import { html, render, useEffect, useErrorBoundary, useState } from "../vendor/preact.js";
+import { ErrorBox } from "./components/error.js";
+import { Loading } from "./components/loading.js";
+import { Page } from "./components/page.js";
+import { go, useRoute } from "./router.js";
+import { loadMe, useMe } from "./session.js";
+import { Shell } from "./shell.js";
 
 const screens = new Map(); // file name -> component, kept once loaded
 
@@ -26,7 +26,7 @@ function App() {
   const me = useMe();
   const route = useRoute();
   const [failure, setFailure] = useState(null);
-  const wanted = me ? route.screen : 'login';
+  const wanted = me ? route.screen : "login";
   const [Screen, missing] = useScreen(me === undefined ? null : wanted);
 
   const start = () => {
@@ -35,7 +35,7 @@ function App() {
   };
   useEffect(start, []);
   useEffect(() => {
-    if (me && route.route === 'login') go('#/', { replace: true });
+    if (me && route.route === "login") go("#/", { replace: true });
   }, [me, route.route]);
 
   let inside;
@@ -69,6 +69,6 @@ function Guard({ children }) {
   <//>`;
 }
 
-const root = document.getElementById('page');
+const root = document.getElementById("page");
 root.replaceChildren();
 render(html`<${App} />`, root);

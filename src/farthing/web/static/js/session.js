@@ -1,6 +1,7 @@
 // Who is signed in. `undefined` while we do not know, `null` when nobody is.
-import { get, post, useCsrf } from './api.js';
-import { useEffect, useState } from '../vendor/preact.js';
+
+import { useEffect, useState } from "../vendor/preact.js";
+import { get, post, useCsrf } from "./api.js";
 
 let me;
 let thrownOut = false; // by the server, in the middle of something
@@ -19,7 +20,7 @@ export const wasThrownOut = () => thrownOut;
 /** Ask the server who we are; nobody is an answer, too. */
 export async function loadMe() {
   try {
-    tell(await get('/me', { stay: true }));
+    tell(await get("/me", { stay: true }));
   } catch (error) {
     if (error.status !== 401) throw error;
     tell(null);
@@ -28,12 +29,12 @@ export async function loadMe() {
 }
 
 export async function signIn(user, password) {
-  await post('/login', { user, password }, { stay: true });
+  await post("/login", { user, password }, { stay: true });
   return loadMe();
 }
 
 export async function signOut() {
-  await post('/logout', {}, { stay: true }).catch((error) => {
+  await post("/logout", {}, { stay: true }).catch((error) => {
     if (error.status !== 401) throw error;
   });
   tell(null);
@@ -55,7 +56,7 @@ export function may(person, scope) {
   return Boolean(person?.scopes?.includes(scope));
 }
 
-window.addEventListener('farthing:signed-out', () => {
+window.addEventListener("farthing:signed-out", () => {
   if (!me) return;
   thrownOut = true;
   tell(null);

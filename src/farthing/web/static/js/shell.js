@@ -1,15 +1,15 @@
 // The frame: brand, navigation, who is signed in, light or dark.
-import { html, useEffect, useRef, useState } from '../vendor/preact.js';
-import { may, signOut } from './session.js';
-import { link, go } from './router.js';
-import { Dialog } from './components/dialog.js';
-import { Toasts, toast } from './components/toast.js';
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { Dialog } from "./components/dialog.js";
+import { Toasts, toast } from "./components/toast.js";
+import { go, link } from "./router.js";
+import { may, signOut } from "./session.js";
 
 const NAVIGATION = [
-  ['', 'Datasets', ['', 'wizard', 'dataset', 'plan', 'release', 'ask']],
-  ['ledger', 'Ledger', ['ledger']],
-  ['learn', 'Learn', ['learn']],
-  ['people', 'People', ['people']],
+  ["", "Datasets", ["", "wizard", "dataset", "plan", "release", "ask"]],
+  ["ledger", "Ledger", ["ledger"]],
+  ["learn", "Learn", ["learn"]],
+  ["people", "People", ["people"]],
 ];
 
 export function Shell({ me, route, children }) {
@@ -38,14 +38,16 @@ export function Shell({ me, route, children }) {
 
 function toMain(event) {
   event.preventDefault(); // the hash is the router's
-  document.getElementById('main').focus();
+  document.getElementById("main").focus();
 }
 
 function Navigation({ route }) {
   return html`<nav class="shell-nav" aria-label="Main">
-    <ul>${NAVIGATION.map(([to, title, inside]) => html`<li key=${to}>
-      <a href=${link(to)} aria-current=${inside.includes(route.route) ? 'page' : null}>${title}</a>
-    </li>`)}</ul>
+    <ul>${NAVIGATION.map(
+      ([to, title, inside]) => html`<li key=${to}>
+      <a href=${link(to)} aria-current=${inside.includes(route.route) ? "page" : null}>${title}</a>
+    </li>`,
+    )}</ul>
   </nav>`;
 }
 
@@ -53,41 +55,52 @@ function Navigation({ route }) {
 function DatasetTabs({ me, route }) {
   const name = route.params.dataset;
   const tabs = [
-    ['dataset', 'About', true],
-    ['plan', 'Plan', true],
-    ['ask', 'Ask', may(me, 'spend')],
-    ['ledger', 'Ledger', true],
+    ["dataset", "About", true],
+    ["plan", "Plan", true],
+    ["ask", "Ask", may(me, "spend")],
+    ["ledger", "Ledger", true],
   ];
-  return html`<nav class="tabs" aria-label=${'Dataset ' + name}>
+  return html`<nav class="tabs" aria-label=${"Dataset " + name}>
     <p class="tabs-name" aria-hidden="true">${name}</p>
-    <ul>${tabs.filter(([, , allowed]) => allowed).map(([to, title]) => html`<li key=${to}>
-      <a href=${link(to, name)} aria-current=${route.route === to ? 'page' : null}>${title}</a>
-    </li>`)}</ul>
+    <ul>${tabs
+      .filter(([, , allowed]) => allowed)
+      .map(
+        ([to, title]) => html`<li key=${to}>
+      <a href=${link(to, name)} aria-current=${route.route === to ? "page" : null}>${title}</a>
+    </li>`,
+      )}</ul>
   </nav>`;
 }
 
 function Who({ me, route }) {
   const menu = useRef(null);
-  const close = () => { if (menu.current) menu.current.open = false; };
+  const close = () => {
+    if (menu.current) menu.current.open = false;
+  };
   useEffect(close, [route]);
   useEffect(() => {
-    const outside = (event) => { if (!menu.current?.contains(event.target)) close(); };
-    document.addEventListener('click', outside);
-    return () => document.removeEventListener('click', outside);
+    const outside = (event) => {
+      if (!menu.current?.contains(event.target)) close();
+    };
+    document.addEventListener("click", outside);
+    return () => document.removeEventListener("click", outside);
   }, []);
   const [warned, setWarned] = useState(false);
   const leave = () => {
     setWarned(false);
-    signOut().then(() => go('#/login'), (error) => toast(error.message));
+    signOut().then(
+      () => go("#/login"),
+      (error) => toast(error.message),
+    );
   };
-  const noWayBack = me.via === 'link' && !me.has_password;
-  const escape = (event) => {
-    if (event.key === 'Escape') {
+  const noWayBack = me.via === "link" && !me.has_password;
+  const closeOnEscape = (event) => {
+    if (event.key === "Escape") {
       close();
-      menu.current.querySelector('summary').focus();
+      menu.current.querySelector("summary").focus();
     }
   };
-  return html`<details class="who" ref=${menu} onKeyDown=${escape}>
+  return html`<details class="who" ref=${menu} onKeyDown=${closeOnEscape}>
     <summary><span>${me.name}</span> <span aria-hidden="true">▾</span></summary>
     <div class="who-menu">
       <p>Signed in as <strong>${me.name}</strong>, ${ROLE_WORDS[me.role] ?? me.role}.</p>
@@ -103,32 +116,32 @@ function Who({ me, route }) {
 }
 
 export const ROLE_WORDS = {
-  curator: 'curator: declares datasets, sets budgets and may do everything',
-  analyst: 'analyst: plans and spends what was granted',
-  auditor: 'auditor: reads the ledger and spends nothing',
+  curator: "curator: declares datasets, sets budgets and may do everything",
+  analyst: "analyst: plans and spends what was granted",
+  auditor: "auditor: reads the ledger and spends nothing",
 };
 
-const DARK = matchMedia('(prefers-color-scheme: dark)');
+const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 function ThemeToggle() {
-  const now = () => document.documentElement.dataset.theme ?? (DARK.matches ? 'dark' : 'light');
+  const now = () => document.documentElement.dataset.theme ?? (DARK.matches ? "dark" : "light");
   const [theme, setTheme] = useState(now);
   useEffect(() => {
     const changed = () => setTheme(now());
-    DARK.addEventListener('change', changed);
-    return () => DARK.removeEventListener('change', changed);
+    DARK.addEventListener("change", changed);
+    return () => DARK.removeEventListener("change", changed);
   }, []);
-  const other = theme === 'dark' ? 'light' : 'dark';
+  const other = theme === "dark" ? "light" : "dark";
   const change = () => {
     document.documentElement.dataset.theme = other;
     try {
-      localStorage.setItem('farthing-theme', other);
+      localStorage.setItem("farthing-theme", other);
     } catch {
       // not remembered, but done
     }
     setTheme(other);
   };
   return html`<button class="button quiet" type="button" onClick=${change} aria-label=${`Use ${other} colours`} title=${`Use ${other} colours`}>
-    <span aria-hidden="true">${theme === 'dark' ? '☀' : '☾'}</span>
+    <span aria-hidden="true">${theme === "dark" ? "☀" : "☾"}</span>
   </button>`;
 }

@@ -6,8 +6,10 @@ import { count, plural } from "../format.js";
 import { canBeCut, cellsOf, described, mustBeCut } from "./columns.js";
 
 export function ColumnChoice({ schema, form, change, cells, problem }) {
-  const turn = (name, on) => change({ chosen: on ? [...form.chosen, name] : form.chosen.filter((one) => one !== name) });
-  const cut = (name, parts) => change({ bins: { ...form.bins, [name]: parts === null ? null : Math.max(1, Math.round(parts)) } });
+  const turn = (name, on) =>
+    change({ chosen: on ? [...form.chosen, name] : form.chosen.filter((one) => one !== name) });
+  const cut = (name, parts) =>
+    change({ bins: { ...form.bins, [name]: parts === null ? null : Math.max(1, Math.round(parts)) } });
   return html`
     <fieldset class="ask-columns">
       <legend>What will you ask about?</legend>
@@ -18,12 +20,16 @@ export function ColumnChoice({ schema, form, change, cells, problem }) {
           return html`
             <div key=${column.name}>
               <${CheckField} label=${column.name} hint=${described(column)} checked=${chosen} onValue=${(on) => turn(column.name, on)} />
-              ${chosen && canBeCut(column) && (mustBeCut(column) || cellsOf(column, null) > 200) ? html`
+              ${
+                chosen && canBeCut(column) && (mustBeCut(column) || cellsOf(column, null) > 200)
+                  ? html`
                 <div class="ask-cut">
                   <${NumberField} label=${`Cut ${column.name} into`} unit="equal parts" optional=${!mustBeCut(column)}
                     value=${form.bins[column.name] ?? null} onValue=${(parts) => cut(column.name, parts)}
                     hint="Questions then keep to the edges of the parts." />
-                </div>` : null}
+                </div>`
+                  : null
+              }
             </div>`;
         })}
       </div>

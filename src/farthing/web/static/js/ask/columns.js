@@ -1,6 +1,6 @@
 // What the columns of a schema allow: how many cells they make, where they are cut, and examples of conditions.
 
-import { MISSING, count } from "../format.js";
+import { count, MISSING } from "../format.js";
 import { conditionText } from "../planner/conditions.js";
 
 export const MOST_VALUES = 131072; // a longer list of whole numbers must be cut
@@ -77,7 +77,11 @@ export function cutOf(column, share = 0.5) {
     const [low, high] = [Date.parse(column.lower), Date.parse(column.upper)];
     return new Date(low + Math.round(((high - low) * share) / DAY) * DAY).toISOString().slice(0, 10);
   }
-  return round(column.lower + (column.upper - column.lower) * share, column.upper - column.lower, column.kind === "integers");
+  return round(
+    column.lower + (column.upper - column.lower) * share,
+    column.upper - column.lower,
+    column.kind === "integers",
+  );
 }
 
 function round(value, span, whole) {
@@ -97,7 +101,8 @@ export function examplesFor(columns) {
 
 function exampleOf(column) {
   if (column.kind === "flags") return conditionText({ column, operator: "true" });
-  if (column.kind === "categories") return conditionText({ column, operator: "=", value: (column.categories || [])[0] });
+  if (column.kind === "categories")
+    return conditionText({ column, operator: "=", value: (column.categories || [])[0] });
   return conditionText({ column, operator: ">=", value: cutOf(column) });
 }
 

@@ -9,25 +9,35 @@ import { ErrorBox } from "../components/error.js";
 import { NumberField, SelectField, SliderField } from "../components/field.js";
 import { Notice } from "../components/notice.js";
 import { count, epsilon, percent, privacy } from "../format.js";
+import { knownRows, rememberRows } from "../known.js";
 import { useNewest } from "../learn/newest.js";
 import { Stops } from "../learn/stops.js";
-import { knownRows, rememberRows } from "../known.js";
 import { useAction } from "../loaded.js";
 import { confirm, forget, requestFor } from "../release/request.js";
 import { go, link } from "../router.js";
 import { ColumnChoice } from "./column_choice.js";
-import { MOST_CELLS, cellsOf, firstBins, firstChoice } from "./columns.js";
-import { Quote, closestOf, twoDigits } from "./quote.js";
+import { cellsOf, firstBins, firstChoice, MOST_CELLS } from "./columns.js";
+import { closestOf, Quote, twoDigits } from "./quote.js";
 
 const ALPHAS = [0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001];
-const QUESTIONS = [["100", "100"], ["1000", "1,000"], ["10000", "10,000"], ["100000", "100,000"]];
+const QUESTIONS = [
+  ["100", "100"],
+  ["1000", "1,000"],
+  ["10000", "10,000"],
+  ["100000", "100,000"],
+];
 const ROUGHEST = 0.3; // alpha that is proposed
 const PAUSE = 350; // milliseconds at rest before a price is asked for: planning takes a moment
 
 export function OpenForm({ dataset }) {
   const left = dataset.budget.remaining.epsilon;
   const [form, setForm] = useState(() => ({
-    alpha: 0.05, queries: "1000", epsilon: left / 2, rows: dataset.rows ? null : knownRows(dataset.name), chosen: firstChoice(dataset.schema), bins: firstBins(dataset.schema),
+    alpha: 0.05,
+    queries: "1000",
+    epsilon: left / 2,
+    rows: dataset.rows ? null : knownRows(dataset.name),
+    chosen: firstChoice(dataset.schema),
+    bins: firstBins(dataset.schema),
   }));
   const [asking, setAsking] = useState(false);
   const [touched, setTouched] = useState(false);
@@ -67,21 +77,34 @@ export function OpenForm({ dataset }) {
           <${Stops} name="alpha" label="How exact?" stops=${ALPHAS} value=${form.alpha}
             text=${(alpha) => exactness(alpha, dataset.rows ?? form.rows)} ends=${["← rougher, lasts longer", "more exact, ends sooner →"]}
             hint="Every answer of the session is at most this far off, for all questions together."
-            change=${(alpha) => { setTouched(true); change({ alpha }); }} />
+            change=${(alpha) => {
+              setTouched(true);
+              change({ alpha });
+            }} />
           <${SliderField} label="What may it cost?" min=${left / 100} max=${left} value=${Math.min(form.epsilon, left)} step=${left / 100}
             shown=${`${epsilon(form.epsilon)} of ${privacy(left)} left`}
             hint="Paid once, when the session is opened. More privacy for people means rougher answers for you."
             onValue=${(value) => change({ epsilon: value })} />
           <${SelectField} label="How many questions?" value=${form.queries} options=${QUESTIONS} onValue=${(queries) => change({ queries })}
             hint="Different questions the promise must hold for. Asking again what was asked costs nothing." />
-          ${dataset.rows ? null : html`
-            <${NumberField} label="About how many rows are there?" optional value=${form.rows} onValue=${(rows) => { change({ rows }); rememberRows(dataset.name, rows === null ? null : Math.round(rows)); }} unit="rows"
-              hint="A guess from elsewhere. Without one they are counted first, for a hundredth of the price." />`}
+          ${
+            dataset.rows
+              ? null
+              : html`
+            <${NumberField} label="About how many rows are there?" optional value=${form.rows} onValue=${(rows) => {
+              change({ rows });
+              rememberRows(dataset.name, rows === null ? null : Math.round(rows));
+            }} unit="rows"
+              hint="A guess from elsewhere. Without one they are counted first, for a hundredth of the price." />`
+          }
           <${ColumnChoice} schema=${dataset.schema} form=${form} change=${change} cells=${cells} problem=${problem} />
         </div>
         <div class="ask-price">
           <${Quote} quote=${body === null ? null : quote.value} busy=${quote.busy && body !== null} error=${body === null ? null : quote.error}
-            again=${quote.again} budget=${dataset.budget} raise=${(alpha) => { setTouched(true); change({ alpha }); }} />
+            again=${quote.again} budget=${dataset.budget} raise=${(alpha) => {
+              setTouched(true);
+              change({ alpha });
+            }} />
           <${ErrorBox} error=${refusal} />
           <${Button} kind="primary" disabled=${!fresh} onClick=${() => setAsking(true)}>Open the session …<//>
           <p class="hint">Nothing is spent before you confirm.</p>
@@ -111,14 +134,17 @@ function exactness(alpha, rows) {
 
 function problemOf(columns, form, cells) {
   if (columns.length === 0) return "Choose at least one column.";
-  if (cells > MOST_CELLS) return `${count(cells)} combinations are too many (at most ${count(MOST_CELLS)}): choose fewer columns, or cut them into fewer parts.`;
+  if (cells > MOST_CELLS)
+    return `${count(cells)} combinations are too many (at most ${count(MOST_CELLS)}): choose fewer columns, or cut them into fewer parts.`;
   if (columns.some((column) => form.bins[column.name] === null)) return "Say into how many parts a column is cut.";
   if (form.rows !== null && !(form.rows >= 1)) return "The number of rows must be at least 1.";
   return null;
 }
 
 function bodyOf(dataset, form, columns) {
-  const bins = Object.fromEntries(columns.filter((column) => form.bins[column.name]).map((column) => [column.name, form.bins[column.name]]));
+  const bins = Object.fromEntries(
+    columns.filter((column) => form.bins[column.name]).map((column) => [column.name, form.bins[column.name]]),
+  );
   return {
     dataset: dataset.name,
     alpha: form.alpha,

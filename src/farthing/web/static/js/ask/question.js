@@ -7,8 +7,8 @@ import { Card } from "../components/card.js";
 import { ErrorBox } from "../components/error.js";
 import { Fault } from "../components/fault.js";
 import { Notice } from "../components/notice.js";
-import { useAction } from "../loaded.js";
 import { count } from "../format.js";
+import { useAction } from "../loaded.js";
 import { Builder } from "./builder.js";
 import { giveOrTake, joinedBy } from "./columns.js";
 
@@ -45,8 +45,13 @@ export function QuestionCard({ session, schema, text, setText, answered, ended }
           id="ask-question" class="input ask-question" rows="2" ref=${field} value=${text} spellcheck="false" autocapitalize="off"
           autocomplete="off" placeholder="a condition, such as age >= 65" maxlength="20000"
           aria-describedby=${unreadable ? "ask-fault" : "ask-hint"} aria-invalid=${unreadable ? "true" : null}
-          onInput=${(event) => { setText(event.currentTarget.value); clear(); }}
-          onKeyDown=${(event) => { if (event.key === "Enter" && !event.shiftKey) send(event); }}></textarea>
+          onInput=${(event) => {
+            setText(event.currentTarget.value);
+            clear();
+          }}
+          onKeyDown=${(event) => {
+            if (event.key === "Enter" && !event.shiftKey) send(event);
+          }}></textarea>
         <p class="hint" id="ask-hint">Words such as <code>and</code>, <code>or</code>, <code>not</code>, <code>between 18 and 64</code>, <code>in ('a', 'b')</code>. Enter asks.</p>
         <div class="row"><${Button} kind="primary" type="submit" busy=${busy} disabled=${!text.trim()}>Ask<//></div>
       </form>
@@ -75,7 +80,8 @@ export function Paid({ paid, error }) {
 }
 
 function Refusal({ error, asked, field, session, schema }) {
-  if (error.code === "invalid_expression") return html`<${Fault} id="ask-fault" title="This condition cannot be asked; nothing was used up" error=${error} asked=${asked} field=${field} more=${leftOut(error, session, schema)} />`;
+  if (error.code === "invalid_expression")
+    return html`<${Fault} id="ask-fault" title="This condition cannot be asked; nothing was used up" error=${error} asked=${asked} field=${field} more=${leftOut(error, session, schema)} />`;
   if (error.code === "session_ended") return html`<${NoUpdateLeft} estimate=${error.fields.estimate} />`;
   return html`<${ErrorBox} error=${error} />`;
 }
@@ -89,6 +95,9 @@ function leftOut(error, session, schema) {
 
 /** The session has ended: at most a guess is left, and it is told to be one. */
 function NoUpdateLeft({ estimate }) {
-  const guess = typeof estimate === "number" ? `From what was paid for one would guess ${count(estimate)} rows; nothing is promised about that.` : "";
+  const guess =
+    typeof estimate === "number"
+      ? `From what was paid for one would guess ${count(estimate)} rows; nothing is promised about that.`
+      : "";
   return html`<${Notice} tone="warn" title="Refused: no update is left for a new question"><p>${guess} Nothing was spent.</p><//>`;
 }

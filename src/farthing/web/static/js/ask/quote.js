@@ -30,12 +30,18 @@ function Told({ quote, budget }) {
       <dt>Questions</dt><dd>${count(quote.queries)}</dd>
     </dl>
     ${(quote.notes ?? []).map((note) => html`<p class="hint" key=${note}>${note}</p>`)}
-    ${quote.caution ? html`<${Notice} tone="warn" title="This session may end early">
-      <p>It promises much for its price: ${quote.updates <= 2
-        ? `after ${quote.updates === 1 ? "one surprising answer" : "two surprising answers"}, perhaps the very first ${quote.updates === 1 ? "one" : "two"}, it answers nothing new`
-        : "a few dozen questions with surprising answers may use up its updates"}. Rougher answers, fewer columns or wider bins last longer.</p>
+    ${
+      quote.caution
+        ? html`<${Notice} tone="warn" title="This session may end early">
+      <p>It promises much for its price: ${
+        quote.updates <= 2
+          ? `after ${quote.updates === 1 ? "one surprising answer" : "two surprising answers"}, perhaps the very first ${quote.updates === 1 ? "one" : "two"}, it answers nothing new`
+          : "a few dozen questions with surprising answers may use up its updates"
+      }. Rougher answers, fewer columns or wider bins last longer.</p>
       <details class="more"><summary>In the answerer's own words</summary><p class="small">${quote.caution}</p></details>
-    <//>` : null}`;
+    <//>`
+        : null
+    }`;
 }
 
 /** A promise that cannot be kept for this price: the nearest one that can is one press away. */
@@ -44,9 +50,11 @@ function Refused({ error, again, raise }) {
   if (error.code === "infeasible") {
     return html`
       <${Notice} tone="bad" live title="More exact than this price allows">
-        <p>${closest === null
-          ? "For this price, these columns and so many questions nothing useful can be promised. Let it cost more, or ask about fewer columns."
-          : `For this price, these columns and so many questions, answers can be within ${percent(100 * closest)} of the rows at best. Make them rougher, let it cost more, or ask about fewer columns.`}</p>
+        <p>${
+          closest === null
+            ? "For this price, these columns and so many questions nothing useful can be promised. Let it cost more, or ask about fewer columns."
+            : `For this price, these columns and so many questions, answers can be within ${percent(100 * closest)} of the rows at best. Make them rougher, let it cost more, or ask about fewer columns.`
+        }</p>
         ${closest === null ? null : html`<p><${Button} small onClick=${() => raise(closest)}>Make it within ${percent(100 * closest)}<//></p>`}
         <details class="more"><summary>In the answerer's own words</summary><p class="small">${error.message}</p></details>
       <//>`;

@@ -34,16 +34,19 @@ export function SessionScreen({ dataset, id }) {
   const title = `Ask about ${dataset}`;
   const back = html`<${LinkButton} small href=${link("ask", dataset)}>All sessions<//>`;
   if (error) return html`<${Page} title=${title} actions=${back}><${ErrorBox} error=${error} onRetry=${reload} /><//>`;
-  if (!session) return html`<${Page} title=${title} actions=${back}><${Loading} label="Taking up the session" lines=${6} /><//>`;
+  if (!session)
+    return html`<${Page} title=${title} actions=${back}><${Loading} label="Taking up the session" lines=${6} /><//>`;
   if (waiting) return html`<${Page} title=${title} actions=${back}><${Opening} session=${session} /><//>`;
-  if (session.state !== "released") return html`<${Page} title=${title} actions=${back}><${NotOpened} session=${session} dataset=${dataset} /><//>`;
+  if (session.state !== "released")
+    return html`<${Page} title=${title} actions=${back}><${NotOpened} session=${session} dataset=${dataset} /><//>`;
 
-  const answered = (found) => setData({
-    ...session,
-    updates_left: found.updates_left,
-    questions_left: found.questions_left,
-    history: withAnswer(session.history, found),
-  });
+  const answered = (found) =>
+    setData({
+      ...session,
+      updates_left: found.updates_left,
+      questions_left: found.questions_left,
+      history: withAnswer(session.history, found),
+    });
   const over = end !== null || session.updates_left === 0;
   return html`
     <${Page} title=${title} lead="Each question asks how many rows meet a condition. The session is paid for: asking costs nothing more." actions=${back}>
@@ -123,12 +126,18 @@ function Ended({ session, error, dataset, again }) {
   return html`
     <${Notice} tone="warn" live title="The updates of this session are used up">
       <p>New questions are refused from here on. Nothing more was or will be charged for this session.</p>
-      ${known.length ? html`
+      ${
+        known.length
+          ? html`
         <p>${known.length === 1 ? "This question can still be asked; its answer stays as it is:" : `These ${count(known.length)} questions can still be asked; their answers stay as they are:`}</p>
         <div class="ask-chips">
-          ${known.slice(-12).map((question) => html`
-            <button type="button" class="ask-chip" key=${question} onClick=${() => again(question)}><code>${question}</code></button>`)}
-        </div>` : null}
+          ${known.slice(-12).map(
+            (question) => html`
+            <button type="button" class="ask-chip" key=${question} onClick=${() => again(question)}><code>${question}</code></button>`,
+          )}
+        </div>`
+          : null
+      }
       <p class="ask-next">For other questions <a href=${link("ask", dataset)}>open another session</a>, which is paid anew, or <a href=${link("plan", dataset)}>plan a release</a>.</p>
     <//>`;
 }
@@ -137,7 +146,13 @@ function History({ history, again }) {
   if (history.length === 0) return null;
   const columns = [
     { key: "number", title: "No.", right: true },
-    { key: "question", title: "Question", head: true, cell: (row) => html`<button type="button" class="ask-again" onClick=${() => again(row.question)} title="Put it into the field"><code>${row.question}</code></button>` },
+    {
+      key: "question",
+      title: "Question",
+      head: true,
+      cell: (row) =>
+        html`<button type="button" class="ask-again" onClick=${() => again(row.question)} title="Put it into the field"><code>${row.question}</code></button>`,
+    },
     { key: "value", title: "Rows", right: true, cell: (row) => count(row.value) },
     { key: "error", title: "Give or take", right: true, cell: (row) => giveOrTake(row.error) },
     { key: "paid", title: "Price", cell: (row) => html`<${Paid} paid=${row.paid} error=${row.error} />` },

@@ -8,12 +8,14 @@ export function BottomAxis({ scale, at, left, right, label, grid = 0, text = tic
   return html`
     <g class="axis" aria-hidden="true">
       <line class="axis-line" x1=${left} x2=${right} y1=${at} y2=${at} />
-      ${scale.ticks.map((tick) => html`
+      ${scale.ticks.map(
+        (tick) => html`
         <g key=${tick}>
           ${grid ? html`<line class="axis-grid" x1=${scale(tick)} x2=${scale(tick)} y1=${at - grid} y2=${at} />` : null}
           <line class="axis-line" x1=${scale(tick)} x2=${scale(tick)} y1=${at} y2=${at + 4} />
           <text class="axis-text" x=${scale(tick)} y=${at + 17} text-anchor=${anchorOf(scale(tick), left, right)}>${text(tick)}</text>
-        </g>`)}
+        </g>`,
+      )}
       ${label ? html`<text class="axis-label" x=${(left + right) / 2} y=${at + 36} text-anchor="middle">${label}</text>` : null}
     </g>`;
 }
@@ -23,11 +25,13 @@ export function LeftAxis({ scale, at, top, bottom, label, grid = 0, text = tickT
   return html`
     <g class="axis" aria-hidden="true">
       <line class="axis-line" x1=${at} x2=${at} y1=${top} y2=${bottom} />
-      ${scale.ticks.map((tick) => html`
+      ${scale.ticks.map(
+        (tick) => html`
         <g key=${tick}>
           ${grid ? html`<line class="axis-grid" x1=${at} x2=${at + grid} y1=${scale(tick)} y2=${scale(tick)} />` : null}
           <text class="axis-text" x=${at - 6} y=${scale(tick) + 4} text-anchor="end">${text(tick)}</text>
-        </g>`)}
+        </g>`,
+      )}
       ${label ? html`<text class="axis-label" x="0" y=${top - 10} text-anchor="start">${label}</text>` : null}
     </g>`;
 }

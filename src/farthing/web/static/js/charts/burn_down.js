@@ -31,14 +31,21 @@ export function BurnDown({ title, description, total, points, table, busy }) {
           ${path ? html`<path class="mark-area burn-spent" d=${`${path}L${across(last)},${ground}L${across(first)},${ground}Z`} />` : null}
           ${path ? html`<path class="mark-line burn-total" d=${stairs(points, last, across, up, "total")} />` : null}
           ${path ? html`<path class="mark-line burn-spent" d=${path} />` : null}
-          ${points.filter((point) => point.kind === "refused").map((point) => html`
+          ${points
+            .filter((point) => point.kind === "refused")
+            .map(
+              (point) => html`
             <text key=${point.sequence} class="burn-refused" x=${across(point.sequence)} y=${up(point.spent) - 6} text-anchor="middle">
               ×<title>${point.sentence}</title>
-            </text>`)}
+            </text>`,
+            )}
         </g>`,
     };
   };
-  const legend = [{ name: "spent", mark: "burn-spent" }, { name: `budget, now ${tickText(total)}`, mark: "burn-total" }];
+  const legend = [
+    { name: "spent", mark: "burn-spent" },
+    { name: `budget, now ${tickText(total)}`, mark: "burn-total" },
+  ];
   const note = points.some((point) => point.kind === "refused") ? "× marks what was refused; it spent nothing." : null;
   return html`<${Figure} ...${{ title, description, draw, table, legend, note, busy }} />`;
 }

@@ -42,7 +42,7 @@ export function Figure({ title, description, draw, table, legend, most = 1080, b
   return html`
     <figure class="chart" aria-busy=${busy ? "true" : "false"}>
       <figcaption class="chart-title">${title}</figcaption>
-      ${legend && legend.length ? html`<${Legend} entries=${legend} />` : null}
+      ${legend?.length ? html`<${Legend} entries=${legend} />` : null}
       <div class="chart-place" ref=${place}>
         <svg
           class="chart-drawing" role="img" aria-labelledby="${id}-title ${id}-description"
@@ -61,15 +61,19 @@ export function Figure({ title, description, draw, table, legend, most = 1080, b
 export function Legend({ entries }) {
   return html`
     <ul class="chart-legend">
-      ${entries.map((entry) => html`
+      ${entries.map(
+        (entry) => html`
         <li key=${entry.name}>
           <svg class="chart-key" width="28" height="12" viewBox="0 0 28 12" aria-hidden="true">
-            ${entry.area
-              ? html`<rect x="1" y="1" width="26" height="10" class="mark-area ${entry.mark}" />`
-              : html`<line x1="1" y1="6" x2="27" y2="6" class="mark-line ${entry.mark}" />`}
+            ${
+              entry.area
+                ? html`<rect x="1" y="1" width="26" height="10" class="mark-area ${entry.mark}" />`
+                : html`<line x1="1" y1="6" x2="27" y2="6" class="mark-line ${entry.mark}" />`
+            }
           </svg>
           <span>${entry.name}</span>
-        </li>`)}
+        </li>`,
+      )}
     </ul>`;
 }
 
@@ -86,12 +90,16 @@ export function AsTable({ caption, head, rows, most = 200 }) {
           <caption>${caption}${rows.length > most ? ` (the first ${most} of ${rows.length} rows)` : ""}</caption>
           <thead><tr>${head.map((word) => html`<th scope="col" key=${word}>${word}</th>`)}</tr></thead>
           <tbody>
-            ${shown.map((row, at) => html`
+            ${shown.map(
+              (row, at) => html`
               <tr key=${at}>
-                ${row.map((cell, column) => column === 0
-                  ? html`<th scope="row">${cell}</th>`
-                  : html`<td class=${isWords(cell) ? "words" : null}>${cell}</td>`)}
-              </tr>`)}
+                ${row.map((cell, column) =>
+                  column === 0
+                    ? html`<th scope="row">${cell}</th>`
+                    : html`<td class=${isWords(cell) ? "words" : null}>${cell}</td>`,
+                )}
+              </tr>`,
+            )}
           </tbody>
         </table>
       </div>

@@ -26,16 +26,24 @@ export function Lines({ title, description, series, x, y, at, table, note, busy,
           <${LeftAxis}
             scale=${scales.up} at=${LEFT} top=${TOP} bottom=${height - BOTTOM} label=${y.label} grid=${width - RIGHT - LEFT} />
           ${here === null ? null : html`<line class="here-line" x1=${here} x2=${here} y1=${TOP} y2=${height - BOTTOM} />`}
-          ${series.map((one) => html`
+          ${series.map(
+            (one) => html`
             <path key=${one.name} class="mark-line ${one.mark}" data-line=${one.name}
-              d=${pathOf(one.points.map((point) => pixelOf(point, scales)))} />`)}
-          ${here === null ? null : series.map((one) => {
-            const value = valueAt(one.points, at);
-            return value === null ? null : html`
+              d=${pathOf(one.points.map((point) => pixelOf(point, scales)))} />`,
+          )}
+          ${
+            here === null
+              ? null
+              : series.map((one) => {
+                  const value = valueAt(one.points, at);
+                  return value === null
+                    ? null
+                    : html`
               <circle key=${one.name} class="mark-dot ${one.mark}" r="4" cx=${here} cy=${scales.up(value)}>
                 <title>${one.name}: ${tickText(value)}</title>
               </circle>`;
-          })}
+                })
+          }
         </g>`,
     };
   };
@@ -50,7 +58,9 @@ function scalesOf(series, x, y, width, height) {
   const room = [LEFT, width - RIGHT];
   const across = x.log ? logarithmic(columns, room, width < 420 ? 4 : 7) : linear(columns, room, width < 420 ? 4 : 6);
   const climb = [height - BOTTOM, TOP];
-  const up = y.log ? logarithmic([low > 0 ? low : 1e-6, high > 0 ? high : 1], climb, 5) : linear([0, high || 1], climb, 5);
+  const up = y.log
+    ? logarithmic([low > 0 ? low : 1e-6, high > 0 ? high : 1], climb, 5)
+    : linear([0, high || 1], climb, 5);
   return { across, up };
 }
 

@@ -33,14 +33,20 @@ export function Region({ title, description, regions, filled = "optimal", table,
           <line class="blind-line" x1=${across(0)} y1=${up(1)} x2=${across(1)} y2=${up(0)} />
           <text class="chart-word" x=${across(0.56)} y=${up(0.52)} aria-hidden="true">blind guessing</text>
           <circle class="corner-dot" r="4" cx=${across(0)} cy=${up(0)} />
-          ${regions.map((one) => html`
+          ${regions.map(
+            (one) => html`
             <path key=${one.theorem} class="mark-line ${theoremOf(one.theorem).mark}" data-region=${theoremOf(one.theorem).key}
-              d=${pathOf(lowerPart(one.points).map(pixel))} />`)}
+              d=${pathOf(lowerPart(one.points).map(pixel))} />`,
+          )}
           <text class="chart-word" x=${across(0) + 9} y=${up(0) - 8} aria-hidden="true">never wrong</text>
-          ${best ? html`
+          ${
+            best
+              ? html`
             <circle class="mark-dot ${theoremOf(filled).mark}" r="5" cx=${across(best[0])} cy=${up(best[1])}>
               <title>the best guess</title>
-            </circle>` : null}
+            </circle>`
+              : null
+          }
         </g>`,
     };
   };
@@ -50,7 +56,10 @@ export function Region({ title, description, regions, filled = "optimal", table,
 
 /** The boundary from one end of the diagonal to the other, from left to right. */
 export function lowerPart(points) {
-  const ends = [[0, 1], [1, 0]]; // blind guesses are always in reach; a leak makes the boundary begin below them
+  const ends = [
+    [0, 1],
+    [1, 0],
+  ]; // blind guesses are always in reach; a leak makes the boundary begin below them
   return [...ends, ...points]
     .filter(([alarm, miss]) => alarm + miss <= 1 + 1e-9)
     .sort((one, other) => one[0] - other[0] || other[1] - one[1]);

@@ -73,7 +73,7 @@ export function pathOf(points) {
   let pen = "M";
   let path = "";
   for (const point of points) {
-    if (!point || !point.every(Number.isFinite)) {
+    if (!point?.every(Number.isFinite)) {
       pen = "M";
       continue;
     }

@@ -1,14 +1,30 @@
 // The four theorems keep their name, colour, dash and order in every picture and table.
 
 export const THEOREMS = [
-  { key: "basic", name: "adding up", mark: "theorem-basic",
-    says: "Add up the prices. Always true, and dear when there are many." },
-  { key: "advanced", name: "advanced composition", mark: "theorem-advanced",
-    says: "Privacy losses rarely all fall on the same side, so many small prices add up to less (2010)." },
-  { key: "kov", name: "KOV", mark: "theorem-kov",
-    says: "Kairouz, Oh and Viswanath's closed form: tighter, still a formula (2015)." },
-  { key: "optimal", name: "optimal", mark: "theorem-optimal",
-    says: "The least total that is true for every mechanism with these prices. Plans are charged by the privacy curves of their own noise, which are known, and never more than this." },
+  {
+    key: "basic",
+    name: "adding up",
+    mark: "theorem-basic",
+    says: "Add up the prices. Always true, and dear when there are many.",
+  },
+  {
+    key: "advanced",
+    name: "advanced composition",
+    mark: "theorem-advanced",
+    says: "Privacy losses rarely all fall on the same side, so many small prices add up to less (2010).",
+  },
+  {
+    key: "kov",
+    name: "KOV",
+    mark: "theorem-kov",
+    says: "Kairouz, Oh and Viswanath's closed form: tighter, still a formula (2015).",
+  },
+  {
+    key: "optimal",
+    name: "optimal",
+    mark: "theorem-optimal",
+    says: "The least total that is true for every mechanism with these prices. Plans are charged by the privacy curves of their own noise, which are known, and never more than this.",
+  },
 ];
 
 const OTHER_NAMES = { drv: "advanced", "kov bound": "kov", sum: "basic", "basic composition": "basic" };

@@ -42,14 +42,21 @@ export function Whiskers({ title, description, rows, label, table, note, busy })
             return html`
               <g key=${place}>
                 <text class="chart-row" x="8" y=${top + 16}>${row.label}</text>
-                ${Number.isFinite(row.lower) && Number.isFinite(row.upper)
-                  ? html`<${Marks} low=${across(row.lower)} high=${across(row.upper)} middle=${middle} />` : null}
-                ${Number.isFinite(row.value)
-                  ? html`<circle class="whisker-value" r="4" cx=${across(row.value)} cy=${middle}><title>${row.label}: ${tickText(row.value)}</title></circle>`
-                  : null}
-                ${Number.isFinite(row.expected)
-                  ? html`<line class="whisker-expected" x1=${across(row.expected)} x2=${across(row.expected)} y1=${middle - 9} y2=${middle + 9} />`
-                  : null}
+                ${
+                  Number.isFinite(row.lower) && Number.isFinite(row.upper)
+                    ? html`<${Marks} low=${across(row.lower)} high=${across(row.upper)} middle=${middle} />`
+                    : null
+                }
+                ${
+                  Number.isFinite(row.value)
+                    ? html`<circle class="whisker-value" r="4" cx=${across(row.value)} cy=${middle}><title>${row.label}: ${tickText(row.value)}</title></circle>`
+                    : null
+                }
+                ${
+                  Number.isFinite(row.expected)
+                    ? html`<line class="whisker-expected" x1=${across(row.expected)} x2=${across(row.expected)} y1=${middle - 9} y2=${middle + 9} />`
+                    : null
+                }
               </g>`;
           })}
         </g>`,

@@ -1,6 +1,6 @@
 // The budget bar: spent, running, this plan, set aside, out of reach, free. In colour, and always in words as well.
-import { html } from '../../vendor/preact.js';
-import { privacy } from '../format.js';
+import { html } from "../../vendor/preact.js";
+import { privacy } from "../format.js";
 
 const CRUMB = 1e-5; // of a budget: what rounding leaves of one that is used up is not worth a number
 
@@ -11,12 +11,12 @@ export const worthAWord = (free, total) => (free > CRUMB * total ? free : 0);
 const told = (value, total) => (value > 0 && value < 1e-3 * total ? `under ${privacy(1e-3 * total)}` : privacy(value));
 
 const PARTS = [
-  ['spent', 'spent'],
-  ['waiting', 'being spent now'],
-  ['plan', 'this plan'],
-  ['withheld', 'set aside'],
-  ['beyond', 'out of reach'],
-  ['free', 'free'],
+  ["spent", "spent"],
+  ["waiting", "being spent now"],
+  ["plan", "this plan"],
+  ["withheld", "set aside"],
+  ["beyond", "out of reach"],
+  ["free", "free"],
 ];
 
 /**
@@ -30,7 +30,10 @@ export function barOf(budget) {
   const waiting = Math.min(gone, Math.max(0, budget.waiting ?? 0));
   const aside = Object.values(budget.withheld ?? {}).reduce((sum, one) => sum + one.epsilon, 0);
   const withheld = Math.min(Math.max(0, total - gone), aside);
-  return reachable({ total, spent: gone - waiting, waiting, withheld, plan: 0, free: Math.max(0, total - gone - withheld) }, budget);
+  return reachable(
+    { total, spent: gone - waiting, waiting, withheld, plan: 0, free: Math.max(0, total - gone - withheld) },
+    budget,
+  );
 }
 
 /** A bar whose free part is what would be admitted: of a grant, others may have spent a part from the whole budget. */
@@ -44,22 +47,27 @@ export function reachable(bar, budget) {
  * Widths are shares of the sum of the parts, so that the bar is always exactly full. `always` names parts that are told
  * even when there is nothing of them.
  */
-export function BudgetBar({ bar, label = 'Budget', legend = true, always = ['spent', 'free'], ...rest }) {
+export function BudgetBar({ bar, label = "Budget", legend = true, always = ["spent", "free"], ...rest }) {
   const parts = PARTS.map(([key, word]) => [key, word, Math.max(0, bar[key] ?? 0)]).filter(
     ([key, , value]) => value > 0 || always.includes(key),
   );
   const whole = parts.reduce((sum, [, , value]) => sum + value, 0);
-  const words = parts.map(([, word, value]) => `${told(value, bar.total)} ${word}`).join(', ');
+  const words = parts.map(([, word, value]) => `${told(value, bar.total)} ${word}`).join(", ");
   return html`<div ...${rest}>
     <div class="bar" role="img" aria-label=${`${label}: ${words}, of ${privacy(bar.total)} in all`}>
-      ${parts.map(([key, , value]) => html`<div key=${key} class=${'bar-part ' + key} data-value=${value} style=${{ width: `${whole > 0 ? (100 * value) / whole : 0}%` }}></div>`)}
+      ${parts.map(([key, , value]) => html`<div key=${key} class=${"bar-part " + key} data-value=${value} style=${{ width: `${whole > 0 ? (100 * value) / whole : 0}%` }}></div>`)}
     </div>
-    ${legend && html`<ul class="bar-legend" aria-hidden="true">
-      ${parts.map(([key, word, value]) => html`<li key=${key}>
-        <span class="bar-swatch"><span class=${'bar-part ' + key}></span></span>
+    ${
+      legend &&
+      html`<ul class="bar-legend" aria-hidden="true">
+      ${parts.map(
+        ([key, word, value]) => html`<li key=${key}>
+        <span class="bar-swatch"><span class=${"bar-part " + key}></span></span>
         <span><span class="number strong">${told(value, bar.total)}</span> ${word}</span>
-      </li>`)}
+      </li>`,
+      )}
       <li class="muted">of ε ${privacy(bar.total)}</li>
-    </ul>`}
+    </ul>`
+    }
   </div>`;
 }

@@ -1,5 +1,5 @@
 // Nothing here yet: says why, and what to do next.
-import { html } from '../../vendor/preact.js';
+import { html } from "../../vendor/preact.js";
 
 /** <${Empty} title="No datasets yet" action=${html`<a ...>`}>one sentence<//> */
 export function Empty({ title, action, level = 2, children }) {

@@ -1,27 +1,27 @@
 // What went wrong, in the server's words, and what to do about it.
-import { html, useEffect, useRef } from '../../vendor/preact.js';
-import { Button } from './button.js';
-import { Notice } from './notice.js';
+import { html, useEffect, useRef } from "../../vendor/preact.js";
+import { Button } from "./button.js";
+import { Notice } from "./notice.js";
 
 const TITLES = {
-  unreachable: 'The server does not answer',
-  unauthenticated: 'You are signed out',
-  not_allowed: 'Your role does not allow this',
-  csrf: 'This sign-in is out of date',
-  not_found: 'This does not exist, or is not yours to see',
-  conflict: 'Somebody changed this in the meantime',
-  budget_exceeded: 'The budget does not cover this',
-  infeasible: 'This cannot be done within the budget',
-  session_ended: 'This session has ended',
-  answer_forfeited: 'The answer was lost',
-  invalid_request: 'Something in the form is not right',
-  invalid_value: 'A value is not allowed',
-  invalid_expression: 'The condition cannot be read',
-  engine_error: 'The data could not be reached',
-  too_large: 'This is too much at once',
-  rate_limited: 'Too many attempts',
-  ledger_unavailable: 'The ledger cannot be reached',
-  ledger_tampered: 'The ledger has been altered',
+  unreachable: "The server does not answer",
+  unauthenticated: "You are signed out",
+  not_allowed: "Your role does not allow this",
+  csrf: "This sign-in is out of date",
+  not_found: "This does not exist, or is not yours to see",
+  conflict: "Somebody changed this in the meantime",
+  budget_exceeded: "The budget does not cover this",
+  infeasible: "This cannot be done within the budget",
+  session_ended: "This session has ended",
+  answer_forfeited: "The answer was lost",
+  invalid_request: "Something in the form is not right",
+  invalid_value: "A value is not allowed",
+  invalid_expression: "The condition cannot be read",
+  engine_error: "The data could not be reached",
+  too_large: "This is too much at once",
+  rate_limited: "Too many attempts",
+  ledger_unavailable: "The ledger cannot be reached",
+  ledger_tampered: "The ledger has been altered",
 };
 
 /** The rules that a request broke, as [{where, rule}]. */
@@ -33,28 +33,30 @@ export function problemsOf(error) {
 export function ErrorBox({ error, onRetry, title }) {
   if (!error) return null;
   const wayOut = error.fields?.way_out;
-  return html`<${Notice} tone="bad" live title=${title ?? TITLES[error.code] ?? 'Something went wrong'}>
-    <p>${error.message || 'The page does not know why.'}</p>
+  return html`<${Notice} tone="bad" live title=${title ?? TITLES[error.code] ?? "Something went wrong"}>
+    <p>${error.message || "The page does not know why."}</p>
     ${wayOut && !String(error.message).includes(wayOut) && html`<p>${wayOut}</p>`}
     ${problemsOf(error).length > 0 && html`<ul>${problemsOf(error).map((one) => html`<li>${one.where}: ${one.rule}</li>`)}</ul>`}
-    ${error.code === 'csrf' && html`<p><${Button} onClick=${() => location.reload()}>Load the page again<//></p>`}
-    ${onRetry && error.code !== 'not_found' && error.code !== 'not_allowed' && html`<p><${Button} small onClick=${onRetry}>Try again<//></p>`}
+    ${error.code === "csrf" && html`<p><${Button} onClick=${() => location.reload()}>Load the page again<//></p>`}
+    ${onRetry && error.code !== "not_found" && error.code !== "not_allowed" && html`<p><${Button} small onClick=${onRetry}>Try again<//></p>`}
   <//>`;
 }
 
 /** The list of everything that must be mended before a form can go on; takes the focus when `attempt` changes. */
 export function ErrorSummary({ problems, attempt }) {
   const box = useRef(null);
-  useEffect(() => { if (problems.length) box.current?.focus(); }, [attempt]);
+  useEffect(() => {
+    if (problems.length) box.current?.focus();
+  }, [attempt]);
   if (!problems.length) return null;
   const jump = (event, id) => {
     event.preventDefault();
     const control = document.getElementById(id);
-    control?.scrollIntoView({ block: 'center' });
+    control?.scrollIntoView({ block: "center" });
     control?.focus();
   };
   return html`<div class="notice bad" ref=${box} tabindex="-1" role="group" aria-labelledby="error-summary-title">
-    <p class="notice-title" id="error-summary-title">${problems.length === 1 ? 'One thing is missing or not right' : `${problems.length} things are missing or not right`}</p>
-    <ul>${problems.map(({ id, text }) => html`<li key=${id}><a href=${'#' + id} onClick=${(event) => jump(event, id)}>${text}</a></li>`)}</ul>
+    <p class="notice-title" id="error-summary-title">${problems.length === 1 ? "One thing is missing or not right" : `${problems.length} things are missing or not right`}</p>
+    <ul>${problems.map(({ id, text }) => html`<li key=${id}><a href=${"#" + id} onClick=${(event) => jump(event, id)}>${text}</a></li>`)}</ul>
   </div>`;
 }

@@ -1,8 +1,8 @@
 // A condition that cannot be read: what, where, and what to write instead.
-import { html, useEffect } from '../../vendor/preact.js';
-import { pointed } from '../ask/columns.js';
-import { count } from '../format.js';
-import { Notice } from './notice.js';
+import { html, useEffect } from "../../vendor/preact.js";
+import { pointed } from "../ask/columns.js";
+import { count } from "../format.js";
+import { Notice } from "./notice.js";
 
 /** `field` is a ref to where it was typed: the cursor goes to the fault. Nothing was used up. */
 export function Fault({ id, title, error, asked, field, live = false, more = null }) {
@@ -17,8 +17,8 @@ export function Fault({ id, title, error, asked, field, live = false, more = nul
   }, [error]);
   return html`<div id=${id}>
     <${Notice} tone="bad" live=${live} title=${title}>
-      ${placed ? html`<pre class="fault-caret"><code>${placed.text}${'\n'}${placed.caret}</code></pre>` : null}
-      <p>${placed ? html`Character ${count(position + 1)}: ` : null}${more ? null : html`${rule || error.message.split('\n')[0]}${wayOut ? `; ${wayOut}` : ''}.`}${more}</p>
+      ${placed ? html`<pre class="fault-caret"><code>${placed.text}${"\n"}${placed.caret}</code></pre>` : null}
+      <p>${placed ? html`Character ${count(position + 1)}: ` : null}${more ? null : html`${rule || error.message.split("\n")[0]}${wayOut ? `; ${wayOut}` : ""}.`}${more}</p>
     <//>
   </div>`;
 }

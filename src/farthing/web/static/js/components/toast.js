@@ -1,5 +1,5 @@
 // Short remarks that go away by themselves; read out politely. Never for errors that need an action.
-import { html, useEffect, useState } from '../../vendor/preact.js';
+import { html, useEffect, useState } from "../../vendor/preact.js";
 
 let show = () => {};
 let numbered = 0;
@@ -16,7 +16,9 @@ export function Toasts() {
       setShown((all) => [...all.slice(-2), one]);
       setTimeout(() => setShown((all) => all.filter((other) => other.id !== one.id)), one.seconds * 1000);
     };
-    return () => { show = () => {}; };
+    return () => {
+      show = () => {};
+    };
   }, []);
   return html`<div class="toasts" aria-live="polite" aria-atomic="false">
     ${shown.map((one) => html`<div class="toast" key=${one.id}>${one.text}</div>`)}

@@ -1,14 +1,14 @@
 // How a curator divides a budget: the whole, parts for analysts, parts set aside.
-import { html, useState } from '../../vendor/preact.js';
-import { put } from '../api.js';
-import { privacy } from '../format.js';
-import { useAction, useLoaded } from '../loaded.js';
-import { Button } from '../components/button.js';
-import { Card } from '../components/card.js';
-import { ErrorBox, ErrorSummary } from '../components/error.js';
-import { NumberField, SelectField, TextField } from '../components/field.js';
-import { Table } from '../components/table.js';
-import { toast } from '../components/toast.js';
+import { html, useState } from "../../vendor/preact.js";
+import { put } from "../api.js";
+import { Button } from "../components/button.js";
+import { Card } from "../components/card.js";
+import { ErrorBox, ErrorSummary } from "../components/error.js";
+import { NumberField, SelectField, TextField } from "../components/field.js";
+import { Table } from "../components/table.js";
+import { toast } from "../components/toast.js";
+import { privacy } from "../format.js";
+import { useAction, useLoaded } from "../loaded.js";
 
 /** A form for an amount: what it is for (`naming`, with its own `check`), epsilon, delta; `freeing` allows 0. */
 function AmountForm({ id, title, button, start, freeing = false, naming, check = () => null, save }) {
@@ -21,8 +21,15 @@ function AmountForm({ id, title, button, start, freeing = false, naming, check =
   });
   const wrong = [
     check(),
-    !(amount.epsilon !== null && (amount.epsilon > 0 || (freeing && amount.epsilon === 0)) && amount.epsilon <= 1000) && { id: id + '-epsilon', text: 'Epsilon is a number above 0, at most 1,000.' },
-    !(amount.delta !== null && amount.delta >= 0 && amount.delta < 1) && { id: id + '-delta', text: 'Delta is a number from 0 to below 1.' },
+    !(
+      amount.epsilon !== null &&
+      (amount.epsilon > 0 || (freeing && amount.epsilon === 0)) &&
+      amount.epsilon <= 1000
+    ) && { id: id + "-epsilon", text: "Epsilon is a number above 0, at most 1,000." },
+    !(amount.delta !== null && amount.delta >= 0 && amount.delta < 1) && {
+      id: id + "-delta",
+      text: "Delta is a number from 0 to below 1.",
+    },
   ].filter(Boolean);
   const problems = attempt > 0 ? wrong : [];
   const told = (field) => problems.find((one) => one.id === field)?.text;
@@ -37,8 +44,8 @@ function AmountForm({ id, title, button, start, freeing = false, naming, check =
       <${ErrorBox} error=${refusal} />
       ${naming?.(told)}
       <div class="pair">
-        <${NumberField} id=${id + '-epsilon'} label="Epsilon (ε)" value=${amount.epsilon} onValue=${(epsilon) => set({ epsilon })} error=${told(id + '-epsilon')} />
-        <${NumberField} id=${id + '-delta'} label="Delta (δ)" value=${amount.delta} onValue=${(delta) => set({ delta })} error=${told(id + '-delta')} />
+        <${NumberField} id=${id + "-epsilon"} label="Epsilon (ε)" value=${amount.epsilon} onValue=${(epsilon) => set({ epsilon })} error=${told(id + "-epsilon")} />
+        <${NumberField} id=${id + "-delta"} label="Delta (δ)" value=${amount.delta} onValue=${(delta) => set({ delta })} error=${told(id + "-delta")} />
       </div>
       <div><${Button} kind="primary" type="submit" busy=${busy}>${button}<//></div>
     </form>
@@ -47,8 +54,8 @@ function AmountForm({ id, title, button, start, freeing = false, naming, check =
 
 export function BudgetForm({ budget, path, reload }) {
   const save = async ({ epsilon, delta }) => {
-    await put(path + '/budget', { epsilon, delta });
-    toast('The budget is changed; the ledger says by whom.');
+    await put(path + "/budget", { epsilon, delta });
+    toast("The budget is changed; the ledger says by whom.");
     reload();
   };
   return html`<${AmountForm} id="budget" title="Change the budget" button="Change the budget" save=${save}
@@ -57,59 +64,76 @@ export function BudgetForm({ budget, path, reload }) {
 }
 
 export function Grants({ data, me, path, reload }) {
-  const curator = me.role === 'curator';
-  const people = useLoaded(curator ? '/users' : null);
-  const [user, setUser] = useState('');
-  const analysts = (people.data?.users ?? []).filter((one) => one.role === 'analyst').map((one) => [one.name, one.name]);
+  const curator = me.role === "curator";
+  const people = useLoaded(curator ? "/users" : null);
+  const [user, setUser] = useState("");
+  const analysts = (people.data?.users ?? [])
+    .filter((one) => one.role === "analyst")
+    .map((one) => [one.name, one.name]);
   const save = async ({ epsilon, delta }) => {
     const grant = await put(`${path}/grants/${encodeURIComponent(user)}`, { epsilon, delta });
     const [own, left] = [epsilon - (grant.spent.epsilon ?? epsilon), grant.remaining.epsilon];
-    const less = left < own * 0.999 ? ` The budget of ${data.name} has only ε ${privacy(left)} left, so they can spend no more than that now.` : '';
+    const less =
+      left < own * 0.999
+        ? ` The budget of ${data.name} has only ε ${privacy(left)} left, so they can spend no more than that now.`
+        : "";
     toast(`${user} may now spend up to ε ${privacy(epsilon)} in all.${less}`, less ? 12 : 5);
-    setUser('');
+    setUser("");
     reload();
   };
   return html`<${Card} title="Shares of analysts">
     <div class="stack">
-      ${data.grants.length
-        ? html`<${Table} caption="What each analyst may spend, out of the budget above" rows=${data.grants} rowKey=${(one) => one.analyst} columns=${[
-            { key: 'analyst', title: 'Analyst', head: true },
-            { key: 'total', title: 'May spend ε', right: true, cell: (one) => privacy(one.total.epsilon) },
-            { key: 'spent', title: 'Spent ε', right: true, cell: (one) => privacy(one.spent.epsilon) },
-            { key: 'left', title: 'Left ε', right: true, cell: (one) => privacy(one.remaining.epsilon) },
-          ]} />`
-        : html`<p class="muted">Nobody has a share yet. An analyst can plan, release and ask only within one.</p>`}
+      ${
+        data.grants.length
+          ? html`<${Table} caption="What each analyst may spend, out of the budget above" rows=${data.grants} rowKey=${(one) => one.analyst} columns=${[
+              { key: "analyst", title: "Analyst", head: true },
+              { key: "total", title: "May spend ε", right: true, cell: (one) => privacy(one.total.epsilon) },
+              { key: "spent", title: "Spent ε", right: true, cell: (one) => privacy(one.spent.epsilon) },
+              { key: "left", title: "Left ε", right: true, cell: (one) => privacy(one.remaining.epsilon) },
+            ]} />`
+          : html`<p class="muted">Nobody has a share yet. An analyst can plan, release and ask only within one.</p>`
+      }
       ${curator && html`<${ErrorBox} error=${people.error} onRetry=${people.reload} />`}
-      ${curator && people.data && (analysts.length
-        ? html`<${AmountForm} id="grant" title="Grant a share" button="Grant it" start=${{ epsilon: null, delta: 0 }} save=${save}
-            check=${() => !user && { id: 'grant-user', text: 'Choose an analyst.' }}
-            naming=${(told) => html`<${SelectField} id="grant-user" label="Analyst" hint="A new share replaces the one they have; it cannot be less than they have spent." value=${user} onValue=${setUser} options=${[['', 'Choose …'], ...analysts]} error=${told('grant-user')} />`} />`
-        : html`<p>There are no analysts yet: <a href="#/people">add one</a>, then grant a share here.</p>`)}
+      ${
+        curator &&
+        people.data &&
+        (analysts.length
+          ? html`<${AmountForm} id="grant" title="Grant a share" button="Grant it" start=${{ epsilon: null, delta: 0 }} save=${save}
+            check=${() => !user && { id: "grant-user", text: "Choose an analyst." }}
+            naming=${(told) => html`<${SelectField} id="grant-user" label="Analyst" hint="A new share replaces the one they have; it cannot be less than they have spent." value=${user} onValue=${setUser} options=${[["", "Choose …"], ...analysts]} error=${told("grant-user")} />`} />`
+          : html`<p>There are no analysts yet: <a href="#/people">add one</a>, then grant a share here.</p>`)
+      }
     </div>
   <//>`;
 }
 
 export function Reserves({ data, path, reload }) {
-  const [label, setLabel] = useState('');
+  const [label, setLabel] = useState("");
   const kept = Object.entries(data.budget?.withheld ?? {});
   const save = async ({ epsilon, delta }) => {
     await put(`${path}/reserves/${encodeURIComponent(label.trim())}`, { epsilon, delta });
-    toast(epsilon === 0 ? `Nothing is set aside for ${label.trim()} any more.` : `ε ${privacy(epsilon)} is set aside for ${label.trim()}.`);
-    setLabel('');
+    toast(
+      epsilon === 0
+        ? `Nothing is set aside for ${label.trim()} any more.`
+        : `ε ${privacy(epsilon)} is set aside for ${label.trim()}.`,
+    );
+    setLabel("");
     reload();
   };
   return html`<${Card} title="Set aside for later">
     <div class="stack">
-      ${kept.length
-        ? html`<${Table} caption="Parts of the budget that no plan may use" rows=${kept} rowKey=${([name]) => name} columns=${[
-            { key: 'label', title: 'For', head: true, cell: ([name]) => name },
-            { key: 'epsilon', title: 'ε', right: true, cell: ([, one]) => privacy(one.epsilon) },
-            { key: 'delta', title: 'δ', right: true, cell: ([, one]) => privacy(one.delta) },
-          ]} />`
-        : html`<p class="muted">Nothing is set aside. A part kept back, say for next year's wave, cannot be spent by accident.</p>`}
+      ${
+        kept.length
+          ? html`<${Table} caption="Parts of the budget that no plan may use" rows=${kept} rowKey=${([name]) => name} columns=${[
+              { key: "label", title: "For", head: true, cell: ([name]) => name },
+              { key: "epsilon", title: "ε", right: true, cell: ([, one]) => privacy(one.epsilon) },
+              { key: "delta", title: "δ", right: true, cell: ([, one]) => privacy(one.delta) },
+            ]} />`
+          : html`<p class="muted">Nothing is set aside. A part kept back, say for next year's wave, cannot be spent by accident.</p>`
+      }
       <${AmountForm} id="reserve" title="Set something aside" button="Set it aside" start=${{ epsilon: null, delta: 0 }} freeing save=${save}
-        check=${() => !/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/.test(label.trim()) && { id: 'reserve-label', text: 'Say what it is for: letters, digits, spaces, dots and dashes.' }}
-        naming=${(told) => html`<${TextField} id="reserve-label" label="For what?" hint="Example: next wave. The same name again changes it; 0 frees it." value=${label} onValue=${setLabel} maxlength="64" autocomplete="off" error=${told('reserve-label')} />`} />
+        check=${() => !/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/.test(label.trim()) && { id: "reserve-label", text: "Say what it is for: letters, digits, spaces, dots and dashes." }}
+        naming=${(told) => html`<${TextField} id="reserve-label" label="For what?" hint="Example: next wave. The same name again changes it; 0 frees it." value=${label} onValue=${setLabel} maxlength="64" autocomplete="off" error=${told("reserve-label")} />`} />
     </div>
   <//>`;
 }

@@ -20,11 +20,13 @@ export function CompositionCard({ grid, of, busy, comparison }) {
         note=${grid.some((row) => THEOREMS.some(({ key }) => row[key] !== null)) ? null : "No theorem gives a total here: one answer alone may fail more often than is allowed in all."}
         table=${tableOf(grid, of)} />
       <dl class="learn-ideas">
-        ${THEOREMS.map((one) => html`
+        ${THEOREMS.map(
+          (one) => html`
           <div key=${one.key} class="learn-idea ${one.mark}">
             <dt>${one.name} <span class="number strong">${privacy(totals[one.key])}</span></dt>
             <dd>${one.says} <span class="badge ${badgeOf(one.key, totals)}">${gainOf(one.key, totals)}</span></dd>
-          </div>`)}
+          </div>`,
+        )}
       </dl>
       <${Everything} comparison=${comparison} />
     <//>`;
@@ -50,7 +52,8 @@ function tableOf(grid, of) {
 /** All theorems that farthing knows, with their sources: slower, so it follows when the hand rests. */
 function Everything({ comparison }) {
   const found = comparison.error ? null : comparison.value;
-  if (comparison.error) return html`<p class="hint">The table of all theorems is missing: ${comparison.error.message}</p>`;
+  if (comparison.error)
+    return html`<p class="hint">The table of all theorems is missing: ${comparison.error.message}</p>`;
   if (!found) return null;
   const columns = [
     { key: "name", title: "Theorem", head: true, cell: (row) => theoremOf(row.name).name },
@@ -65,8 +68,12 @@ function Everything({ comparison }) {
       <p role="status">${found.sentence}</p>
       <${Table} caption="Every theorem beside the optimum" columns=${columns} rows=${found.theorems} rowKey=${(row) => row.name} />
       ${(found.notes ?? []).map((note) => html`<p class="hint" key=${note}>${note}</p>`)}
-      ${typeof found.optimal?.upper === "number" ? html`
-        <p class="hint">The optimum is proven to lie between ${privacy(found.optimal.lower)} and ${privacy(found.optimal.upper)}.</p>` : null}
+      ${
+        typeof found.optimal?.upper === "number"
+          ? html`
+        <p class="hint">The optimum is proven to lie between ${privacy(found.optimal.lower)} and ${privacy(found.optimal.upper)}.</p>`
+          : null
+      }
     </details>`;
 }
 

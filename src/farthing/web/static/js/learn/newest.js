@@ -52,7 +52,8 @@ async function fly(mine, load, show) {
   mine.flying = false;
   if (mine.gone) return;
   const newest = number === mine.number;
-  if (newest || !found.error) show((before) => ({ ...before, ...found, of: found.error ? before.of : wanted, busy: !newest }));
+  if (newest || !found.error)
+    show((before) => ({ ...before, ...found, of: found.error ? before.of : wanted, busy: !newest }));
   if (mine.next) fly(mine, load, show);
 }
 

@@ -1,7 +1,7 @@
 // The privacy-region explorer: what the same answers leave to somebody who guesses.
 
 import { html } from "../../vendor/preact.js";
-import { Region, lowerPart } from "../charts/region.js";
+import { lowerPart, Region } from "../charts/region.js";
 import { THEOREMS, theoremOf } from "../charts/theorems.js";
 import { Card } from "../components/card.js";
 import { amount, count, privacy } from "../format.js";

@@ -20,7 +20,8 @@ export function gainSentence({ k, epsilon }, totals, number) {
   if (!known(basic)) return `${many} at epsilon ${number(epsilon)} cost epsilon ${number(optimal)} together.`;
   const saved = 1 - optimal / basic;
   const start = `${many} at epsilon ${number(epsilon)} ${k === 1 ? "costs just that" : `add up to ${number(basic)}`}.`;
-  if (!(saved > 0.005)) return `${start} No gain yet: the optimum is the same. Composition helps when answers are many and each is cheap.`;
+  if (!(saved > 0.005))
+    return `${start} No gain yet: the optimum is the same. Composition helps when answers are many and each is cheap.`;
   return `${start} The optimum is ${number(optimal)}: ${Math.floor(100 * saved)}% less, for the very same answers.`;
 }
 
@@ -40,10 +41,15 @@ export function oddsSentence(regions) {
   const main = regions.find((one) => theoremOf(one.theorem).key === "optimal");
   const right = main ? rightInHundred(main.points) : null;
   if (right === null) return "";
-  if (right <= 50) return "Somebody who guesses whether a person is in the table is right 50 times in 100, as with a coin: nothing is learned.";
-  if (right >= 100) return "Somebody who guesses whether a person is in the table can be right practically every time: nothing protects them any more.";
+  if (right <= 50)
+    return "Somebody who guesses whether a person is in the table is right 50 times in 100, as with a coin: nothing is learned.";
+  if (right >= 100)
+    return "Somebody who guesses whether a person is in the table can be right practically every time: nothing protects them any more.";
   const odds = right / (100 - right);
-  const told = odds < 1.15 ? "" : ` Those are odds of ${odds < 10 ? odds.toFixed(1) : Math.round(odds)} to 1, where a coin has 1 to 1.`;
+  const told =
+    odds < 1.15
+      ? ""
+      : ` Those are odds of ${odds < 10 ? odds.toFixed(1) : Math.round(odds)} to 1, where a coin has 1 to 1.`;
   return `Somebody who guesses whether a person is in the table, and would be right 50 times in 100 with a coin, is right at most ${right} times in 100.${told}`;
 }
 

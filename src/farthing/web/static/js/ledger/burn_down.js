@@ -1,8 +1,8 @@
 // How the budget of one dataset came to be what it is.
 
 import { html } from "../../vendor/preact.js";
-import { BurnDown } from "../charts/burn_down.js";
 import { query } from "../api.js";
+import { BurnDown } from "../charts/burn_down.js";
 import { Card } from "../components/card.js";
 import { Empty } from "../components/empty.js";
 import { ErrorBox } from "../components/error.js";
@@ -36,7 +36,12 @@ function Drawn({ data, busy }) {
       table=${{
         caption: "Epsilon spent after each entry",
         head: ["entry", "spent", "budget", "what happened"],
-        rows: points.map((point) => [String(point.sequence), privacy(point.spent), privacy(point.total), point.sentence]),
+        rows: points.map((point) => [
+          String(point.sequence),
+          privacy(point.spent),
+          privacy(point.total),
+          point.sentence,
+        ]),
       }} />`;
 }
 

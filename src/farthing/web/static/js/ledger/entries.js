@@ -15,7 +15,16 @@ import { useAction } from "../loaded.js";
 const PAGE = 200;
 
 const KINDS = {
-  created: "ledger made", dataset: "budget opened", budget: "budget changed", grant: "grant", reserve: "set aside", charge: "charge", released: "released", forfeited: "lost", refused: "refused", open: "opened",
+  created: "ledger made",
+  dataset: "budget opened",
+  budget: "budget changed",
+  grant: "grant",
+  reserve: "set aside",
+  charge: "charge",
+  released: "released",
+  forfeited: "lost",
+  refused: "refused",
+  open: "opened",
 };
 const TONES = { charge: "accent", released: "good", refused: "bad", forfeited: "warn" };
 
@@ -34,7 +43,9 @@ export function EntriesCard({ dataset, round }) {
   });
   useEffect(() => {
     load(null, []);
-    return () => { current.current += 1; };
+    return () => {
+      current.current += 1;
+    };
   }, [round]);
 
   const kinds = [...new Set((entries ?? []).map((one) => one.kind))];
@@ -44,27 +55,58 @@ export function EntriesCard({ dataset, round }) {
       <${ErrorBox} error=${error} onRetry=${() => load(null, [])} />
       ${entries === null && !error ? html`<${Loading} lines=${6} />` : null}
       ${entries !== null && entries.length === 0 ? html`<${Empty} level=${3} title="Nothing yet">Budgets, charges and releases will stand here, in order and for good.<//>` : null}
-      ${entries !== null && entries.length > 0 ? html`
+      ${
+        entries !== null && entries.length > 0
+          ? html`
         <div class="ledger-filter">
           <${TextField} label="Find" value=${words} onValue=${setWords} type="search" placeholder="a word, a name, a number" />
           <${SelectField} label="Kind" value=${kind} onValue=${setKind} options=${[["", "all kinds"], ...kinds.map((one) => [one, KINDS[one] ?? one])]} />
         </div>
         <p class="hint" role="status">${plural(shown.length, "entry", "entries")} shown, the newest first${next ? "; there are older ones" : ""}.</p>
         <${Table} caption="Entries of the ledger" hideCaption columns=${COLUMNS} rows=${shown} rowKey=${(row) => row.sequence} />
-        ${next !== null && next !== undefined ? html`<p class="ledger-more"><${Button} busy=${busy} onClick=${() => load(next, entries)}>Show older ones<//></p>` : null}` : null}
+        ${next !== null && next !== undefined ? html`<p class="ledger-more"><${Button} busy=${busy} onClick=${() => load(next, entries)}>Show older ones<//></p>` : null}`
+          : null
+      }
     <//>`;
 }
 
 const COLUMNS = [
   { key: "sequence", title: "No.", right: true },
-  { key: "sentence", title: "What happened", head: true, cell: (row) => html`<span class="ledger-sentence">${row.sentence}</span>` },
-  { key: "kind", title: "Kind", cell: (row) => html`<span class="badge ${TONES[row.kind] ?? ""}">${KINDS[row.kind] ?? row.kind}</span>` },
-  { key: "epsilon", title: "Epsilon", right: true, cell: (row) => (typeof row.epsilon === "number" ? privacy(row.epsilon) : "") },
+  {
+    key: "sentence",
+    title: "What happened",
+    head: true,
+    cell: (row) => html`<span class="ledger-sentence">${row.sentence}</span>`,
+  },
+  {
+    key: "kind",
+    title: "Kind",
+    cell: (row) => html`<span class="badge ${TONES[row.kind] ?? ""}">${KINDS[row.kind] ?? row.kind}</span>`,
+  },
+  {
+    key: "epsilon",
+    title: "Epsilon",
+    right: true,
+    cell: (row) => (typeof row.epsilon === "number" ? privacy(row.epsilon) : ""),
+  },
   { key: "who", title: "Who", cell: (row) => row.analyst || row.actor || "" },
   { key: "when", title: "When", cell: (row) => html`<span class="nowrap">${moment(row.when)}</span>` },
 ];
 
 function matches(entry, words) {
-  const text = [entry.sequence, entry.sentence, entry.dataset, entry.analyst, entry.actor, entry.request_id, entry.state].join(" ").toLowerCase();
-  return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+  const text = [
+    entry.sequence,
+    entry.sentence,
+    entry.dataset,
+    entry.analyst,
+    entry.actor,
+    entry.request_id,
+    entry.state,
+  ]
+    .join(" ")
+    .toLowerCase();
+  return words
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
 }

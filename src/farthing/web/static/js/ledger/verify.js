@@ -46,7 +46,11 @@ export function VerifyCard({ summary, actions }) {
           <input id="receipt-file" class="input" type="file" accept=".json,application/json,.txt" onChange=${read} />
         </div>
         <${TextArea} id="receipt-text" label="Or paste it" value=${text} spellcheck="false" maxlength=${LARGEST}
-          onValue=${(next) => { setText(next); setResult(null); clear(); }} error=${text.trim() && receipt === null ? "This is not a receipt: it must be the JSON text that begins with { and ends with }." : null} />
+          onValue=${(next) => {
+            setText(next);
+            setResult(null);
+            clear();
+          }} error=${text.trim() && receipt === null ? "This is not a receipt: it must be the JSON text that begins with { and ends with }." : null} />
         <p class="ledger-check"><${Button} busy=${busy} disabled=${receipt === null} onClick=${() => verify(receipt)}>Check this receipt<//></p>
       </details>
     <//>`;
@@ -54,7 +58,9 @@ export function VerifyCard({ summary, actions }) {
 
 function said({ verified }) {
   if (!verified?.at) return "";
-  return verified.ok ? ` It was last found intact on ${moment(verified.at)}.` : ` It was found damaged on ${moment(verified.at)}.`;
+  return verified.ok
+    ? ` It was last found intact on ${moment(verified.at)}.`
+    : ` It was found damaged on ${moment(verified.at)}.`;
 }
 
 /**

@@ -34,9 +34,11 @@ export function Exhausted({ dataset, budget, me }) {
         <li>Read and download what was released: it costs nothing, as often as you like. It is listed below.</li>
         <li>Ask again in a <a href=${link("ask", dataset)}>session that is open</a>: what its answers already cover is free.</li>
         ${withheld.length ? html`<li>Use what is set aside for ${withheld.join(", ")}, if the curator agrees.</li>` : null}
-        ${me.role === "curator"
-          ? html`<li><a href=${link("dataset", dataset)}>Raise the budget</a>. It weakens what was promised to the people in the table, so say why to yourself first.</li>`
-          : html`<li>Ask the curator of ${dataset} for a larger share.</li>`}
+        ${
+          me.role === "curator"
+            ? html`<li><a href=${link("dataset", dataset)}>Raise the budget</a>. It weakens what was promised to the people in the table, so say why to yourself first.</li>`
+            : html`<li>Ask the curator of ${dataset} for a larger share.</li>`
+        }
       </ul>
     <//>`;
 }

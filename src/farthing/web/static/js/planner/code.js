@@ -4,7 +4,10 @@ import { html, useState } from "../../vendor/preact.js";
 import { CopyButton } from "../components/button.js";
 import { memo } from "./memo.js";
 
-const FORMS = [["code", "Python"], ["toml", "study.toml"]];
+const FORMS = [
+  ["code", "Python"],
+  ["toml", "study.toml"],
+];
 
 function PlainCode({ view }) {
   const [form, setForm] = useState("code");
@@ -12,8 +15,10 @@ function PlainCode({ view }) {
   return html`
     <div class="row spread">
       <div class="row" role="group" aria-label="Form of the code">
-        ${FORMS.map(([key, name]) => html`
-          <button type="button" key=${key} class="button small" aria-pressed=${form === key ? "true" : "false"} onClick=${() => setForm(key)}>${name}</button>`)}
+        ${FORMS.map(
+          ([key, name]) => html`
+          <button type="button" key=${key} class="button small" aria-pressed=${form === key ? "true" : "false"} onClick=${() => setForm(key)}>${name}</button>`,
+        )}
       </div>
       <${CopyButton} small text=${text} label="Copy" />
     </div>

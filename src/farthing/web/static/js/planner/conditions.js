@@ -2,7 +2,9 @@
 
 const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const KEYWORDS = new Set(
-  "and or not in is null between like case when then else end true false date cast as order by group select from where".split(" "),
+  "and or not in is null between like case when then else end true false date cast as order by group select from where".split(
+    " ",
+  ),
 );
 
 const quotedName = (name) =>
@@ -17,9 +19,23 @@ const literal = (value, column) => {
 /** What can be said about a column: [operator, words]. */
 export function operatorsFor(column) {
   if (!column) return [];
-  if (column.kind === "flags") return [["true", "is true"], ["false", "is false"]];
-  if (column.kind === "categories") return [["=", "is"], ["<>", "is not"]];
-  return [[">=", "is at least"], ["<", "is below"], ["<=", "is at most"], [">", "is above"], ["=", "is exactly"]];
+  if (column.kind === "flags")
+    return [
+      ["true", "is true"],
+      ["false", "is false"],
+    ];
+  if (column.kind === "categories")
+    return [
+      ["=", "is"],
+      ["<>", "is not"],
+    ];
+  return [
+    [">=", "is at least"],
+    ["<", "is below"],
+    ["<=", "is at most"],
+    [">", "is above"],
+    ["=", "is exactly"],
+  ];
 }
 
 /** One choice as text; empty while it is not complete. */

@@ -10,7 +10,15 @@ const keyed = (entry) => {
 };
 
 /** An empty draft for a dataset. */
-export const emptyDraft = (dataset) => ({ dataset, title: null, study: null, rows: [], expected: {}, epsilon: null, reserve: null });
+export const emptyDraft = (dataset) => ({
+  dataset,
+  title: null,
+  study: null,
+  rows: [],
+  expected: {},
+  epsilon: null,
+  reserve: null,
+});
 
 /** The page's form of a draft that the server has kept. */
 export const fromServer = (draft) => ({
@@ -27,15 +35,16 @@ export const fromServer = (draft) => ({
 export const fitting = (draft, left) => (draft.epsilon > left ? { ...draft, epsilon: null, reserve: null } : draft);
 
 /** The draft in the server's words: what is not said is left out. */
-export const forServer = (draft) => stripped({
-  dataset: draft.dataset,
-  title: draft.title,
-  study: draft.study,
-  statistics: draft.rows.map((row) => row.entry),
-  expected: draft.expected,
-  epsilon: draft.epsilon,
-  reserve: draft.reserve || null,
-});
+export const forServer = (draft) =>
+  stripped({
+    dataset: draft.dataset,
+    title: draft.title,
+    study: draft.study,
+    statistics: draft.rows.map((row) => row.entry),
+    expected: draft.expected,
+    epsilon: draft.epsilon,
+    reserve: draft.reserve || null,
+  });
 
 function stripped(fields) {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined));
@@ -59,7 +68,10 @@ export const required = (draft, key, within) => changed(draft, key, { within, co
 export const unlocked = (draft, key) => changed(draft, key, { within: null, confidence: null });
 
 /** What is known from elsewhere about rows, a column or a statistic; null forgets it. */
-export const expecting = (draft, name, value) => ({ ...draft, expected: stripped({ ...draft.expected, [name]: value }) });
+export const expecting = (draft, name, value) => ({
+  ...draft,
+  expected: stripped({ ...draft.expected, [name]: value }),
+});
 
 /** A slider's place from -3 to 3 as a weight, and back. */
 export const weightAt = (place) => Number((10 ** place).toPrecision(3));

@@ -22,9 +22,10 @@ export function SaveDraft({ draft, saved, onSaved, onTitle, onLoad }) {
   const [conflict, setConflict] = useState(false);
   const keep = async (fresh) => {
     const body = forServer(draft);
-    const view = saved && !fresh
-      ? await put(`/plans/${encodeURIComponent(saved.id)}?proof=false`, { ...body, version: saved.version })
-      : await post("/plans?proof=false", body);
+    const view =
+      saved && !fresh
+        ? await put(`/plans/${encodeURIComponent(saved.id)}?proof=false`, { ...body, version: saved.version })
+        : await post("/plans?proof=false", body);
     onSaved({ id: view.id, version: view.version });
     // The address names the draft from now on; the screen stays as it is.
     history.replaceState(null, "", link("plan", draft.dataset, view.id));
@@ -41,7 +42,10 @@ export function SaveDraft({ draft, saved, onSaved, onTitle, onLoad }) {
   });
   useEffect(() => setConflict(error?.code === "conflict"), [error]);
   return html`
-    <form class="save-draft" onSubmit=${(event) => { event.preventDefault(); save(false); }}>
+    <form class="save-draft" onSubmit=${(event) => {
+      event.preventDefault();
+      save(false);
+    }}>
       <${TextField} label="Name of this draft" optional value=${draft.title ?? ""} maxlength="100" onValue=${(text) => onTitle(text.trim() === "" ? null : text)} />
       <${Button} type="submit" busy=${busy}>${saved ? "Save" : "Save draft"}<//>
       ${error && error.code !== "conflict" ? html`<${ErrorBox} error=${error} title="The draft was not saved" />` : null}
@@ -74,12 +78,28 @@ export const Drafts = memo(({ dataset, me, current = null, title = null }) => {
   const rows = data?.plans ?? [];
   if (!rows.length) return null;
   const columns = [
-    { key: "name", title: "Draft", head: true, cell: (line) => (line.id === current?.id
-      ? html`${nameOf(line)} <span class="badge accent">open</span>`
-      : html`<a href=${link("plan", dataset, line.id)}>${nameOf(line)}</a>`) },
-    { key: "changed", title: "Changed", cell: (line) => `${moment(line.changed)}${line.owner === me.name ? "" : ` by ${line.owner}`}` },
-    { key: "discard", title: html`<span class="unseen">Delete</span>`, cell: (line) => (line.owner === me.name
-      ? html`<${Button} kind="quiet" small onClick=${() => setDoomed(line)} aria-label=${`Delete ${nameOf(line)}`}>Delete<//>` : null) },
+    {
+      key: "name",
+      title: "Draft",
+      head: true,
+      cell: (line) =>
+        line.id === current?.id
+          ? html`${nameOf(line)} <span class="badge accent">open</span>`
+          : html`<a href=${link("plan", dataset, line.id)}>${nameOf(line)}</a>`,
+    },
+    {
+      key: "changed",
+      title: "Changed",
+      cell: (line) => `${moment(line.changed)}${line.owner === me.name ? "" : ` by ${line.owner}`}`,
+    },
+    {
+      key: "discard",
+      title: html`<span class="unseen">Delete</span>`,
+      cell: (line) =>
+        line.owner === me.name
+          ? html`<${Button} kind="quiet" small onClick=${() => setDoomed(line)} aria-label=${`Delete ${nameOf(line)}`}>Delete<//>`
+          : null,
+    },
   ];
   const list = html`
     <${Table} caption=${`Drafts for ${dataset}`} hideCaption columns=${columns} rows=${rows} rowKey=${(line) => line.id} />

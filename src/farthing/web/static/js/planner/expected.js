@@ -10,27 +10,51 @@ const COUNTS = ["count"];
 
 /** The columns of a statistic about which an expectation helps. */
 function columnsOf(entry, schema) {
-  const names = [entry.column, entry.target, ...(entry.columns ?? []), ...(entry.features ?? []), ...[entry.by ?? []].flat()];
-  return [...new Set(names)].map((name) => schema.find((column) => column.name === name)).filter(
-    (column) => column && ["integers", "reals", "categories"].includes(column.kind) && (column.kind !== "categories" || (column.categories ?? []).length <= SHOWN_CATEGORIES),
-  );
+  const names = [
+    entry.column,
+    entry.target,
+    ...(entry.columns ?? []),
+    ...(entry.features ?? []),
+    ...[entry.by ?? []].flat(),
+  ];
+  return [...new Set(names)]
+    .map((name) => schema.find((column) => column.name === name))
+    .filter(
+      (column) =>
+        column &&
+        ["integers", "reals", "categories"].includes(column.kind) &&
+        (column.kind !== "categories" || (column.categories ?? []).length <= SHOWN_CATEGORIES),
+    );
 }
 
 const isOneCount = (entry, planned) => COUNTS.includes(entry.kind) && planned?.cells === 1;
 
-export const expectsAnything = (entry, planned, schema) => isOneCount(entry, planned) || columnsOf(entry, schema).length > 0;
+export const expectsAnything = (entry, planned, schema) =>
+  isOneCount(entry, planned) || columnsOf(entry, schema).length > 0;
 
 /** The fields for one statistic; the same column shows the same numbers in every row. */
 export function ExpectedFields({ entry, planned, schema, expected, onExpect }) {
   return html`
     <p class="hint">From last year, from a register, from a guess. Errors are predicted from it; it is no secret and costs nothing.</p>
     <div class="expected-fields">
-      ${isOneCount(entry, planned) ? html`
+      ${
+        isOneCount(entry, planned)
+          ? html`
         <${NumberField} label="About how many rows?" optional value=${expected[planned.name] ?? null}
-          onValue=${(number, text) => settled(number, text, (value) => value >= 0, (value) => onExpect(planned.name, value))} />` : null}
-      ${columnsOf(entry, schema).map((column) => (column.kind === "categories"
-        ? html`<${Shares} key=${column.name} column=${column} shares=${expected[column.name]} onExpect=${onExpect} />`
-        : html`<${Spread} key=${column.name} column=${column} known=${expected[column.name]} onExpect=${onExpect} />`))}
+          onValue=${(number, text) =>
+            settled(
+              number,
+              text,
+              (value) => value >= 0,
+              (value) => onExpect(planned.name, value),
+            )} />`
+          : null
+      }
+      ${columnsOf(entry, schema).map((column) =>
+        column.kind === "categories"
+          ? html`<${Shares} key=${column.name} column=${column} shares=${expected[column.name]} onExpect=${onExpect} />`
+          : html`<${Spread} key=${column.name} column=${column} known=${expected[column.name]} onExpect=${onExpect} />`,
+      )}
     </div>`;
 }
 
@@ -50,7 +74,13 @@ function Spread({ column, known, onExpect }) {
       <${NumberField} label="Average" optional value=${pair?.[0] ?? null} placeholder=${`${column.lower} to ${column.upper}`}
         onValue=${(number, text) => settled(number, text, inside, (value) => onExpect(column.name, value === null ? null : [value, pair?.[1] ?? usual]))} />
       <${NumberField} label="Spread" optional value=${pair?.[1] ?? null} placeholder=${String(usual)} hint=${null}
-        onValue=${(number, text) => settled(number, text, (value) => value > 0, (value) => pair && onExpect(column.name, [pair[0], value ?? usual]))} disabled=${!pair} />
+        onValue=${(number, text) =>
+          settled(
+            number,
+            text,
+            (value) => value > 0,
+            (value) => pair && onExpect(column.name, [pair[0], value ?? usual]),
+          )} disabled=${!pair} />
     </fieldset>`;
 }
 
@@ -60,7 +90,8 @@ function Shares({ column, shares, onExpect }) {
   const set = (category, share) => {
     // Until more is said, the others share the rest.
     const rest = Math.max(0, 1 - share / 100) / Math.max(1, column.categories.length - 1);
-    const before = given ?? Object.fromEntries(column.categories.map((one) => [String(one), Number(rest.toPrecision(4))]));
+    const before =
+      given ?? Object.fromEntries(column.categories.map((one) => [String(one), Number(rest.toPrecision(4))]));
     const next = { ...before, [String(category)]: share / 100 };
     onExpect(column.name, Object.values(next).some((one) => one > 0) ? next : null);
   };
@@ -68,10 +99,18 @@ function Shares({ column, shares, onExpect }) {
     <fieldset class="expected-shares">
       <legend>${column.name}: share of each</legend>
       ${given ? html`<${Together} column=${column} given=${given} />` : null}
-      ${column.categories.map((category) => html`
+      ${column.categories.map(
+        (category) => html`
         <${NumberField} key=${category} label=${String(category)} unit="%" placeholder=${String(even)}
           value=${given ? Number((100 * (given[String(category)] ?? 0)).toPrecision(4)) : null}
-          onValue=${(number, text) => settled(number, text, (value) => value >= 0, (value) => (value === null ? onExpect(column.name, null) : set(category, value)))} />`)}
+          onValue=${(number, text) =>
+            settled(
+              number,
+              text,
+              (value) => value >= 0,
+              (value) => (value === null ? onExpect(column.name, null) : set(category, value)),
+            )} />`,
+      )}
     </fieldset>`;
 }
 
@@ -88,11 +127,20 @@ function Together({ column, given }) {
 export function ExpectedRows({ rows, expected, view, onExpect }) {
   if (Number.isFinite(rows)) return null;
   const size = view?.counted?.lower ?? view?.assumed_rows ?? null;
-  const hint = expected.rows || size === null || view.counted ? null : `${count(size)} are assumed until you say. A guess will do; the errors below follow from it.`;
+  const hint =
+    expected.rows || size === null || view.counted
+      ? null
+      : `${count(size)} are assumed until you say. A guess will do; the errors below follow from it.`;
   return html`
     <div class="expected-rows">
       <${NumberField} label="About how many rows are there?" optional value=${expected.rows ?? null} placeholder=${size === null ? "" : String(size)} hint=${hint}
-        onValue=${(number, text) => settled(number, text, (value) => value >= 1, (value) => onExpect("rows", value === null ? null : Math.round(value)))} />
+        onValue=${(number, text) =>
+          settled(
+            number,
+            text,
+            (value) => value >= 1,
+            (value) => onExpect("rows", value === null ? null : Math.round(value)),
+          )} />
       ${view?.counted && !expected.rows ? html`<${CountedRows} counted=${view.counted} />` : null}
     </div>`;
 }

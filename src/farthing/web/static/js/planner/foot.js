@@ -3,8 +3,8 @@
 import { html, useState } from "../../vendor/preact.js";
 import { Button } from "../components/button.js";
 import { charged, epsilon, plural } from "../format.js";
-import { may } from "../session.js";
 import { ConfirmRelease } from "../release/confirm.js";
+import { may } from "../session.js";
 
 const PROOF = { planning: "planning …", resting: "proving …", proving: "proving …" };
 
@@ -21,9 +21,11 @@ export function Foot({ view, draft, answer, status, stale, me, budget }) {
         ${view.cost.proven ? null : html`<span class="muted small"> at most ${epsilon(view.epsilon)}</span>`}
       </p>
       <p class="unseen" aria-live="polite">${spoken}</p>
-      ${may(me, "spend")
-        ? html`<${Button} kind="primary" disabled=${!shown || status === "planning"} onClick=${() => setOpen(true)}>Release …<//>`
-        : html`<span class="small muted">Your role plans, but cannot release.</span>`}
+      ${
+        may(me, "spend")
+          ? html`<${Button} kind="primary" disabled=${!shown || status === "planning"} onClick=${() => setOpen(true)}>Release …<//>`
+          : html`<span class="small muted">Your role plans, but cannot release.</span>`
+      }
       ${open ? html`<${ConfirmRelease} view=${view} draft=${answer.draft} budget=${budget} me=${me} onClose=${() => setOpen(false)} />` : null}
     </div>`;
 }

@@ -6,19 +6,77 @@ const MOST_OWN_CELLS = 1000; // whole numbers and days up to so many are cells o
 
 export const KINDS = [
   { kind: "count", words: "How many rows", help: "For example how many rows in all, or how many of each sex." },
-  { kind: "mean", words: "The average of a column", column: [...NUMBERS, "flags"], help: "For example the average income. Of a yes-or-no column: the share of yes." },
+  {
+    kind: "mean",
+    words: "The average of a column",
+    column: [...NUMBERS, "flags"],
+    help: "For example the average income. Of a yes-or-no column: the share of yes.",
+  },
   { kind: "median", words: "The middle value of a column", column: NUMBERS, help: "Half of the rows lie below it." },
-  { kind: "histogram", words: "How many in each band or category", column: "any", bins: true, help: "For example how many rows of each age." },
+  {
+    kind: "histogram",
+    words: "How many in each band or category",
+    column: "any",
+    bins: true,
+    help: "For example how many rows of each age.",
+  },
   { kind: "sum", words: "The total of a column", column: NUMBERS, help: "For example the sum of all incomes." },
   { kind: "std", words: "How spread out a column is", column: NUMBERS, help: "Its standard deviation." },
-  { kind: "quantile", words: "A percentile of a column", column: NUMBERS, share: true, help: "90% means: nine rows in ten lie below it." },
-  { kind: "ranges", words: "How many in any range, to be asked later", column: ORDERED, bins: true, help: "After the release you can ask for any range, as often as you like, at no more cost." },
-  { kind: "cdf", words: "Which share lies below each value", column: ORDERED, bins: true, help: "A curve from 0% to 100%." },
-  { kind: "contingency", words: "A table of several columns together", columns: "any", bins: true, help: "For example how many rows of each sex and age." },
-  { kind: "marginals", words: "All tables of two columns each", columns: "any", bins: true, help: "Every pair of the columns you choose, all agreeing with each other." },
-  { kind: "linear_regression", words: "How one column depends on others (a line)", column: NUMBERS, features: [...NUMBERS, "categories"], help: "The coefficients of the least-squares line; each category is compared with the first." },
-  { kind: "variance", words: "The variance of a column", column: NUMBERS, help: "The square of the standard deviation." },
-  { kind: "quantiles", words: "Several percentiles of a column", column: NUMBERS, shares: true, help: "They rise together." },
+  {
+    kind: "quantile",
+    words: "A percentile of a column",
+    column: NUMBERS,
+    share: true,
+    help: "90% means: nine rows in ten lie below it.",
+  },
+  {
+    kind: "ranges",
+    words: "How many in any range, to be asked later",
+    column: ORDERED,
+    bins: true,
+    help: "After the release you can ask for any range, as often as you like, at no more cost.",
+  },
+  {
+    kind: "cdf",
+    words: "Which share lies below each value",
+    column: ORDERED,
+    bins: true,
+    help: "A curve from 0% to 100%.",
+  },
+  {
+    kind: "contingency",
+    words: "A table of several columns together",
+    columns: "any",
+    bins: true,
+    help: "For example how many rows of each sex and age.",
+  },
+  {
+    kind: "marginals",
+    words: "All tables of two columns each",
+    columns: "any",
+    bins: true,
+    help: "Every pair of the columns you choose, all agreeing with each other.",
+  },
+  {
+    kind: "linear_regression",
+    words: "How one column depends on others (a line)",
+    column: NUMBERS,
+    features: [...NUMBERS, "categories"],
+    help: "The coefficients of the least-squares line; each category is compared with the first.",
+  },
+  {
+    kind: "variance",
+    words: "The variance of a column",
+    column: NUMBERS,
+    help: "The square of the standard deviation.",
+  },
+  {
+    kind: "quantiles",
+    words: "Several percentiles of a column",
+    column: NUMBERS,
+    shares: true,
+    help: "They rise together.",
+  },
 ];
 
 export const kindOf = (name) => KINDS.find((one) => one.kind === name) ?? KINDS[0];
@@ -33,8 +91,10 @@ export const featuresFor = (kind, schema) => among(schema, kind.features ?? []);
 
 /** The columns whose values are few enough to cut the rows into groups. */
 export const groupsOf = (schema) =>
-  schema.filter((column) => ["categories", "flags"].includes(column.kind)
-    || (column.kind === "integers" && column.upper - column.lower < 50));
+  schema.filter(
+    (column) =>
+      ["categories", "flags"].includes(column.kind) || (column.kind === "integers" && column.upper - column.lower < 50),
+  );
 
 /** Whether the column can be cut into bands at all. */
 export const isBanded = (column) => Boolean(column) && ORDERED.includes(column.kind);
@@ -46,12 +106,23 @@ export const needsBands = (column) =>
 const MANY = 30; // values of which each as a band of its own would be more than a reader wants
 
 /** Whether a column is cut into ten bands unless somebody says otherwise. */
-const isWide = (column) => needsBands(column) || (isBanded(column) && Number(column.upper) - Number(column.lower) >= MANY);
+const isWide = (column) =>
+  needsBands(column) || (isBanded(column) && Number(column.upper) - Number(column.lower) >= MANY);
 
 /** How many bands stand in the form: what was typed, or else what these columns suggest; NaN is a band for each value. */
 export const bandsOf = (form, columns) => form.bins ?? (columns.some(isWide) ? 10 : NaN);
 
-export const emptyForm = () => ({ kind: "count", column: "", columns: [], features: [], bins: null, share: 90, shares: "25, 50, 75", by: [], where: "" });
+export const emptyForm = () => ({
+  kind: "count",
+  column: "",
+  columns: [],
+  features: [],
+  bins: null,
+  share: 90,
+  shares: "25, 50, 75",
+  by: [],
+  where: "",
+});
 
 /** The entry of study.toml that the form describes, or the sentence that says what is missing. */
 export function entryOf(form, schema) {
@@ -71,7 +142,9 @@ export function entryOf(form, schema) {
     entry.columns = form.columns;
     const bands = bandsOf(form, form.columns.map(named));
     const typed = form.bins !== null && !Number.isNaN(bands);
-    const cut = form.columns.map(named).filter((column) => (typed ? isBanded(column) : Number.isNaN(bands) ? needsBands(column) : isWide(column)));
+    const cut = form.columns
+      .map(named)
+      .filter((column) => (typed ? isBanded(column) : Number.isNaN(bands) ? needsBands(column) : isWide(column)));
     if (cut.length) entry.bins = Object.fromEntries(cut.map((column) => [column.name, bands]));
   }
   if (kind.features) {
@@ -79,7 +152,8 @@ export function entryOf(form, schema) {
     if (!features.length) return { problem: "Choose the columns that it may depend on." };
     entry.features = features;
   }
-  const cuts = entry.bins === undefined ? [] : [entry.bins].flatMap((one) => (typeof one === "object" ? Object.values(one) : one));
+  const cuts =
+    entry.bins === undefined ? [] : [entry.bins].flatMap((one) => (typeof one === "object" ? Object.values(one) : one));
   if (!cuts.every((bands) => Number.isInteger(bands) && bands >= 1 && bands <= 10000)) {
     return { problem: "The number of bands must be a whole number from 1 to 10,000." };
   }
@@ -88,8 +162,12 @@ export function entryOf(form, schema) {
     entry.probability = form.share / 100;
   }
   if (kind.shares) {
-    const shares = form.shares.split(/[,;\s]+/).filter(Boolean).map(Number);
-    if (!shares.length || !shares.every((share) => share > 0 && share < 100)) return { problem: "Write percentiles between 0 and 100, for example 25, 50, 75." };
+    const shares = form.shares
+      .split(/[,;\s]+/)
+      .filter(Boolean)
+      .map(Number);
+    if (!shares.length || !shares.every((share) => share > 0 && share < 100))
+      return { problem: "Write percentiles between 0 and 100, for example 25, 50, 75." };
     entry.probabilities = shares.map((share) => share / 100);
   }
   if (form.by.length) entry.by = form.by.length === 1 ? form.by[0] : form.by;
@@ -101,5 +179,7 @@ export function entryOf(form, schema) {
 export function askedWords(entry) {
   const of = entry.column ?? entry.target ?? (entry.columns ?? []).join(", ");
   const by = [entry.by ?? []].flat().join(" and ");
-  return [entry.kind.replaceAll("_", " "), of && `of ${of}`, entry.where && `where ${entry.where}`, by && `by ${by}`].filter(Boolean).join(" ");
+  return [entry.kind.replaceAll("_", " "), of && `of ${of}`, entry.where && `where ${entry.where}`, by && `by ${by}`]
+    .filter(Boolean)
+    .join(" ");
 }

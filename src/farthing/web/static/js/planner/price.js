@@ -6,7 +6,13 @@ import { Notice } from "../components/notice.js";
 import { charged, privacy } from "../format.js";
 import { memo } from "./memo.js";
 
-const MARKS = { sum: "theorem-basic", advanced: "theorem-advanced", kov: "theorem-kov", optimal: "theorem-optimal", own: "theorem-optimal" };
+const MARKS = {
+  sum: "theorem-basic",
+  advanced: "theorem-advanced",
+  kov: "theorem-kov",
+  optimal: "theorem-optimal",
+  own: "theorem-optimal",
+};
 
 /** The mark of a theorem in charts, from its name in words. */
 function markOf(theorem) {
@@ -24,9 +30,11 @@ function PlainPrice({ price, cost, delta, proving }) {
   return html`
     <p>
       This plan costs <span class="strong number">${charged(cost.upper)}</span>${delta > 0 ? html` at δ ${privacy(delta)}` : null}.${" "}
-      ${cost.proven
-        ? html`<span class="badge good">proven</span>`
-        : html`<span class="badge">${proving ? "proving …" : "estimate"}</span>`}
+      ${
+        cost.proven
+          ? html`<span class="badge good">proven</span>`
+          : html`<span class="badge">${proving ? "proving …" : "estimate"}</span>`
+      }
     </p>
     ${price.gain ? null : html`<${Notice} title="No gain yet"><p>With so few statistics the best theorem charges what plain adding charges. Composition starts to pay with more of them.</p><//>`}
     <${Bars} title="The same plan under each theorem" description=${price.sentence} rows=${rows} text=${privacy}

@@ -12,15 +12,20 @@ const exactly = (value) => `±${value.toLocaleString("en", { maximumSignificantD
 function reason({ fields = {} }, own, tried) {
   const others = (fields.blocking ?? []).filter((name) => name !== own);
   const wish = own && tried ? `${exactly(tried)} for ${own}` : "This";
-  if (others.length) return `${wish} does not go together with the ${others.length > 1 ? "locks" : "lock"} on ${listed(others)}.`;
-  const needs = Number.isFinite(fields.epsilon) && fields.epsilon < 45 ? ` It would take an epsilon of ${fields.epsilon.toLocaleString("en", { maximumSignificantDigits: 15 })}.` : "";
+  if (others.length)
+    return `${wish} does not go together with the ${others.length > 1 ? "locks" : "lock"} on ${listed(others)}.`;
+  const needs =
+    Number.isFinite(fields.epsilon) && fields.epsilon < 45
+      ? ` It would take an epsilon of ${fields.epsilon.toLocaleString("en", { maximumSignificantDigits: 15 })}.`
+      : "";
   return `${wish} is more than this plan's share of the budget allows.${needs}`;
 }
 
 /** A refusal with its ways out; an error that is no refusal is said in the server's words. */
 export function Refusal({ refusal, own = null, ownKey = null, actions }) {
   const { error, cause } = refusal;
-  if (error.code !== "infeasible") return html`<${Notice} tone="bad" live title="This did not work"><p>${error.message}</p><//>`;
+  if (error.code !== "infeasible")
+    return html`<${Notice} tone="bad" live title="This did not work"><p>${error.message}</p><//>`;
   // Every offer was tried by the planner with all else as it is: it is passed on as it came.
   const { blocking = [], offers = {} } = error.fields ?? {};
   const others = blocking.filter((name) => name !== own);
@@ -29,10 +34,16 @@ export function Refusal({ refusal, own = null, ownKey = null, actions }) {
       <p>${reason(error, own, cause.tried)}</p>
       <div class="row">
         ${own !== null && offers[own] > 0 ? html`<${Button} small onClick=${() => actions.make(ownKey, offers[own])}>Closest possible: ${exactly(offers[own])}<//>` : null}
-        ${others.map((name) => html`
-          <${Button} key=${name} small onClick=${() => actions.unlockNamed(name, cause)}>Unlock ${name}<//>`)}
-        ${Object.entries(offers).filter(([name]) => name !== own).map(([name, error]) => html`
-          <${Button} key=${`loosen ${name}`} small onClick=${() => actions.loosen(name, error, cause)}>Loosen ${name} to ${exactly(error)}<//>`)}
+        ${others.map(
+          (name) => html`
+          <${Button} key=${name} small onClick=${() => actions.unlockNamed(name, cause)}>Unlock ${name}<//>`,
+        )}
+        ${Object.entries(offers)
+          .filter(([name]) => name !== own)
+          .map(
+            ([name, error]) => html`
+          <${Button} key=${`loosen ${name}`} small onClick=${() => actions.loosen(name, error, cause)}>Loosen ${name} to ${exactly(error)}<//>`,
+          )}
       </div>
       <details class="more"><summary>In the planner's own words</summary><p class="small">${error.message}</p></details>
     <//>`;

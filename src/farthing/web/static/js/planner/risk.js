@@ -12,7 +12,12 @@ function PlainRisk({ risk }) {
     <${More} summary="For other beginnings">${() => html`
       <${Table} caption="Most that anybody can be sure of afterwards" columns=${[
         { key: "prior", title: "Sure before", head: true, cell: (row) => percent(100 * row.prior) },
-        { key: "posterior", title: "At most sure after", right: true, cell: (row) => percent(100 * row.posterior_upper) },
+        {
+          key: "posterior",
+          title: "At most sure after",
+          right: true,
+          cell: (row) => percent(100 * row.posterior_upper),
+        },
       ]} rows=${risk.table ?? []} />`}<//>`;
 }
 

@@ -8,8 +8,8 @@ import { ErrorBox } from "../components/error.js";
 import { Notice } from "../components/notice.js";
 import { count, epsilon, plural, privacy } from "../format.js";
 import { useAction } from "../loaded.js";
-import { may } from "../session.js";
 import { confirm, forget, requestFor } from "../release/request.js";
+import { may } from "../session.js";
 
 const FEW = 2; // statistics that are named
 
@@ -31,8 +31,13 @@ export function AssumedRows({ view, budget, me, onCounted }) {
     confirm(id, price);
     try {
       let found;
-      do { // the same request id is the same job: asking again only looks
-        found = await post(`/datasets/${encodeURIComponent(view.dataset)}/rows`, { request_id: id, confirmed_epsilon: price, wait: 20 });
+      do {
+        // the same request id is the same job: asking again only looks
+        found = await post(`/datasets/${encodeURIComponent(view.dataset)}/rows`, {
+          request_id: id,
+          confirmed_epsilon: price,
+          wait: 20,
+        });
       } while (found.state === "queued" || found.state === "running");
       onCounted();
     } finally {
@@ -43,9 +48,13 @@ export function AssumedRows({ view, budget, me, onCounted }) {
   return html`
     <${Notice} tone="warn" id="plan-opening" title=${`${whose(view)} for an assumed size: ${count(view.assumed_rows)} rows`}>
       <p>Nobody said how many rows there are. If you know about how many, say so below, and the errors follow. That costs nothing.</p>
-      ${price !== null && may(me, "spend") ? html`
+      ${
+        price !== null && may(me, "spend")
+          ? html`
         <p>If nobody knows, have them counted: privately, for a small part of the budget. You then see this plan again, before you spend the rest.</p>
-        <p><${Button} small onClick=${() => setAsking(true)}>Count the rows first (costs ${epsilon(price)})<//></p>` : null}
+        <p><${Button} small onClick=${() => setAsking(true)}>Count the rows first (costs ${epsilon(price)})<//></p>`
+          : null
+      }
       <${ErrorBox} error=${refusal} />
       <${ConfirmDialog} open=${asking} title="Count the rows first?" confirm=${`Count and spend ${epsilon(price)}`} busy=${busy}
         onConfirm=${start} onClose=${() => setAsking(false)}>

@@ -4,7 +4,7 @@ import { html, useRef, useState } from "../../vendor/preact.js";
 import { ErrorBox } from "../components/error.js";
 import { Fault } from "../components/fault.js";
 import { conditionText, joined, operatorsFor } from "./conditions.js";
-import { KINDS, bandsOf, columnsFor, entryOf, featuresFor, groupsOf, isBanded, kindOf, needsBands } from "./kinds.js";
+import { bandsOf, columnsFor, entryOf, featuresFor, groupsOf, isBanded, KINDS, kindOf, needsBands } from "./kinds.js";
 
 /**
  * The whole form; `onAdd(entry, form)` gets the words of study.toml. What is typed is kept by whoever shows it, so that
@@ -54,35 +54,59 @@ function Columns({ form, set, kind, schema }) {
   const must = kind.bins && asked.some(needsBands);
   const bands = cut ? bandsOf(form, asked) : NaN;
   return html`
-    ${kind.column ? html`
+    ${
+      kind.column
+        ? html`
       <div class="field">
         <label for="ask-column">${kind.features ? "Which column is explained?" : "Which column?"}</label>
-        ${known.length ? html`
+        ${
+          known.length
+            ? html`
           <select id="ask-column" class="input" value=${chosen.name} onChange=${(event) => set({ column: event.target.value })}>
             ${known.map((column) => html`<option key=${column.name} value=${column.name}>${column.name}</option>`)}
           </select>
-          <p class="hint">${columnWords(chosen)}</p>` : html`<p class="hint">No column of this dataset holds what this needs.</p>`}
-      </div>` : null}
+          <p class="hint">${columnWords(chosen)}</p>`
+            : html`<p class="hint">No column of this dataset holds what this needs.</p>`
+        }
+      </div>`
+        : null
+    }
     ${kind.columns ? html`<${Several} legend="Which columns?" columns=${known} chosen=${form.columns} onChange=${(columns) => set({ columns })} />` : null}
-    ${kind.features ? html`<${Several} legend="On which columns may it depend?" columns=${featuresFor(kind, schema).filter((column) => column.name !== chosen?.name)}
-        chosen=${form.features} onChange=${(features) => set({ features })} />` : null}
-    ${cut ? html`
+    ${
+      kind.features
+        ? html`<${Several} legend="On which columns may it depend?" columns=${featuresFor(kind, schema).filter((column) => column.name !== chosen?.name)}
+        chosen=${form.features} onChange=${(features) => set({ features })} />`
+        : null
+    }
+    ${
+      cut
+        ? html`
       <div class="field">
         <label for="ask-bins">How many bands?</label>
         <input id="ask-bins" class="input short" type="number" inputmode="numeric" min="1" max="10000" step="1" value=${Number.isNaN(bands) ? "" : bands}
           onInput=${(event) => set({ bins: event.target.valueAsNumber })} aria-describedby="ask-bins-hint" />
         <p class="hint" id="ask-bins-hint">Fewer, wider bands are more exact.${must ? "" : " Leave it empty for a band for each value."}</p>
-      </div>` : null}
-    ${kind.share ? html`
+      </div>`
+        : null
+    }
+    ${
+      kind.share
+        ? html`
       <div class="field">
         <label for="ask-share">Which percentile?</label>
         <span class="input-unit"><input id="ask-share" class="input short" type="number" min="0.1" max="99.9" step="0.1" value=${form.share} onInput=${(event) => set({ share: event.target.valueAsNumber })} /> %</span>
-      </div>` : null}
-    ${kind.shares ? html`
+      </div>`
+        : null
+    }
+    ${
+      kind.shares
+        ? html`
       <div class="field">
         <label for="ask-shares">Which percentiles?</label>
         <input id="ask-shares" class="input" value=${form.shares} onInput=${(event) => set({ shares: event.target.value })} />
-      </div>` : null}`;
+      </div>`
+        : null
+    }`;
 }
 
 function Several({ legend, columns, chosen, onChange }) {
@@ -91,11 +115,13 @@ function Several({ legend, columns, chosen, onChange }) {
     <fieldset class="field">
       <legend>${legend}</legend>
       <div class="chips">
-        ${columns.map((column) => html`
+        ${columns.map(
+          (column) => html`
           <label class="chip" key=${column.name}>
             <input type="checkbox" checked=${chosen.includes(column.name)} onChange=${() => toggle(column.name)} />
             <span>${column.name}</span>
-          </label>`)}
+          </label>`,
+        )}
       </div>
     </fieldset>`;
 }
@@ -118,7 +144,10 @@ function Rows({ form, set, schema, error, where }) {
   const column = schema.find((one) => one.name === choice.name) ?? schema[0];
   const operators = operatorsFor(column);
   const operator = operators.some(([one]) => one === choice.operator) ? choice.operator : operators[0]?.[0];
-  const value = column?.kind === "categories" ? (column.categories ?? []).find((one) => String(one) === choice.value) ?? column.categories?.[0] : choice.value;
+  const value =
+    column?.kind === "categories"
+      ? ((column.categories ?? []).find((one) => String(one) === choice.value) ?? column.categories?.[0])
+      : choice.value;
   const text = conditionText({ column, operator, value });
   const numbers = column && ["integers", "reals"].includes(column.kind);
   return html`
@@ -133,14 +162,23 @@ function Rows({ form, set, schema, error, where }) {
           <select class="input" value=${operator} onChange=${(event) => setChoice({ ...choice, operator: event.target.value })}>
             ${operators.map(([one, words]) => html`<option key=${one} value=${one}>${words}</option>`)}
           </select></label>
-        ${column?.kind === "categories" ? html`
+        ${
+          column?.kind === "categories"
+            ? html`
           <label class="field"><span class="label">Value</span>
             <select class="input" value=${String(value)} onChange=${(event) => setChoice({ ...choice, value: event.target.value })}>
               ${(column.categories ?? []).map((one) => html`<option key=${one} value=${String(one)}>${String(one)}</option>`)}
-            </select></label>` : column?.kind === "flags" ? null : html`
+            </select></label>`
+            : column?.kind === "flags"
+              ? null
+              : html`
           <label class="field"><span class="label">Value</span>
-            <input class="input" type=${numbers ? "number" : "date"} step="any" value=${choice.value} onInput=${(event) => setChoice({ ...choice, value: event.target.value })} /></label>`}
-        <button class="button" type="button" disabled=${!text} onClick=${() => { set({ where: joined(form.where, text) }); setChoice({ ...choice, value: "" }); }}>
+            <input class="input" type=${numbers ? "number" : "date"} step="any" value=${choice.value} onInput=${(event) => setChoice({ ...choice, value: event.target.value })} /></label>`
+        }
+        <button class="button" type="button" disabled=${!text} onClick=${() => {
+          set({ where: joined(form.where, text) });
+          setChoice({ ...choice, value: "" });
+        }}>
           ${form.where ? "And this" : "Use this"}
         </button>
       </div>
@@ -156,7 +194,8 @@ function Rows({ form, set, schema, error, where }) {
 /** A column in words. */
 export function columnWords(column) {
   if (!column) return "";
-  if (column.kind === "categories") return `one of ${(column.categories ?? []).slice(0, 6).join(", ")}${(column.categories ?? []).length > 6 ? ", …" : ""}`;
+  if (column.kind === "categories")
+    return `one of ${(column.categories ?? []).slice(0, 6).join(", ")}${(column.categories ?? []).length > 6 ? ", …" : ""}`;
   if (column.kind === "flags") return "true or false";
   const what = column.kind === "dates" ? "dates" : column.kind === "integers" ? "whole numbers" : "numbers";
   return `${what} from ${Number.isFinite(column.lower) ? column.lower.toLocaleString("en") : column.lower} to ${Number.isFinite(column.upper) ? column.upper.toLocaleString("en") : column.upper}`;

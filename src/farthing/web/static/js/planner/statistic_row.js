@@ -24,29 +24,40 @@ export const StatisticRow = memo(({ row, planned, schema, expected, refusal, sta
         <${Button} kind="quiet" small onClick=${() => actions.remove(row.key)} aria-label=${`Remove ${name}`}>Remove<//>
       </div>
       <div class="statistic-body">
-        <${Error} planned=${planned} entry=${entry} schema=${schema} />
+        <${PredictedError} planned=${planned} entry=${entry} schema=${schema} />
         <${Controls} row=${row} name=${name} unit=${planned?.unit_of_error} lockable=${planned?.error > 0} actions=${actions} />
       </div>
       ${refusal ? html`<${Refusal} refusal=${refusal} own=${name} actions=${actions} ownKey=${row.key} />` : null}
       <div class="statistic-more">
-        ${expectsAnything(entry, planned, schema) ? html`
+        ${
+          expectsAnything(entry, planned, schema)
+            ? html`
           <${More} summary="What do you expect?">
             ${() => html`<${ExpectedFields} ...${{ entry, planned, schema, expected, onExpect: actions.expect }} />`}
-          <//>` : null}
-        ${planned && planned.cells > 1 && planned.labels?.length ? html`
-          <${More} summary=${`${plural(planned.cells, "number")}, each with its error`}>${() => html`<${Cells} planned=${planned} />`}<//>` : null}
+          <//>`
+            : null
+        }
+        ${
+          planned && planned.cells > 1 && planned.labels?.length
+            ? html`
+          <${More} summary=${`${plural(planned.cells, "number")}, each with its error`}>${() => html`<${Cells} planned=${planned} />`}<//>`
+            : null
+        }
       </div>
     </li>`;
 });
 
 function Cells({ planned }) {
-  const caption = planned.cells > planned.labels.length ? `The first ${planned.labels.length} of ${planned.cells}` : `Errors of ${planned.name}`;
+  const caption =
+    planned.cells > planned.labels.length
+      ? `The first ${planned.labels.length} of ${planned.cells}`
+      : `Errors of ${planned.name}`;
   const rows = planned.labels.map((label, at) => ({ label, error: plusMinus(planned.errors?.[at]) }));
   return html`<${Table} caption=${caption} rows=${rows}
     columns=${[{ key: "label", title: "Cell", head: true }, { key: "error", title: "Error (95%)", right: true }]} />`;
 }
 
-function Error({ planned, entry, schema }) {
+function PredictedError({ planned, entry, schema }) {
   if (!planned) {
     return html`<div class="statistic-error" role="status"><span class="unseen">Working out its error</span><div class="skeleton" aria-hidden="true"></div><div class="skeleton" aria-hidden="true"></div></div>`;
   }
@@ -114,7 +125,11 @@ function MakeIt({ row, name, unit, locked, lockable, actions }) {
   return html`
     <form class="make-it" onSubmit=${submit} noValidate aria-label=${`Error of ${name}`}>
       <${NumberField} label="Make it ±" value=${wish} error=${wrong} unit=${unit}
-        onValue=${(number, typed) => { setWish(number); setText(typed); setWrong(null); }} />
+        onValue=${(number, typed) => {
+          setWish(number);
+          setText(typed);
+          setWrong(null);
+        }} />
       <${Button} type="submit" small>Make it so<//>
       <${Button} small class="lock" aria-pressed=${locked ? "true" : "false"} disabled=${!locked && !lockable}
         onClick=${() => (locked ? actions.unlock(row.key) : actions.lock(row.key))} aria-label=${locked ? `Unlock ${name}` : `Lock ${name} at its present error`}>

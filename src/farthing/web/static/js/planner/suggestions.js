@@ -18,7 +18,11 @@ export function suggestionsFor(schema) {
   const [first, second] = [...numbers.filter((column) => column.upper - column.lower >= 2)];
   if (first) found.push([`The average ${first.name}`, { kind: "mean", column: first.name }]);
   if (second ?? first) found.push([`A histogram of ${(second ?? first).name}`, banded(second ?? first)]);
-  if (first && category) found.push([`The middle ${first.name} by ${category.name}`, { kind: "median", column: first.name, by: category.name }]);
+  if (first && category)
+    found.push([
+      `The middle ${first.name} by ${category.name}`,
+      { kind: "median", column: first.name, by: category.name },
+    ]);
   return found;
 }
 

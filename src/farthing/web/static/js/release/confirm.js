@@ -33,14 +33,20 @@ export function ConfirmRelease({ view, draft, budget, me, onClose }) {
   return html`
     <${Dialog} open title="Release these statistics?" onClose=${onClose} actions=${html`
       <${Button} onClick=${onClose}>Not yet<//>
-      ${request.sent
-        ? html`<${Button} kind="primary" onClick=${release}>Show what was released<//>`
-        : html`<${Button} kind="primary" onClick=${release}>Release and spend ${charged(view.cost.upper)}<//>`}`}>
-      ${request.sent ? html`
+      ${
+        request.sent
+          ? html`<${Button} kind="primary" onClick=${release}>Show what was released<//>`
+          : html`<${Button} kind="primary" onClick=${release}>Release and spend ${charged(view.cost.upper)}<//>`
+      }`}>
+      ${
+        request.sent
+          ? html`
         <${Notice} tone="warn" title="You have released exactly this already">
           <p>Reading it again costs nothing. New answers to the same questions would be charged again.</p>
           <p><${Button} small onClick=${() => setRequest(requestFor(asked, { again: true }))}>I want new answers, and pay again<//></p>
-        <//>` : null}
+        <//>`
+          : null
+      }
       <dl class="facts confirm-facts">
         <dt>What</dt><dd>${plural(view.statistics.length, "statistic")} of ${view.dataset}</dd>
         <dt>Will be spent</dt>

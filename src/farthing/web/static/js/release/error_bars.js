@@ -31,11 +31,17 @@ export function ErrorBars({ title, description, rows, table }) {
           <${LeftAxis} scale=${up} at=${LEFT} top=${14} bottom=${ground} grid=${width - LEFT - 8} />
           <${BottomAxis} scale=${named} at=${ground} left=${LEFT} right=${width - 8} text=${(place) => cut(rows[place]?.label)} />
           <g class=${rows.length > 40 ? "whisker-marks thin" : "whisker-marks"}>
-            ${rows.map((row, place) => (Number.isFinite(row.lower) && Number.isFinite(row.upper)
-              ? html`<line key=${place} x1=${middle(place)} x2=${middle(place)} y1=${up(row.lower)} y2=${up(row.upper)} />` : null))}
+            ${rows.map((row, place) =>
+              Number.isFinite(row.lower) && Number.isFinite(row.upper)
+                ? html`<line key=${place} x1=${middle(place)} x2=${middle(place)} y1=${up(row.lower)} y2=${up(row.upper)} />`
+                : null,
+            )}
           </g>
-          ${rows.map((row, place) => (Number.isFinite(row.value)
-            ? html`<circle key=${place} class="whisker-value" r=${rows.length > 60 ? 2 : 3.5} cx=${middle(place)} cy=${up(row.value)}><title>${row.label}</title></circle>` : null))}
+          ${rows.map((row, place) =>
+            Number.isFinite(row.value)
+              ? html`<circle key=${place} class="whisker-value" r=${rows.length > 60 ? 2 : 3.5} cx=${middle(place)} cy=${up(row.value)}><title>${row.label}</title></circle>`
+              : null,
+          )}
         </g>`,
     };
   };

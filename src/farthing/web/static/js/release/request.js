@@ -26,7 +26,9 @@ export function requestFor(draft, { again = false } = {}) {
   const known = Object.entries(all).find(([, one]) => one.asked === asked);
   if (known && !again) return { id: known[0], sent: known[1].sent };
   const id = fresh();
-  const kept = Object.entries(all).filter(([, one]) => one.asked !== asked).slice(-20);
+  const kept = Object.entries(all)
+    .filter(([, one]) => one.asked !== asked)
+    .slice(-20);
   write({ ...Object.fromEntries(kept), [id]: { asked, sent: false } });
   return { id, sent: false };
 }
@@ -43,7 +45,9 @@ export function confirm(id, limit) {
 /** What was confirmed under this id in this tab and has not reached the server, as far as we know; or null. */
 export function unsent(id) {
   const one = read()[id];
-  return one?.sent && !one.arrived ? { draft: JSON.parse(one.asked), request_id: id, confirmed_epsilon: one.limit } : null;
+  return one?.sent && !one.arrived
+    ? { draft: JSON.parse(one.asked), request_id: id, confirmed_epsilon: one.limit }
+    : null;
 }
 
 /** The server has it. From now on it is only looked at: what was refused is not tried again by a reload. */

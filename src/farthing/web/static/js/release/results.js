@@ -23,7 +23,13 @@ export function Results({ answers, numbers }) {
 /** Ranks as percent: the label 0.25 of quantiles means that a quarter of the rows lies below. */
 function cellsOf({ name, cells }) {
   if (!/^quantiles? of /.test(name)) return cells;
-  return cells.map((cell) => ({ ...cell, label: cell.label.replace(/(^|, )0?\.(\d+)$/, (_all, before, digits) => `${before}${Number((100 * Number(`0.${digits}`)).toPrecision(6))}%`) }));
+  return cells.map((cell) => ({
+    ...cell,
+    label: cell.label.replace(
+      /(^|, )0?\.(\d+)$/,
+      (_all, before, digits) => `${before}${Number((100 * Number(`0.${digits}`)).toPrecision(6))}%`,
+    ),
+  }));
 }
 
 function Answer({ answer, together }) {
@@ -33,19 +39,25 @@ function Answer({ answer, together }) {
     <${Card} title=${answer.name} class="answer" data-name=${answer.name}>
       ${cells.length === 1 ? html`<${Single} cell=${cells[0]} together=${together} />` : null}
       <${Picture} name=${answer.name} cells=${cells} total=${total} />
-      ${cells.length > 1 ? html`
+      ${
+        cells.length > 1
+          ? html`
         <div class="answer-cells">
           <${Table} caption=${total > LISTED ? `The first ${LISTED} of ${count(total)} numbers; downloads have all of them` : `${count(total)} numbers${cells.length > SEEN ? "; scroll to see them all" : ""}`}
             columns=${together ? [...COLUMNS, AT_ONCE] : COLUMNS} rows=${cells.slice(0, LISTED)} />
-        </div>` : null}
+        </div>`
+          : null
+      }
       ${answer.note ? html`<p class="small muted">${answer.note}</p>` : null}
     <//>`;
 }
 
 function Picture({ name, cells, total }) {
   const description = `${name}: ${cells.slice(0, 5).map(inWords).join("; ")}`;
-  if (cells.length === 1) return html`<${Whiskers} title="95% interval" description=${description} rows=${[{ ...cells[0], label: "" }]} />`;
-  if (cells.length <= NAMED) return html`<${Whiskers} title="95% intervals" description=${description} rows=${cells} />`;
+  if (cells.length === 1)
+    return html`<${Whiskers} title="95% interval" description=${description} rows=${[{ ...cells[0], label: "" }]} />`;
+  if (cells.length <= NAMED)
+    return html`<${Whiskers} title="95% intervals" description=${description} rows=${cells} />`;
   const title = total > DRAWN ? `95% intervals, the first ${DRAWN} of ${count(total)}` : "95% intervals";
   return html`<${ErrorBars} title=${title} description=${description} rows=${cells.slice(0, DRAWN)} />`;
 }
@@ -58,10 +70,14 @@ const COLUMNS = [
   { key: "upper", title: "To", right: true, cell: (cell) => amount(cell.upper, cell.error) },
 ];
 
-const atOnce = (cell) => (cell.lower_at_once === null && cell.upper_at_once === null ? "any" : `${amount(cell.lower_at_once, cell.error)}\u00a0to\u00a0${amount(cell.upper_at_once, cell.error)}`);
+const atOnce = (cell) =>
+  cell.lower_at_once === null && cell.upper_at_once === null
+    ? "any"
+    : `${amount(cell.lower_at_once, cell.error)}\u00a0to\u00a0${amount(cell.upper_at_once, cell.error)}`;
 const AT_ONCE = { key: "upper_at_once", title: "All at once", right: true, cell: atOnce };
 
-const inWords = (cell) => `${cell.label ? `${cell.label}: ` : ""}${amount(cell.value, cell.error)} ${plusMinus(cell.error)}`;
+const inWords = (cell) =>
+  `${cell.label ? `${cell.label}: ` : ""}${amount(cell.value, cell.error)} ${plusMinus(cell.error)}`;
 
 function Single({ cell, together }) {
   return html`

@@ -25,7 +25,9 @@ async function begun(id, signal) {
   } catch (error) {
     if (!isVerdict(error)) throw error;
     arrived(id);
-    return get(path(id), { signal }).catch(() => { throw error; });
+    return get(path(id), { signal }).catch(() => {
+      throw error;
+    });
   }
 }
 
@@ -48,24 +50,34 @@ export function useRelease(id) {
       events = null;
       clearTimeout(timer);
     };
-    const failed = (error) => !signal.aborted && error.name !== "AbortError" && setState((before) => ({ ...before, error }));
-    const look = () => get(path(id), { signal }).then((release) => {
-      told(release);
-      return release;
-    });
+    const failed = (error) =>
+      !signal.aborted && error.name !== "AbortError" && setState((before) => ({ ...before, error }));
+    const look = () =>
+      get(path(id), { signal }).then((release) => {
+        told(release);
+        return release;
+      });
     const poll = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => look().then((release) => !hasEnded(release) && poll(), (error) => {
-        failed(error);
-        if (error.status === 0 || error.status >= 500) poll(); // the release goes on without us
-      }), PAUSE);
+      timer = setTimeout(
+        () =>
+          look().then(
+            (release) => !hasEnded(release) && poll(),
+            (error) => {
+              failed(error);
+              if (error.status === 0 || error.status >= 500) poll(); // the release goes on without us
+            },
+          ),
+        PAUSE,
+      );
     };
     const listen = () => {
       if (signal.aborted) return;
       events = new EventSource(address(`${path(id)}/events`));
       events.addEventListener("progress", (event) => {
         const news = JSON.parse(event.data);
-        if (!signal.aborted) setState((before) => ({ error: null, release: before.release && { ...before.release, ...news } }));
+        if (!signal.aborted)
+          setState((before) => ({ error: null, release: before.release && { ...before.release, ...news } }));
       });
       events.addEventListener("done", () => {
         finish();
@@ -86,5 +98,11 @@ export function useRelease(id) {
       finish();
     };
   }, [id, attempt]);
-  return { ...state, retry: () => { setState({ release: null, error: null }); setAttempt((n) => n + 1); } };
+  return {
+    ...state,
+    retry: () => {
+      setState({ release: null, error: null });
+      setAttempt((n) => n + 1);
+    },
+  };
 }

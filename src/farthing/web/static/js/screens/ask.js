@@ -16,7 +16,8 @@ import { useLoaded } from "../loaded.js";
 import { link } from "../router.js";
 import { may } from "../session.js";
 
-const LEAD = "Ask how many rows meet a condition, as often as you like. One price is paid when a session is opened; every answer is then within a promised error.";
+const LEAD =
+  "Ask how many rows meet a condition, as often as you like. One price is paid when a session is opened; every answer is then within a promised error.";
 
 export default function Screen({ params, me }) {
   if (!params.dataset) return html`<${Choose} />`;
@@ -64,20 +65,28 @@ function Opening({ dataset, me, some }) {
   return html`<${OpenForm} dataset=${dataset} />`;
 }
 
-const STATES = { queued: "waiting to be opened", running: "being opened", refused: "refused, nothing spent", failed: "not opened", forfeited: "lost; the charge stays" };
+const STATES = {
+  queued: "waiting to be opened",
+  running: "being opened",
+  refused: "refused, nothing spent",
+  failed: "not opened",
+  forfeited: "lost; the charge stays",
+};
 
 function Own({ sessions, dataset }) {
   return html`
     <${Card} title="Go on asking">
       <ul class="ask-sessions">
-        ${sessions.map((one) => html`
+        ${sessions.map(
+          (one) => html`
           <li key=${one.id}>
             <div>
               <strong>${one.plan ? `${plural(one.plan.queries, "question")} for ${epsilon(one.plan.epsilon)}` : one.id}</strong>
-              <p class="hint">${one.state === "released" ? `${count(one.updates_left)} of ${privacy(one.plan?.updates)} updates left` : STATES[one.state] ?? one.state}</p>
+              <p class="hint">${one.state === "released" ? `${count(one.updates_left)} of ${privacy(one.plan?.updates)} updates left` : (STATES[one.state] ?? one.state)}</p>
             </div>
             <${LinkButton} small href=${link("ask", dataset, one.id)}>${one.state === "released" ? "Ask" : "Look"}<span class="unseen"> in session ${one.id}</span><//>
-          </li>`)}
+          </li>`,
+        )}
       </ul>
     <//>`;
 }

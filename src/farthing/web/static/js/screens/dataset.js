@@ -1,36 +1,41 @@
 // One dataset: what is promised, what its columns hold, its budget and how a curator divides it.
-import { html } from '../../vendor/preact.js';
-import { amount, listed } from '../format.js';
-import { useLoaded } from '../loaded.js';
-import { link } from '../router.js';
-import { may } from '../session.js';
-import { BudgetBar, barOf } from '../components/bar.js';
-import { LinkButton } from '../components/button.js';
-import { Card } from '../components/card.js';
-import { ErrorBox } from '../components/error.js';
-import { Loading } from '../components/loading.js';
-import { Notice } from '../components/notice.js';
-import { Page } from '../components/page.js';
-import { Table } from '../components/table.js';
-import { BudgetForm, Grants, Reserves } from '../dataset/shares.js';
+import { html } from "../../vendor/preact.js";
+import { BudgetBar, barOf } from "../components/bar.js";
+import { LinkButton } from "../components/button.js";
+import { Card } from "../components/card.js";
+import { ErrorBox } from "../components/error.js";
+import { Loading } from "../components/loading.js";
+import { Notice } from "../components/notice.js";
+import { Page } from "../components/page.js";
+import { Table } from "../components/table.js";
+import { BudgetForm, Grants, Reserves } from "../dataset/shares.js";
+import { amount, listed } from "../format.js";
+import { useLoaded } from "../loaded.js";
+import { link } from "../router.js";
+import { may } from "../session.js";
 
 export default function Dataset({ params, me }) {
-  const name = params.dataset ?? '';
-  const path = '/datasets/' + encodeURIComponent(name);
+  const name = params.dataset ?? "";
+  const path = "/datasets/" + encodeURIComponent(name);
   const { data, error, reload } = useLoaded(path);
-  const actions = data && html`
-    ${me.role !== 'auditor' && !data.budget?.exhausted && html`<${LinkButton} kind="primary" href=${link('plan', name)}>Plan a release<//>`}
-    ${may(me, 'spend') && !data.budget?.exhausted && html`<${LinkButton} href=${link('ask', name)}>Ask<//>`}`;
+  const actions =
+    data &&
+    html`
+    ${me.role !== "auditor" && !data.budget?.exhausted && html`<${LinkButton} kind="primary" href=${link("plan", name)}>Plan a release<//>`}
+    ${may(me, "spend") && !data.budget?.exhausted && html`<${LinkButton} href=${link("ask", name)}>Ask<//>`}`;
   return html`<${Page} title=${`About ${name}`} lead="What is promised about this dataset, what its columns hold, and what may still be spent." actions=${actions}>
     <${ErrorBox} error=${error} onRetry=${reload} />
     ${error?.status === 404 && html`<p><a href="#/">Back to the datasets</a></p>`}
     ${!data && !error && html`<${Loading} label="Loading the dataset" lines=${8} />`}
-    ${data && html`
+    ${
+      data &&
+      html`
       <${Budget} data=${data} me=${me} path=${path} reload=${reload} />
-      <${Promise} data=${data} />
+      <${PromiseCard} data=${data} />
       <${Columns} columns=${data.schema} />
       ${data.grants && html`<${Grants} data=${data} me=${me} path=${path} reload=${reload} />`}
-      ${me.role === 'curator' && html`<${Reserves} data=${data} path=${path} reload=${reload} />`}`}
+      ${me.role === "curator" && html`<${Reserves} data=${data} path=${path} reload=${reload} />`}`
+    }
   <//>`;
 }
 
@@ -39,41 +44,53 @@ function Budget({ data, me, path, reload }) {
   if (!budget) {
     return html`<${Card} title="Budget"><p>You have no budget here yet. Ask a curator to grant one to <strong>${me.name}</strong>.</p><//>`;
   }
-  return html`<${Card} title=${budget.analyst ? 'Your budget' : 'Budget'}>
+  return html`<${Card} title=${budget.analyst ? "Your budget" : "Budget"}>
     <div class="stack">
-      <${BudgetBar} bar=${barOf(budget)} label=${budget.analyst ? 'Your budget' : 'Budget'} />
+      <${BudgetBar} bar=${barOf(budget)} label=${budget.analyst ? "Your budget" : "Budget"} />
       <p>${budget.sentence}</p>
-      ${budget.exhausted && html`<${Notice} tone="warn" title="Nothing is left to spend">
-        <p>What was released stays readable in the <a href=${link('ledger', data.name)}>ledger</a>. ${me.role === 'curator' ? 'More can be told once you raise the budget below; everything told before still counts.' : 'A curator can grant more.'}</p>
-      <//>`}
-      ${me.role === 'curator' && html`<${BudgetForm} budget=${budget} path=${path} reload=${reload} />`}
+      ${
+        budget.exhausted &&
+        html`<${Notice} tone="warn" title="Nothing is left to spend">
+        <p>What was released stays readable in the <a href=${link("ledger", data.name)}>ledger</a>. ${me.role === "curator" ? "More can be told once you raise the budget below; everything told before still counts." : "A curator can grant more."}</p>
+      <//>`
+      }
+      ${me.role === "curator" && html`<${BudgetForm} budget=${budget} path=${path} reload=${reload} />`}
     </div>
   <//>`;
 }
 
-function Promise({ data }) {
+function PromiseCard({ data }) {
   return html`<${Card} title="What is promised">
     <p>${data.unit_sentence}</p>
-    ${data.source && html`<p class="muted small">File: <code>${data.source}</code>${typeof data.rows === 'number' && html`, ${amount(data.rows)} rows, which is public`}</p>`}
+    ${data.source && html`<p class="muted small">File: <code>${data.source}</code>${typeof data.rows === "number" && html`, ${amount(data.rows)} rows, which is public`}</p>`}
     ${data.stability && html`<details class="more"><summary>How far one person can change the table</summary><pre tabindex="0"><code>${data.stability}</code></pre></details>`}
   <//>`;
 }
 
-const HOLDS = { integers: 'whole numbers', reals: 'numbers', categories: 'one of a list', flags: 'yes or no', dates: 'dates' };
+const HOLDS = {
+  integers: "whole numbers",
+  reals: "numbers",
+  categories: "one of a list",
+  flags: "yes or no",
+  dates: "dates",
+};
 
 function Columns({ columns }) {
   return html`<${Card} title="Columns">
     <${Table} caption="What the columns may hold, from common knowledge and not from the rows" rows=${columns} rowKey=${(one) => one.name} columns=${[
-      { key: 'name', title: 'Column', head: true, cell: (one) => html`<code>${one.name}</code>` },
-      { key: 'kind', title: 'Holds', cell: (one) => HOLDS[one.kind] ?? one.kind },
-      { key: 'range', title: 'What may be there', cell: range },
+      { key: "name", title: "Column", head: true, cell: (one) => html`<code>${one.name}</code>` },
+      { key: "kind", title: "Holds", cell: (one) => HOLDS[one.kind] ?? one.kind },
+      { key: "range", title: "What may be there", cell: range },
     ]} />
   <//>`;
 }
 
 function range({ kind, lower, upper, categories }) {
-  if (kind === 'flags') return 'yes, no';
-  if (categories?.length) return categories.length > 12 ? `${listed(categories.slice(0, 10).map(String))} and ${categories.length - 10} more` : categories.map(String).join(', ');
-  const shown = (value) => (typeof value === 'number' ? amount(value) : String(value));
+  if (kind === "flags") return "yes, no";
+  if (categories?.length)
+    return categories.length > 12
+      ? `${listed(categories.slice(0, 10).map(String))} and ${categories.length - 10} more`
+      : categories.map(String).join(", ");
+  const shown = (value) => (typeof value === "number" ? amount(value) : String(value));
   return `${shown(lower)} to ${shown(upper)}`;
 }

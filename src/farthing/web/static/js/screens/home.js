@@ -1,31 +1,31 @@
 // Home: the datasets, what is left of their budgets, and what to do next.
-import { html } from '../../vendor/preact.js';
-import { moment, plural } from '../format.js';
-import { useLoaded } from '../loaded.js';
-import { link } from '../router.js';
-import { may } from '../session.js';
-import { BudgetBar, barOf } from '../components/bar.js';
-import { LinkButton } from '../components/button.js';
-import { Card } from '../components/card.js';
-import { Empty } from '../components/empty.js';
-import { ErrorBox } from '../components/error.js';
-import { Loading } from '../components/loading.js';
-import { Page } from '../components/page.js';
+import { html } from "../../vendor/preact.js";
+import { BudgetBar, barOf } from "../components/bar.js";
+import { LinkButton } from "../components/button.js";
+import { Card } from "../components/card.js";
+import { Empty } from "../components/empty.js";
+import { ErrorBox } from "../components/error.js";
+import { Loading } from "../components/loading.js";
+import { Page } from "../components/page.js";
+import { moment, plural } from "../format.js";
+import { useLoaded } from "../loaded.js";
+import { link } from "../router.js";
+import { may } from "../session.js";
 
 const LEADS = {
-  curator: 'Choose a dataset to plan what is published about it, or declare a new one.',
-  analyst: 'Choose a dataset to plan a release or ask questions; the bar shows what you may still spend.',
-  auditor: 'Every dataset and its budget. You can read all of it and spend nothing.',
+  curator: "Choose a dataset to plan what is published about it, or declare a new one.",
+  analyst: "Choose a dataset to plan a release or ask questions; the bar shows what you may still spend.",
+  auditor: "Every dataset and its budget. You can read all of it and spend nothing.",
 };
 
 export default function Home({ me }) {
-  const { data, error, reload } = useLoaded('/datasets');
-  const declare = me.role === 'curator' && html`<${LinkButton} kind="primary" href="#/wizard">Declare a dataset<//>`;
+  const { data, error, reload } = useLoaded("/datasets");
+  const declare = me.role === "curator" && html`<${LinkButton} kind="primary" href="#/wizard">Declare a dataset<//>`;
   return html`<${Page} title="Datasets" lead=${LEADS[me.role]} actions=${data?.datasets.length ? declare : null}>
     <${ErrorBox} error=${error} onRetry=${reload} />
     ${!data && !error && html`<${Loading} label="Loading the datasets" lines=${6} />`}
     ${data && (data.datasets.length ? html`<${Datasets} datasets=${data.datasets} me=${me} />` : html`<${Nothing} me=${me} />`)}
-    ${data && data.datasets.length > 0 && me.role !== 'auditor' && html`<${Drafts} />`}
+    ${data && data.datasets.length > 0 && me.role !== "auditor" && html`<${Drafts} />`}
   <//>`;
 }
 
@@ -35,30 +35,35 @@ function Datasets({ datasets, me }) {
 
 function DatasetCard({ dataset, me }) {
   const { name, unit, budget } = dataset;
-  const head = html`<a href=${link('dataset', name)}>${name}</a>`;
+  const head = html`<a href=${link("dataset", name)}>${name}</a>`;
   return html`<${Card} title=${head} class="dataset-card" actions=${budget?.exhausted && html`<span class="badge warn">budget spent</span>`}>
-    ${unit && html`<p class="muted small">${unit === 'one row' ? 'Protects every row by itself.' : `Protects ${unit} together.`}</p>`}
-    ${budget
-      ? html`<${BudgetBar} bar=${barOf(budget)} label=${budget.analyst ? 'Your budget' : 'Budget'} /><p class="small">${budget.sentence}</p>`
-      : html`<p class="small">You have no budget here yet. Ask a curator for one.</p>`}
-    ${budget?.exhausted && html`<p class="small"><strong>What now?</strong> What was released stays readable in the ledger.
-      ${me.role === 'curator' ? ' More can be spent once you raise the budget under About.' : ' A curator can grant more.'}</p>`}
+    ${unit && html`<p class="muted small">${unit === "one row" ? "Protects every row by itself." : `Protects ${unit} together.`}</p>`}
+    ${
+      budget
+        ? html`<${BudgetBar} bar=${barOf(budget)} label=${budget.analyst ? "Your budget" : "Budget"} /><p class="small">${budget.sentence}</p>`
+        : html`<p class="small">You have no budget here yet. Ask a curator for one.</p>`
+    }
+    ${
+      budget?.exhausted &&
+      html`<p class="small"><strong>What now?</strong> What was released stays readable in the ledger.
+      ${me.role === "curator" ? " More can be spent once you raise the budget under About." : " A curator can grant more."}</p>`
+    }
     <div class="row">
-      ${me.role !== 'auditor' && !budget?.exhausted && html`<${LinkButton} kind="primary" href=${link('plan', name)}>Plan<//>`}
-      ${may(me, 'spend') && !budget?.exhausted && html`<${LinkButton} href=${link('ask', name)}>Ask<//>`}
-      <${LinkButton} href=${link('dataset', name)}>About<//>
-      ${(budget?.exhausted || me.role === 'auditor') && html`<${LinkButton} href=${link('ledger', name)}>Ledger<//>`}
+      ${me.role !== "auditor" && !budget?.exhausted && html`<${LinkButton} kind="primary" href=${link("plan", name)}>Plan<//>`}
+      ${may(me, "spend") && !budget?.exhausted && html`<${LinkButton} href=${link("ask", name)}>Ask<//>`}
+      <${LinkButton} href=${link("dataset", name)}>About<//>
+      ${(budget?.exhausted || me.role === "auditor") && html`<${LinkButton} href=${link("ledger", name)}>Ledger<//>`}
     </div>
   <//>`;
 }
 
 function Nothing({ me }) {
-  if (me.role === 'curator') {
+  if (me.role === "curator") {
     return html`<${Empty} title="Nothing is protected yet" action=${html`<${LinkButton} kind="primary" href="#/wizard">Declare the first dataset<//> <${LinkButton} href="#/learn">See how it works<//>`}>
       Five short questions: which file, whom it protects, what its columns may hold, and how much may be told about a person. No row is read for it.
     <//>`;
   }
-  if (me.role === 'analyst') {
+  if (me.role === "analyst") {
     return html`<${Empty} title="No dataset is open to you yet" action=${html`<${LinkButton} href="#/learn">See how budgets work<//>`}>
       Ask a curator of this server (whoever gave you this account) to grant a budget to <strong>${me.name}</strong>. It then appears here.
     <//>`;
@@ -68,13 +73,15 @@ function Nothing({ me }) {
 
 /** What was begun: the newest drafts, so that one can go on where one stopped. */
 function Drafts() {
-  const { data } = useLoaded('/plans');
+  const { data } = useLoaded("/plans");
   const plans = [...(data?.plans ?? [])].sort((a, b) => (b.changed ?? 0) - (a.changed ?? 0)).slice(0, 5);
   if (!plans.length) return null;
   return html`<${Card} title="Go on with a draft">
-    <ul class="drafts">${plans.map((one) => html`<li key=${one.id}>
-      <a href=${link('plan', one.dataset, one.id)}>${one.title || `Plan for ${one.dataset}`}</a> <span class="muted small">${one.title && `${one.dataset}, `}${plural(one.statistics ?? 0, 'statistic')}</span>
+    <ul class="drafts">${plans.map(
+      (one) => html`<li key=${one.id}>
+      <a href=${link("plan", one.dataset, one.id)}>${one.title || `Plan for ${one.dataset}`}</a> <span class="muted small">${one.title && `${one.dataset}, `}${plural(one.statistics ?? 0, "statistic")}</span>
       ${one.changed && html` <span class="muted small">changed ${moment(one.changed)}</span>`}
-    </li>`)}</ul>
+    </li>`,
+    )}</ul>
   <//>`;
 }

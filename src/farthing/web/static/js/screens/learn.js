@@ -17,7 +17,8 @@ const START = { k: 30, epsilon: 0.1, delta: 0, at_delta: 1e-6 };
 
 const regionsOf = remembered((wanted) => post("/regions", wanted));
 const comparisonOf = remembered(({ k, epsilon, delta, at_delta }) =>
-  post("/compose", { charges: [{ epsilon, delta, count: k }], delta: at_delta }));
+  post("/compose", { charges: [{ epsilon, delta, count: k }], delta: at_delta }),
+);
 
 export default function Screen() {
   const [wanted, want] = useState(START);
@@ -36,11 +37,15 @@ export default function Screen() {
             ${totals ? gainSentence(shown, totals, privacy) : "Working it out …"}
           </p>
           <${ErrorBox} error=${pictures.error} onRetry=${pictures.again} />
-          ${pictures.value
-            ? html`
+          ${
+            pictures.value
+              ? html`
               <${CompositionCard} grid=${pictures.value.epsilon_of} of=${shown} busy=${pictures.busy} comparison=${comparison} />
               <${RegionCard} regions=${pictures.value.regions} of=${shown} busy=${pictures.busy} />`
-            : pictures.error ? null : html`<${Card} title="What the total comes to"><${Loading} label="Drawing" lines=${6} /><//>`}
+              : pictures.error
+                ? null
+                : html`<${Card} title="What the total comes to"><${Loading} label="Drawing" lines=${6} /><//>`
+          }
         </div>
       </div>
     <//>`;

@@ -25,11 +25,15 @@ export default function Screen({ params, me }) {
     <${Page} title=${dataset ? `Ledger of ${dataset}` : "Ledger"} lead=${lead}>
       <${ErrorBox} error=${error} onRetry=${reload} />
       ${!summary && !error ? html`<${Loading} lines=${6} />` : null}
-      ${summary ? html`
+      ${
+        summary
+          ? html`
         <${Choice} names=${namesOf(summary)} dataset=${dataset} />
         ${dataset ? html`<${BurnDownCard} dataset=${dataset} own=${own} />` : null}
         <${VerifyCard} summary=${summary} actions=${own ? null : html`<${LinkButton} small href=${address("/ledger/export")} download="ledger.jsonl">Export all entries<//>`} />
-        <${EntriesCard} dataset=${dataset} />` : null}
+        <${EntriesCard} dataset=${dataset} />`
+          : null
+      }
     <//>`;
 }
 

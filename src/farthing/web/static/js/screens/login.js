@@ -1,54 +1,72 @@
 // Signing in: with a password, through the organisation's own sign-in, or with the link that the server printed.
-import { html, useState } from '../../vendor/preact.js';
-import { useAction, useLoaded } from '../loaded.js';
-import { signIn, wasThrownOut } from '../session.js';
-import { Button, LinkButton } from '../components/button.js';
-import { Card } from '../components/card.js';
-import { ErrorBox, ErrorSummary } from '../components/error.js';
-import { TextField } from '../components/field.js';
-import { Loading } from '../components/loading.js';
-import { Notice } from '../components/notice.js';
-import { Page } from '../components/page.js';
+import { html, useState } from "../../vendor/preact.js";
+import { Button, LinkButton } from "../components/button.js";
+import { Card } from "../components/card.js";
+import { ErrorBox, ErrorSummary } from "../components/error.js";
+import { TextField } from "../components/field.js";
+import { Loading } from "../components/loading.js";
+import { Notice } from "../components/notice.js";
+import { Page } from "../components/page.js";
+import { useAction, useLoaded } from "../loaded.js";
+import { signIn, wasThrownOut } from "../session.js";
 
 // Why the server sent somebody here, by the word it put into the address.
 const REASONS = {
-  link: 'This link has been used already, or is older than ten minutes. Start farthing serve again for a new one.',
-  ended: 'You were signed out: your sign-in is too old, your password was changed, or a curator has locked you out. What you did not save is still in this tab. If you cannot get in again, ask a curator of this server.',
-  provider: 'The sign-in of your organisation did not work out. Try once more; if it stays so, ask a curator of this server.',
+  link: "This link has been used already, or is older than ten minutes. Start farthing serve again for a new one.",
+  ended:
+    "You were signed out: your sign-in is too old, your password was changed, or a curator has locked you out. What you did not save is still in this tab. If you cannot get in again, ask a curator of this server.",
+  provider:
+    "The sign-in of your organisation did not work out. Try once more; if it stays so, ask a curator of this server.",
 };
 
 export default function Login({ search }) {
-  const { data, error, reload } = useLoaded('/sign-in');
+  const { data, error, reload } = useLoaded("/sign-in");
   const reason = REASONS[search.problem] ?? (wasThrownOut() ? REASONS.ended : null);
   return html`<${Page} title="Sign in" lead="farthing writes down who spends what of a privacy budget, so it must know who you are.">
-    ${reason && html`<${Notice} tone="warn" live><p>${reason}${(data?.local || data?.oidc) && (reason === REASONS.ended ? '' : ' Or sign in below.')}</p><//>`}
+    ${reason && html`<${Notice} tone="warn" live><p>${reason}${(data?.local || data?.oidc) && (reason === REASONS.ended ? "" : " Or sign in below.")}</p><//>`}
     <${ErrorBox} error=${error} onRetry=${reload} />
     ${!data && !error && html`<${Loading} label="Asking how to sign in" lines=${3} />`}
-    ${data && html`<div class="login stack">
-      ${data.oidc && html`<${Card}>
+    ${
+      data &&
+      html`<div class="login stack">
+      ${
+        data.oidc &&
+        html`<${Card}>
         <p>Your organisation vouches for you.</p>
-        <${LinkButton} kind="primary" href=${String(data.oidc.start).replace(/^\//, '')}>Sign in with ${data.oidc.name}<//>
-      <//>`}
+        <${LinkButton} kind="primary" href=${String(data.oidc.start).replace(/^\//, "")}>Sign in with ${data.oidc.name}<//>
+      <//>`
+      }
       ${data.local && html`<${PasswordForm} />`}
-      ${!data.oidc && !data.local && html`<${Notice} title="There are no accounts yet">
+      ${
+        !data.oidc &&
+        !data.local &&
+        html`<${Notice} title="There are no accounts yet">
         <p>Open the link that <code>farthing serve</code> printed in its terminal: it signs you in once. To let others in,
           add them under People, or with <code>farthing users add</code>.</p>
-      <//>`}
-      ${(data.oidc || data.local) && html`<p class="muted small">No account? A curator of this server can add you under People.
-        Whoever started the server on this machine can also use the link it printed.</p>`}
-    </div>`}
+      <//>`
+      }
+      ${
+        (data.oidc || data.local) &&
+        html`<p class="muted small">No account? A curator of this server can add you under People.
+        Whoever started the server on this machine can also use the link it printed.</p>`
+      }
+    </div>`
+    }
   <//>`;
 }
 
 function PasswordForm() {
-  const [user, setUser] = useState('');
-  const [password, setPassword] = useState('');
+  const [user, setUser] = useState("");
+  const [password, setPassword] = useState("");
   const [attempt, setAttempt] = useState(0);
   const [run, busy, refusal] = useAction(() => signIn(user.trim(), password));
-  const problems = attempt === 0 ? [] : [
-    !user.trim() && { id: 'login-user', text: 'Type your name.' },
-    !password && { id: 'login-password', text: 'Type your password.' },
-  ].filter(Boolean);
+  const problems =
+    attempt === 0
+      ? []
+      : [
+          !user.trim() && { id: "login-user", text: "Type your name." },
+          !password && { id: "login-password", text: "Type your password." },
+        ].filter(Boolean);
   const submit = (event) => {
     event.preventDefault();
     setAttempt(attempt + 1);
@@ -58,9 +76,9 @@ function PasswordForm() {
   return html`<${Card} title="With a password">
     <form class="stack" onSubmit=${submit} novalidate>
       <${ErrorSummary} problems=${problems} attempt=${attempt} />
-      <${ErrorBox} error=${refusal} title=${refusal?.status === 401 ? 'That name and password do not go together' : undefined} />
-      <${TextField} id="login-user" label="Name" value=${user} onValue=${setUser} error=${told('login-user')} autocomplete="username" autocapitalize="none" spellcheck="false" required />
-      <${TextField} id="login-password" type="password" label="Password" value=${password} onValue=${setPassword} error=${told('login-password')} autocomplete="current-password" required />
+      <${ErrorBox} error=${refusal} title=${refusal?.status === 401 ? "That name and password do not go together" : undefined} />
+      <${TextField} id="login-user" label="Name" value=${user} onValue=${setUser} error=${told("login-user")} autocomplete="username" autocapitalize="none" spellcheck="false" required />
+      <${TextField} id="login-password" type="password" label="Password" value=${password} onValue=${setPassword} error=${told("login-password")} autocomplete="current-password" required />
       <div><${Button} kind="primary" type="submit" busy=${busy}>Sign in<//></div>
     </form>
   <//>`;

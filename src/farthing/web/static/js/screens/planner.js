@@ -11,16 +11,26 @@ import { Page } from "../components/page.js";
 import { epsilon } from "../format.js";
 import { knownRows, rememberRows } from "../known.js";
 import { useLoaded } from "../loaded.js";
-import { link } from "../router.js";
-import { may } from "../session.js";
 import { Budget, Exhausted } from "../planner/budget.js";
 import { Code } from "../planner/code.js";
-import { added, emptyDraft, expecting, fitting, forServer, fromServer, keepable, removed, required, unlocked, weighted } from "../planner/draft.js";
+import {
+  added,
+  emptyDraft,
+  expecting,
+  fitting,
+  forServer,
+  fromServer,
+  keepable,
+  removed,
+  required,
+  unlocked,
+  weighted,
+} from "../planner/draft.js";
 import { Drafts, SaveDraft } from "../planner/drafts.js";
 import { ExpectedRows } from "../planner/expected.js";
 import { Foot } from "../planner/foot.js";
-import { emptyForm } from "../planner/kinds.js";
 import { keepDraft, keptDraft } from "../planner/kept.js";
+import { emptyForm } from "../planner/kinds.js";
 import { memo } from "../planner/memo.js";
 import { More } from "../planner/more.js";
 import { usePlanning } from "../planner/planning.js";
@@ -34,8 +44,10 @@ import { StatisticRow } from "../planner/statistic_row.js";
 import { Suggestions } from "../planner/suggestions.js";
 import { Warnings } from "../planner/warnings.js";
 import { Releases } from "../release/releases.js";
+import { link } from "../router.js";
 
-const LEAD = "Choose statistics and see how exact each would be. Nothing is spent, and no row is read, until you release.";
+const LEAD =
+  "Choose statistics and see how exact each would be. Nothing is spent, and no row is read, until you release.";
 
 export default function Screen({ params, me }) {
   const dataset = useLoaded(`/datasets/${encodeURIComponent(params.dataset)}`);
@@ -43,7 +55,10 @@ export default function Screen({ params, me }) {
   const title = `Plan for ${params.dataset}`;
   const error = dataset.error ?? saved.error;
   if (error) {
-    return html`<${Page} title=${title}><${ErrorBox} error=${error} onRetry=${() => { dataset.reload(); saved.reload(); }} />
+    return html`<${Page} title=${title}><${ErrorBox} error=${error} onRetry=${() => {
+      dataset.reload();
+      saved.reload();
+    }} />
       <p><a href="#/">Back to the datasets</a></p><//>`;
   }
   if (!dataset.data || (params.id && !saved.data)) {
@@ -60,9 +75,13 @@ function beginning(about, saved, me) {
     const own = saved.owner === me.name ? { id: saved.id, version: saved.version } : null;
     return { draft: fromServer(saved.draft), saved: own };
   }
-  const found = kept ? { draft: fromServer(kept.draft), saved: kept.saved ?? null } : { draft: emptyDraft(about.name), saved: null };
+  const found = kept
+    ? { draft: fromServer(kept.draft), saved: kept.saved ?? null }
+    : { draft: emptyDraft(about.name), saved: null };
   const rows = knownRows(about.name); // said elsewhere, such as when a session was to be opened
-  return rows === null || found.draft.expected.rows !== undefined || about.rows ? found : { ...found, draft: expecting(found.draft, "rows", rows) };
+  return rows === null || found.draft.expected.rows !== undefined || about.rows
+    ? found
+    : { ...found, draft: expecting(found.draft, "rows", rows) };
 }
 
 function Planner({ about, saved: loaded, me, title }) {
@@ -72,10 +91,14 @@ function Planner({ about, saved: loaded, me, title }) {
     return { ...found, draft, wanted: draft === found.draft ? null : found.draft.epsilon };
   });
   const [saved, setSaved] = useState(first.saved);
-  const planning = usePlanning(first.draft, (draft, { proof, signal }) => post(`/plans/price${query({ proof })}`, draft, { signal }));
+  const planning = usePlanning(first.draft, (draft, { proof, signal }) =>
+    post(`/plans/price${query({ proof })}`, draft, { signal }),
+  );
   const { draft, answer, refusal, status } = planning;
   const busy = status === "planning"; // a slider that moves is not written down at every step
-  useEffect(() => { if (!busy) keepDraft(me.name, about.name, forServer(draft), saved); }, [draft, saved, busy]);
+  useEffect(() => {
+    if (!busy) keepDraft(me.name, about.name, forServer(draft), saved);
+  }, [draft, saved, busy]);
 
   const fresh = () => {
     history.replaceState(null, "", link("plan", about.name));
@@ -104,19 +127,27 @@ function Planner({ about, saved: loaded, me, title }) {
             <${Budget} dataset=${about.name} budget=${budget} bar=${view?.bar} reserve=${answer?.draft.reserve} stale=${stale} />
             ${draft.rows.length ? html`<${Share} epsilon=${draft.epsilon} reserve=${draft.reserve} left=${left} actions=${actions} />` : null}
           <//>
-          ${first.wanted === null ? null : html`
+          ${
+            first.wanted === null
+              ? null
+              : html`
             <${Notice} tone="warn" live title="Less is left than this plan was made for">
               <p>It was to use ${epsilon(first.wanted)}; ${epsilon(left)} is free now. It uses what is free: look at the errors again before you release it.</p>
-            <//>`}
+            <//>`
+          }
           ${refusal && refusal.cause.kind !== "make" && !refusal.cause.form ? html`<${Problem} refusal=${refusal} actions=${actions} again=${planning.again} />` : null}
           <${Statistics} ...${{ about, draft, answer, refusal, stale, actions }} />
         </div>
         <div class="planner-side stack">
           <${Outlook} about=${about} view=${view} proving=${status !== "idle"} />
           <${Card} title="Drafts" class="plan-drafts">
-            ${me.role !== "auditor" && draft.rows.length ? html`
+            ${
+              me.role !== "auditor" && draft.rows.length
+                ? html`
               <${SaveDraft} draft=${draft} saved=${saved} onSaved=${setSaved} onLoad=${planning.replace} onTitle=${actions.title} />
-              <${Button} kind="quiet" small onClick=${fresh}>Start a new plan<//>` : html`<p class="muted small">${me.role === "auditor" ? "Analysts and curators keep their drafts here." : "A plan can be saved here and taken up later."}</p>`}
+              <${Button} kind="quiet" small onClick=${fresh}>Start a new plan<//>`
+                : html`<p class="muted small">${me.role === "auditor" ? "Analysts and curators keep their drafts here." : "A plan can be saved here and taken up later."}</p>`
+            }
             <${Drafts} dataset=${about.name} me=${me} current=${saved} />
           <//>
           <${Releases} dataset=${about.name} />
@@ -142,20 +173,25 @@ function useActions(planning) {
     };
     const make = (key, within, before = (draft) => draft) => {
       const row = now().draft.rows.find((one) => one.key === key);
-      const undo = (draft) => (row.entry.within === undefined ? unlocked(draft, key) : required(draft, key, row.entry.within));
+      const undo = (draft) =>
+        row.entry.within === undefined ? unlocked(draft, key) : required(draft, key, row.entry.within);
       now().change((draft) => required(before(draft), key, within), { kind: "make", key, tried: within, undo });
     };
     /** After a lock was taken away or loosened, the wish that it stood against is tried again. */
-    const retried = (cause, before) => (cause.kind === "make" ? make(cause.key, cause.tried, before) : now().change(before, { kind: "share" }));
+    const retried = (cause, before) =>
+      cause.kind === "make" ? make(cause.key, cause.tried, before) : now().change(before, { kind: "share" });
     return {
       add: (entry, form = null) => {
         let key = null;
         const undo = (draft) => removed(draft, key);
-        now().change((draft) => {
-          const next = added(draft, entry);
-          key = next.rows.at(-1).key;
-          return next;
-        }, { kind: "add", undo, form });
+        now().change(
+          (draft) => {
+            const next = added(draft, entry);
+            key = next.rows.at(-1).key;
+            return next;
+          },
+          { kind: "add", undo, form },
+        );
       },
       remove: (key) => now().change((draft) => removed(draft, key)),
       weigh: (key, weight) => now().change((draft) => weighted(draft, key, weight)),
@@ -167,7 +203,11 @@ function useActions(planning) {
         // A plan that a slider has just made has no worst error yet: it is asked for, and what is seen is locked.
         const { draft } = now();
         const told = planned(key).worst_error;
-        const worst = told ?? (await post("/plans/price", forServer(draft)).catch(() => null))?.statistics[draft.rows.findIndex((row) => row.key === key)].worst_error;
+        const worst =
+          told ??
+          (await post("/plans/price", forServer(draft)).catch(() => null))?.statistics[
+            draft.rows.findIndex((row) => row.key === key)
+          ].worst_error;
         if (worst > 0) make(key, keepable(worst));
       },
       share: (value) => now().change((draft) => ({ ...draft, epsilon: value }), { kind: "share" }),
@@ -196,7 +236,9 @@ function Statistics({ about, draft, answer, refusal, stale, actions }) {
     if (grown > 0) card.current?.querySelector(".statistic:last-child h3")?.focus();
     if (grown < 0 && !refused) card.current?.querySelector(".card-head button, select")?.focus();
   }, [draft.rows.length]);
-  useEffect(() => { if (adding && !refused) card.current?.querySelector("#ask-kind")?.focus(); }, [adding]);
+  useEffect(() => {
+    if (adding && !refused) card.current?.querySelector("#ask-kind")?.focus();
+  }, [adding]);
   useEffect(() => {
     if (!refused) return;
     setForm(refused.cause.form); // as it was typed, to be mended
@@ -211,15 +253,21 @@ function Statistics({ about, draft, answer, refusal, stale, actions }) {
     <div ref=${card}>
     <${Card} title="Statistics" class="statistics-card"
       actions=${open ? null : html`<${Button} kind="primary" onClick=${() => setAdding(true)}>Add a statistic<//>`}>
-      ${draft.rows.length ? null : html`<${Empty} level=${3} title="What would you like to know?" action=${html`<${Suggestions} schema=${about.schema} onAdd=${add} />`}>
-        Start with one of these, or put your own question together below. You will see its error at once.<//>`}
+      ${
+        draft.rows.length
+          ? null
+          : html`<${Empty} level=${3} title="What would you like to know?" action=${html`<${Suggestions} schema=${about.schema} onAdd=${add} />`}>
+        Start with one of these, or put your own question together below. You will see its error at once.<//>`
+      }
       ${open ? html`<${StatisticForm} schema=${about.schema} form=${form} onForm=${setForm} error=${refused && form === refused.cause.form ? refused.error : null} onAdd=${add} onCancel=${draft.rows.length ? () => setAdding(false) : null} />` : null}
       ${draft.rows.length ? html`<${ExpectedRows} rows=${about.rows} expected=${draft.expected} view=${answer?.view} onExpect=${actions.expect} />` : null}
       <ul class="statistics">
-        ${draft.rows.map((row) => html`
+        ${draft.rows.map(
+          (row) => html`
           <${StatisticRow} key=${row.key} row=${row} planned=${answer?.view.statistics[answer.keys.indexOf(row.key)] ?? null}
             schema=${about.schema} expected=${draft.expected} stale=${stale} actions=${actions}
-            refusal=${refusal?.cause.kind === "make" && refusal.cause.key === row.key ? refusal : null} />`)}
+            refusal=${refusal?.cause.kind === "make" && refusal.cause.key === row.key ? refusal : null} />`,
+        )}
       </ul>
     <//>
     </div>`;
@@ -239,16 +287,22 @@ function Problem({ refusal, actions, again }) {
 }
 
 /** Everything beside the statistics; a slider that moves does not touch it until a plan comes back. */
-const Outlook = memo(({ about, view, proving }) => html`
+const Outlook = memo(
+  ({ about, view, proving }) => html`
   <${Knowledge} about=${about} view=${view} />
-  ${view ? html`
+  ${
+    view
+      ? html`
     <${Card} title="Price"><${Price} price=${view.price} cost=${view.cost} delta=${view.delta} proving=${proving} /><//>
     ${view.at_once?.sentence ? html`<${Card} title="All at once"><p class="small">In this plan, ${view.at_once.sentence}.</p><//>` : null}
     <${Card} title="Risk"><${Warnings} lines=${view.warnings} /><${Risk} risk=${view.risk} /><//>
     <${Card} title="As code">
       <p class="small muted">The same plan for a script or a study.toml, to copy.</p>
       <${More} summary="Show the code">${() => html`<${Code} view=${view} />`}<//>
-    <//>` : null}`);
+    <//>`
+      : null
+  }`,
+);
 
 function Knowledge({ about, view }) {
   const assumed = view?.assumptions ?? [];

@@ -12,11 +12,11 @@ import { charged, moment, privacy } from "../format.js";
 import { hand } from "../ledger/handed.js";
 import { useLoaded } from "../loaded.js";
 import { Warnings } from "../planner/warnings.js";
-import { link } from "../router.js";
 import { Ending } from "../release/ending.js";
 import { Releases, StateBadge } from "../release/releases.js";
 import { Results } from "../release/results.js";
 import { hasEnded, useRelease } from "../release/watching.js";
+import { link } from "../router.js";
 
 const DOWNLOADS = [
   ["csv", "Table (CSV)", "for a spreadsheet"],
@@ -32,13 +32,15 @@ const LEADS = {
 
 export default function Screen({ params, me }) {
   const { release, error, retry } = useRelease(params.id);
-  if (!params.id) return html`<${Page} title="Release"><p>This address names no release. <a href="#/">Go to the datasets</a></p><//>`;
+  if (!params.id)
+    return html`<${Page} title="Release"><p>This address names no release. <a href="#/">Go to the datasets</a></p><//>`;
   if (error && !release) {
     return html`<${Page} title="Release"><${ErrorBox} error=${error} onRetry=${retry} />
       <p class="small muted">Trying again cannot spend twice: this release has one number, ${params.id}.</p>
       <p><a href="#/">Back to the datasets</a></p><//>`;
   }
-  if (!release) return html`<${Page} title="Release" lead=${LEADS.queued}><${Card}><${Loading} label="Loading the release" /><//><//>`;
+  if (!release)
+    return html`<${Page} title="Release" lead=${LEADS.queued}><${Card}><${Loading} label="Loading the release" /><//><//>`;
   return html`
     <${Page} title=${`Release of ${release.dataset}`} lead=${LEADS[release.state] ?? "This release ended without answers."}
       actions=${release.state === "released" ? html`<${LinkButton} href=${link("plan", release.dataset)}>Plan more<//>` : null}>
@@ -91,11 +93,15 @@ function Released({ release, id, me }) {
     <${Results} answers=${release.answers ?? []} numbers=${release.numbers} />
     <${Card} title="Take it away">
       <ul class="downloads">
-        ${DOWNLOADS.map(([format, name, use]) => html`<li key=${format}>
-          <a class="button" href=${file(format)} download>${name}</a> <span class="small muted">${use}</span></li>`)}
+        ${DOWNLOADS.map(
+          ([format, name, use]) => html`<li key=${format}>
+          <a class="button" href=${file(format)} download>${name}</a> <span class="small muted">${use}</span></li>`,
+        )}
       </ul>
     <//>
-    ${release.receipt ? html`
+    ${
+      release.receipt
+        ? html`
       <${Card} title="Receipt">
         <p>It proves that the ledger holds this release. Whoever keeps it can check later that nothing was changed.</p>
         <div class="row">
@@ -103,7 +109,9 @@ function Released({ release, id, me }) {
           <a class="button small" href=${link("ledger", release.dataset)} onClick=${() => hand(receiptText(release.receipt))}>Check it in the ledger</a>
         </div>
         <details class="more"><summary>Show it</summary><pre tabindex="0" aria-label="Receipt"><code>${receiptText(release.receipt)}</code></pre></details>
-      <//>` : null}`;
+      <//>`
+        : null
+    }`;
 }
 
 const receiptText = (receipt) => (typeof receipt === "string" ? receipt : JSON.stringify(receipt, null, 2));

@@ -1,27 +1,27 @@
 // The wizard: from a file to a protected dataset, one question at a time.
-import { html, useEffect, useRef, useState } from '../../vendor/preact.js';
-import { post } from '../api.js';
-import { useAction } from '../loaded.js';
-import { go, link } from '../router.js';
-import { Button, LinkButton } from '../components/button.js';
-import { Card } from '../components/card.js';
-import { ErrorSummary } from '../components/error.js';
-import { Notice } from '../components/notice.js';
-import { Page } from '../components/page.js';
-import { Steps } from '../components/progress.js';
-import { EMPTY, bodyOf, keep, kept, missing } from '../wizard/draft.js';
-import { FileStep } from '../wizard/file_step.js';
-import { UnitStep } from '../wizard/unit_step.js';
-import { ColumnsStep } from '../wizard/columns_step.js';
-import { BudgetStep } from '../wizard/budget_step.js';
-import { CheckStep } from '../wizard/check_step.js';
+import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { post } from "../api.js";
+import { Button, LinkButton } from "../components/button.js";
+import { Card } from "../components/card.js";
+import { ErrorSummary } from "../components/error.js";
+import { Notice } from "../components/notice.js";
+import { Page } from "../components/page.js";
+import { Steps } from "../components/progress.js";
+import { useAction } from "../loaded.js";
+import { go, link } from "../router.js";
+import { BudgetStep } from "../wizard/budget_step.js";
+import { CheckStep } from "../wizard/check_step.js";
+import { ColumnsStep } from "../wizard/columns_step.js";
+import { bodyOf, EMPTY, keep, kept, missing } from "../wizard/draft.js";
+import { FileStep } from "../wizard/file_step.js";
+import { UnitStep } from "../wizard/unit_step.js";
 
 const STEPS = [
-  ['File', 'Which file is it?', FileStep],
-  ['Person', 'Whom does it protect?', UnitStep],
-  ['Columns', 'What may the columns hold?', ColumnsStep],
-  ['Budget', 'How much may be told?', BudgetStep],
-  ['Check', 'Is this right?', CheckStep],
+  ["File", "Which file is it?", FileStep],
+  ["Person", "Whom does it protect?", UnitStep],
+  ["Columns", "What may the columns hold?", ColumnsStep],
+  ["Budget", "How much may be told?", BudgetStep],
+  ["Check", "Is this right?", CheckStep],
 ];
 const LAST = STEPS.length - 1;
 
@@ -39,14 +39,16 @@ export default function Wizard({ me, search }) {
   const [done, setDone] = useState(null);
   const heading = useRef(null);
   const moved = useRef(false);
-  useEffect(() => { if (!done) keep(draft); }, [draft, done]);
+  useEffect(() => {
+    if (!done) keep(draft);
+  }, [draft, done]);
   useEffect(() => {
     if (moved.current) heading.current?.focus();
     moved.current = true;
   }, [draft.step, done]);
 
   const [register, busy, refusal, forgive] = useAction(async () => {
-    const made = await post('/datasets', bodyOf(draft));
+    const made = await post("/datasets", bodyOf(draft));
     keep(null);
     setDone(made?.name ?? draft.name);
   });
@@ -74,10 +76,15 @@ export default function Wizard({ me, search }) {
       to(draft.step + 1);
     }
   };
-  if (me.role !== 'curator') {
+  if (me.role !== "curator") {
     return html`<${Page} title="Declare a dataset"><${Notice} tone="warn"><p>Only a curator can declare a dataset. Your role is ${me.role}.</p><//><//>`;
   }
-  if (done) return html`<${Done} name=${done} heading=${heading} again=${() => { setDone(null); setDraft(EMPTY); go(addressOf(0)); }} />`;
+  if (done)
+    return html`<${Done} name=${done} heading=${heading} again=${() => {
+      setDone(null);
+      setDraft(EMPTY);
+      go(addressOf(0));
+    }} />`;
   const [, question, Step] = STEPS[draft.step];
   return html`<${Page} title="Declare a dataset" lead="Say once what is public about a file. From then on farthing guards it; no row is read for this.">
     <${Steps} steps=${STEPS.map(([short]) => short)} current=${draft.step} onStep=${to} />
@@ -90,7 +97,7 @@ export default function Wizard({ me, search }) {
         </div>
         <div class="row spread wizard-actions">
           ${draft.step > 0 ? html`<${Button} onClick=${() => to(draft.step - 1)}>Back<//>` : html`<${LinkButton} href="#/">Cancel<//>`}
-          <${Button} kind="primary" type="submit" busy=${busy} disabled=${draft.step === LAST && !checked}>${draft.step === LAST ? 'Declare this dataset' : 'Next'}<//>
+          <${Button} kind="primary" type="submit" busy=${busy} disabled=${draft.step === LAST && !checked}>${draft.step === LAST ? "Declare this dataset" : "Next"}<//>
         </div>
       <//>
     </form>
@@ -106,8 +113,8 @@ function Done({ name, heading, again }) {
         <li><strong>Grant a part of the budget</strong> to an analyst, under About.</li>
       </ul>
       <div class="row">
-        <${LinkButton} kind="primary" href=${link('plan', name)}>Plan a release<//>
-        <${LinkButton} href=${link('dataset', name)}>About ${name}<//>
+        <${LinkButton} kind="primary" href=${link("plan", name)}>Plan a release<//>
+        <${LinkButton} href=${link("dataset", name)}>About ${name}<//>
         <${Button} kind="quiet" onClick=${again}>Declare another<//>
       </div>
     <//>

@@ -1,45 +1,61 @@
 // Step 5: everything in words, checked by the server; nothing is written before the button is pressed.
-import { html, useEffect } from '../../vendor/preact.js';
-import { privacy } from '../format.js';
-import { Button } from '../components/button.js';
-import { ErrorBox } from '../components/error.js';
-import { Loading } from '../components/loading.js';
-import { Notice } from '../components/notice.js';
-import { sentenceAbout, useCheck } from './checked.js';
-import { bodyOf, declarable } from './draft.js';
-import { odds } from './budget_step.js';
-import { promise } from './unit_step.js';
+import { html, useEffect } from "../../vendor/preact.js";
+import { Button } from "../components/button.js";
+import { ErrorBox } from "../components/error.js";
+import { Loading } from "../components/loading.js";
+import { Notice } from "../components/notice.js";
+import { privacy } from "../format.js";
+import { odds } from "./budget_step.js";
+import { sentenceAbout, useCheck } from "./checked.js";
+import { bodyOf, declarable } from "./draft.js";
+import { promise } from "./unit_step.js";
 
 // Which step mends what the server objects to.
-const MENDED_IN = { name: [0, 'the name'], source: [0, 'the file'], epsilon: [3, 'the budget'], delta: [3, 'the budget'], unit: [1, 'the person'], max_rows: [1, 'the person'], neighbours: [1, 'the person'], rows: [1, 'the person'] };
+const MENDED_IN = {
+  name: [0, "the name"],
+  source: [0, "the file"],
+  epsilon: [3, "the budget"],
+  delta: [3, "the budget"],
+  unit: [1, "the person"],
+  max_rows: [1, "the person"],
+  neighbours: [1, "the person"],
+  rows: [1, "the person"],
+};
 
 export function CheckStep({ draft, refusal, onChecked, to }) {
   const { data, error, again } = useCheck(bodyOf(draft), 0);
   useEffect(() => onChecked(Boolean(data?.ok)), [data]);
-  const used = declarable(draft).filter((name) => draft.columns[name].kind !== 'none');
-  const left = declarable(draft).filter((name) => draft.columns[name].kind === 'none');
+  const used = declarable(draft).filter((name) => draft.columns[name].kind !== "none");
+  const left = declarable(draft).filter((name) => draft.columns[name].kind === "none");
   return html`
     <dl class="facts">
       <dt>Name</dt><dd>${draft.name}</dd>
       <dt>File</dt><dd><code>${draft.source}</code></dd>
       <dt>Promise</dt><dd>${data?.unit_sentence || promise(draft)}</dd>
       <dt>Columns</dt><dd><ul class="plain">${used.map((name) => html`<li key=${name}>${sentenceAbout(data, name) ?? html`<code>${name}</code>`}</li>`)}</ul>
-        ${left.length > 0 && html`<p class="muted small">Left out: ${left.join(', ')}.</p>`}</dd>
+        ${left.length > 0 && html`<p class="muted small">Left out: ${left.join(", ")}.</p>`}</dd>
       <dt>Budget</dt><dd>ε ${privacy(draft.epsilon)}, δ ${privacy(draft.delta)}. ${data?.budget_sentence || odds(draft.epsilon)}</dd>
     </dl>
     ${!data && !error && html`<${Loading} label="The server checks it" lines=${2} />`}
-    ${data?.notes.length > 0 && html`<${Notice} tone="warn" live title=${data.notes.length === 1 ? 'Think about this first' : 'Think about these first'}>
+    ${
+      data?.notes.length > 0 &&
+      html`<${Notice} tone="warn" live title=${data.notes.length === 1 ? "Think about this first" : "Think about these first"}>
       <ul>${data.notes.map((note) => html`<li key=${note}>${note}</li>`)}</ul>
-    <//>`}
+    <//>`
+    }
     ${data?.ok && !refusal && html`<${Notice} tone="good" live title="The server has no objection"><p>Columns and types fit the file. No row was read, and nothing has been written yet.</p><//>`}
-    ${data && !data.ok && html`<${Notice} tone="bad" live title="This does not fit yet">
-      <ul>${data.problems.map(({ where, message }) => html`<li key=${where}>${where.replace(/^columns\./, '')}: ${message}.</li>`)}</ul>
+    ${
+      data &&
+      !data.ok &&
+      html`<${Notice} tone="bad" live title="This does not fit yet">
+      <ul>${data.problems.map(({ where, message }) => html`<li key=${where}>${where.replace(/^columns\./, "")}: ${message}.</li>`)}</ul>
       <div class="row">${placesOf(data.problems).map(([step, words]) => html`<${Button} key=${step} small onClick=${() => to(step)}>Mend ${words}<//>`)}</div>
-    <//>`}
+    <//>`
+    }
     <${ErrorBox} error=${error} onRetry=${again} />
-    <${ErrorBox} error=${refusal} title=${refusal?.code === 'conflict' ? 'It was not declared' : undefined} />`;
+    <${ErrorBox} error=${refusal} title=${refusal?.code === "conflict" ? "It was not declared" : undefined} />`;
 }
 
 function placesOf(problems) {
-  return [...new Map(problems.map(({ where }) => MENDED_IN[where] ?? [2, 'the columns']))];
+  return [...new Map(problems.map(({ where }) => MENDED_IN[where] ?? [2, "the columns"]))];
 }

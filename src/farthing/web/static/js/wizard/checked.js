@@ -1,6 +1,7 @@
 // What the server says about a declaration that is not made yet: a sentence for each column, and what is wrong.
-import { post } from '../api.js';
-import { useEffect, useState } from '../../vendor/preact.js';
+
+import { useEffect, useState } from "../../vendor/preact.js";
+import { post } from "../api.js";
 
 /** `{data, error, again}` for a body; asked `wait` milliseconds after it last changed, and the last answer stays meanwhile. */
 export function useCheck(body, wait) {
@@ -10,9 +11,9 @@ export function useCheck(body, wait) {
   useEffect(() => {
     const stop = new AbortController();
     const timer = setTimeout(() => {
-      post('/datasets/check', body, { signal: stop.signal }).then(
+      post("/datasets/check", body, { signal: stop.signal }).then(
         (data) => setState({ text, data, error: null }),
-        (error) => error.name !== 'AbortError' && setState({ text, data: null, error }),
+        (error) => error.name !== "AbortError" && setState({ text, data: null, error }),
       );
     }, wait);
     return () => {
@@ -26,10 +27,10 @@ export function useCheck(body, wait) {
 /** The server's sentence about a column; it begins with the column's name, so no capital is put there. */
 export function sentenceAbout(checked, name) {
   const told = checked?.columns.find((one) => one.name === name)?.sentence;
-  return told ? told + '.' : null;
+  return told ? told + "." : null;
 }
 
 /** What is wrong with a column. */
 export function problemWith(checked, name) {
-  return checked?.problems.find((one) => one.where === 'columns.' + name)?.message ?? null;
+  return checked?.problems.find((one) => one.where === "columns." + name)?.message ?? null;
 }

@@ -1,12 +1,13 @@
 // Step 3: what each column may hold, from common knowledge and never from the rows.
-import { html } from '../../vendor/preact.js';
-import { CheckField, TextArea, TextField, SelectField } from '../components/field.js';
-import { Notice } from '../components/notice.js';
-import { problemWith, sentenceAbout, useCheck } from './checked.js';
-import { KINDS, bodyOf, columnId, declarable, textual } from './draft.js';
+import { html } from "../../vendor/preact.js";
+import { CheckField, SelectField, TextArea, TextField } from "../components/field.js";
+import { Notice } from "../components/notice.js";
+import { problemWith, sentenceAbout, useCheck } from "./checked.js";
+import { bodyOf, columnId, declarable, KINDS, textual } from "./draft.js";
 
 export function ColumnsStep({ draft, change, told }) {
-  const set = (name, part) => change((old) => ({ ...old, columns: { ...old.columns, [name]: { ...old.columns[name], ...part } } }));
+  const set = (name, part) =>
+    change((old) => ({ ...old, columns: { ...old.columns, [name]: { ...old.columns[name], ...part } } }));
   const { data: checked } = useCheck(bodyOf(draft), 350);
   return html`
     <${Notice} title="Do not look the numbers up in the file">
@@ -18,8 +19,9 @@ export function ColumnsStep({ draft, change, told }) {
 
 /** Why no statistic can use a column, and what to do about it. */
 const UNUSABLE = {
-  'times with a time zone': 'holds times with a time zone, which no statistic can use: store it as dates, or as timestamps without a time zone, and choose the file again.',
-  other: 'is of a type that no statistic can use: convert it in the file, or leave it out.',
+  "times with a time zone":
+    "holds times with a time zone, which no statistic can use: store it as dates, or as timestamps without a time zone, and choose the file again.",
+  other: "is of a type that no statistic can use: convert it in the file, or leave it out.",
 };
 
 function Column({ name, column, holds, set, told, checked }) {
@@ -30,31 +32,41 @@ function Column({ name, column, holds, set, told, checked }) {
     <h3 aria-hidden="true"><code>${name}</code></h3>
     <div class="stack">
       <${SelectField} id=${id} label=${html`<span class="unseen">${name}: </span>What does it hold?`} value=${column.kind} onValue=${(kind) => set({ kind })} options=${KINDS} error=${told(id)} />
-      ${(column.kind === 'integers' || column.kind === 'reals') && html`<${Range} ...${{ id, name, column, set, told }} />`}
-      ${column.kind === 'reals' && textual(holds) && html`<${CheckField} id=${id + '-comma'} checked=${Boolean(column.comma)} onValue=${(comma) => set({ comma })} label=${html`<span class="unseen">${name}: </span>Decimals are written with a comma, as in 23,5`} />`}
-      ${column.kind === 'dates' && html`<${Days} ...${{ id, name, column, set, told }} />`}
-      ${column.kind === 'categories' && html`<${TextArea} id=${id + '-categories'} label=${html`<span class="unseen">${name}: </span>What may it say?`} rows="3" value=${column.categories} onValue=${(categories) => set({ categories })} error=${told(id + '-categories')}
-        hint="One a line, or with commas between, written as in the file. Example: north, south, east, west. What is not in the list is not counted, and a list that nobody took from the rows gives nobody away." />`}
-      ${column.kind === 'categories' && textual(holds) && html`
-        <${CheckField} id=${id + '-trim'} checked=${Boolean(column.trim)} onValue=${(trim) => set({ trim })} label=${html`<span class="unseen">${name}: </span>Ignore blanks before and after, so that " north" is north`} />
-        <${CheckField} id=${id + '-lowercase'} checked=${Boolean(column.lowercase)} onValue=${(lowercase) => set({ lowercase })} label=${html`<span class="unseen">${name}: </span>Ignore capitals, so that North is north. Write the list above in small letters`} />`}
+      ${(column.kind === "integers" || column.kind === "reals") && html`<${Range} ...${{ id, name, column, set, told }} />`}
+      ${column.kind === "reals" && textual(holds) && html`<${CheckField} id=${id + "-comma"} checked=${Boolean(column.comma)} onValue=${(comma) => set({ comma })} label=${html`<span class="unseen">${name}: </span>Decimals are written with a comma, as in 23,5`} />`}
+      ${column.kind === "dates" && html`<${Days} ...${{ id, name, column, set, told }} />`}
+      ${
+        column.kind === "categories" &&
+        html`<${TextArea} id=${id + "-categories"} label=${html`<span class="unseen">${name}: </span>What may it say?`} rows="3" value=${column.categories} onValue=${(categories) => set({ categories })} error=${told(id + "-categories")}
+        hint="One a line, or with commas between, written as in the file. Example: north, south, east, west. What is not in the list is not counted, and a list that nobody took from the rows gives nobody away." />`
+      }
+      ${
+        column.kind === "categories" &&
+        textual(holds) &&
+        html`
+        <${CheckField} id=${id + "-trim"} checked=${Boolean(column.trim)} onValue=${(trim) => set({ trim })} label=${html`<span class="unseen">${name}: </span>Ignore blanks before and after, so that " north" is north`} />
+        <${CheckField} id=${id + "-lowercase"} checked=${Boolean(column.lowercase)} onValue=${(lowercase) => set({ lowercase })} label=${html`<span class="unseen">${name}: </span>Ignore capitals, so that North is north. Write the list above in small letters`} />`
+      }
       <div aria-live="polite">
         ${UNUSABLE[holds] && html`<p class="small">${name} ${UNUSABLE[holds]}</p>`}
-        ${column.kind === 'none' && html`<p class="small muted">Left out: nothing can be asked about ${name}.</p>`}
-        ${column.kind !== 'none' && sentence && html`<p class="small muted">${sentence}</p>`}
-        ${column.kind !== 'none' && problem && html`<p class="field-error">${name} ${problem}.</p>`}
+        ${column.kind === "none" && html`<p class="small muted">Left out: nothing can be asked about ${name}.</p>`}
+        ${column.kind !== "none" && sentence && html`<p class="small muted">${sentence}</p>`}
+        ${column.kind !== "none" && problem && html`<p class="field-error">${name} ${problem}.</p>`}
       </div>
     </div>
   </fieldset>`;
 }
 
 function Range({ id, name, column, set, told }) {
-  const example = column.kind === 'integers' ? 'Example: 0 to 110 for an age.' : 'Example: 0 to 250,000 for a yearly income, typed as 250000.';
+  const example =
+    column.kind === "integers"
+      ? "Example: 0 to 110 for an age."
+      : "Example: 0 to 250,000 for a yearly income, typed as 250000.";
   return html`
     <p class="hint">The lowest and the highest value that make sense. ${example} Values outside are moved to the nearest end; a wide range needs more noise.</p>
     <div class="pair">
-      <${TextField} id=${id + '-lower'} class="number" inputmode="decimal" label=${html`<span class="unseen">${name}: </span>Lowest`} value=${column.lower} onValue=${(lower) => set({ lower })} error=${told(id + '-lower')} autocomplete="off" />
-      <${TextField} id=${id + '-upper'} class="number" inputmode="decimal" label=${html`<span class="unseen">${name}: </span>Highest`} value=${column.upper} onValue=${(upper) => set({ upper })} error=${told(id + '-upper')} autocomplete="off" />
+      <${TextField} id=${id + "-lower"} class="number" inputmode="decimal" label=${html`<span class="unseen">${name}: </span>Lowest`} value=${column.lower} onValue=${(lower) => set({ lower })} error=${told(id + "-lower")} autocomplete="off" />
+      <${TextField} id=${id + "-upper"} class="number" inputmode="decimal" label=${html`<span class="unseen">${name}: </span>Highest`} value=${column.upper} onValue=${(upper) => set({ upper })} error=${told(id + "-upper")} autocomplete="off" />
     </div>`;
 }
 
@@ -62,7 +74,7 @@ function Days({ id, name, column, set, told }) {
   return html`
     <p class="hint">The first and the last day that can be there. Example: the first and the last day of the survey.</p>
     <div class="pair">
-      <${TextField} id=${id + '-lower'} type="date" label=${html`<span class="unseen">${name}: </span>First day`} value=${column.lower} onValue=${(lower) => set({ lower })} error=${told(id + '-lower')} />
-      <${TextField} id=${id + '-upper'} type="date" label=${html`<span class="unseen">${name}: </span>Last day`} value=${column.upper} onValue=${(upper) => set({ upper })} error=${told(id + '-upper')} />
+      <${TextField} id=${id + "-lower"} type="date" label=${html`<span class="unseen">${name}: </span>First day`} value=${column.lower} onValue=${(lower) => set({ lower })} error=${told(id + "-lower")} />
+      <${TextField} id=${id + "-upper"} type="date" label=${html`<span class="unseen">${name}: </span>Last day`} value=${column.upper} onValue=${(upper) => set({ upper })} error=${told(id + "-upper")} />
     </div>`;
 }

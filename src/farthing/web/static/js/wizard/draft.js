@@ -1,18 +1,27 @@
 // What the wizard has been told so far, what is still missing, and the body that the server is sent.
-import { COMMA, parsed } from '../format.js';
+import { COMMA, parsed } from "../format.js";
 
-const KEPT = 'farthing-wizard';
+const KEPT = "farthing-wizard";
 
 export const EMPTY = {
-  step: 0, source: '', name: '', sourceColumns: [],
-  who: '', unit: '', maxRows: null, neighbours: 'add-remove', rows: null,
-  columns: {}, epsilon: 1, delta: 1e-6,
+  step: 0,
+  source: "",
+  name: "",
+  sourceColumns: [],
+  who: "",
+  unit: "",
+  maxRows: null,
+  neighbours: "add-remove",
+  rows: null,
+  columns: {},
+  epsilon: 1,
+  delta: 1e-6,
 };
 
 /** A reload in the middle loses nothing; a closed tab forgets. */
 export function kept() {
   try {
-    return { ...EMPTY, ...JSON.parse(sessionStorage.getItem(KEPT) ?? '{}') };
+    return { ...EMPTY, ...JSON.parse(sessionStorage.getItem(KEPT) ?? "{}") };
   } catch {
     return EMPTY;
   }
@@ -29,39 +38,60 @@ export function keep(draft) {
 
 /** Kinds of columns: what they are called, and an example of what to declare. */
 export const KINDS = [
-  ['', 'Choose …'],
-  ['integers', 'Whole numbers, such as an age'],
-  ['reals', 'Numbers with decimals, such as an income'],
-  ['categories', 'One of a list, such as a region'],
-  ['flags', 'Yes or no'],
-  ['dates', 'Dates'],
-  ['none', 'Leave this column out'],
+  ["", "Choose …"],
+  ["integers", "Whole numbers, such as an age"],
+  ["reals", "Numbers with decimals, such as an income"],
+  ["categories", "One of a list, such as a region"],
+  ["flags", "Yes or no"],
+  ["dates", "Dates"],
+  ["none", "Leave this column out"],
 ];
 
 const HELD = {
-  'whole numbers': 'integers', integers: 'integers', 'real numbers': 'reals', reals: 'reals',
-  flags: 'flags', dates: 'dates', categories: 'categories', other: 'none', 'times with a time zone': 'none',
+  "whole numbers": "integers",
+  integers: "integers",
+  "real numbers": "reals",
+  reals: "reals",
+  flags: "flags",
+  dates: "dates",
+  categories: "categories",
+  other: "none",
+  "times with a time zone": "none",
 };
 
 /** The draft with another file: its columns, each with the kind that its type tells. */
 export function withSource(draft, file) {
   const columns = Object.fromEntries(
-    file.columns.map(({ name, holds }) => [name, { kind: HELD[holds] ?? '', lower: '', upper: '', categories: '' }]),
+    file.columns.map(({ name, holds }) => [name, { kind: HELD[holds] ?? "", lower: "", upper: "", categories: "" }]),
   );
-  const name = file.name.replace(/\.[^.]*$/, '').replace(/[^A-Za-z0-9 ._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '').slice(0, 64);
-  return { ...draft, source: file.name, sourceColumns: file.columns, columns, who: '', unit: '', name };
+  const name = file.name
+    .replace(/\.[^.]*$/, "")
+    .replace(/[^A-Za-z0-9 ._-]+/g, "-")
+    .replace(/^[^A-Za-z0-9]+/, "")
+    .slice(0, 64);
+  return { ...draft, source: file.name, sourceColumns: file.columns, columns, who: "", unit: "", name };
 }
 
-const NAMING = /(^|[^a-z])(id|uid|uuid|guid|ssn|nhs|mrn|person|patient|customer|client|member|user|subject|respondent|participant|pupil|student|employee|household|account|card|email|phone)s?($|[^a-z])/;
-const words = (name) => name.replace(/([a-z])([A-Z])/g, '$1_$2').toLowerCase(); // patientId is patient_id
+const NAMING =
+  /(^|[^a-z])(id|uid|uuid|guid|ssn|nhs|mrn|person|patient|customer|client|member|user|subject|respondent|participant|pupil|student|employee|household|account|card|email|phone)s?($|[^a-z])/;
+const words = (name) => name.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase(); // patientId is patient_id
 
 /** The columns that look as if they named a person: then somebody may have several rows. */
-export const namingColumns = (draft) => draft.sourceColumns.map(({ name }) => name).filter((name) => NAMING.test(words(name)));
+export const namingColumns = (draft) =>
+  draft.sourceColumns.map(({ name }) => name).filter((name) => NAMING.test(words(name)));
 
-export const categoriesOf = (text) => [...new Set(text.split(/[\n,;]/).map((one) => one.trim()).filter(Boolean))];
+export const categoriesOf = (text) => [
+  ...new Set(
+    text
+      .split(/[\n,;]/)
+      .map((one) => one.trim())
+      .filter(Boolean),
+  ),
+];
 
 /** The columns that can be declared: the one that names the person is not among them. */
-export const declarable = (draft) => draft.sourceColumns.map(({ name }) => name).filter((name) => !(draft.who === 'column' && name === draft.unit));
+export const declarable = (draft) =>
+  draft.sourceColumns.map(({ name }) => name).filter((name) => !(draft.who === "column" && name === draft.unit));
 
 /** What is missing in a step, as [{id, text}]. */
 export function missing(draft, step) {
@@ -70,56 +100,76 @@ export function missing(draft, step) {
 
 const CHECKS = [
   (draft) => [
-    !draft.source && { id: 'wizard-source', text: 'Choose a file.' },
-    draft.source && !draft.sourceColumns.length && { id: 'wizard-source', text: 'The columns of this file cannot be told; choose another, or mend its first line.' },
+    !draft.source && { id: "wizard-source", text: "Choose a file." },
+    draft.source &&
+      !draft.sourceColumns.length && {
+        id: "wizard-source",
+        text: "The columns of this file cannot be told; choose another, or mend its first line.",
+      },
     !/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/.test(draft.name) && {
-      id: 'wizard-name', text: 'Give it a name: letters, digits, spaces, dots and dashes, at most 64, starting with a letter or digit.',
+      id: "wizard-name",
+      text: "Give it a name: letters, digits, spaces, dots and dashes, at most 64, starting with a letter or digit.",
     },
   ],
   (draft) => [
-    !draft.who && { id: 'wizard-who', text: 'Say where one person is in this file.' },
-    draft.who === 'column' && !draft.unit && { id: 'wizard-unit', text: 'Choose the column that names the person.' },
-    draft.who === 'column' && !whole(draft.maxRows, 1, 1e6) && {
-      id: 'wizard-max-rows', text: 'Say how many rows of one person may count: a whole number from 1.',
-    },
-    draft.neighbours === 'replace' && draft.rows !== null && !whole(draft.rows, 1, 1e15) && {
-      id: 'wizard-rows', text: 'The number of rows is a whole number from 1; leave it empty if it is not public.',
-    },
+    !draft.who && { id: "wizard-who", text: "Say where one person is in this file." },
+    draft.who === "column" && !draft.unit && { id: "wizard-unit", text: "Choose the column that names the person." },
+    draft.who === "column" &&
+      !whole(draft.maxRows, 1, 1e6) && {
+        id: "wizard-max-rows",
+        text: "Say how many rows of one person may count: a whole number from 1.",
+      },
+    draft.neighbours === "replace" &&
+      draft.rows !== null &&
+      !whole(draft.rows, 1, 1e15) && {
+        id: "wizard-rows",
+        text: "The number of rows is a whole number from 1; leave it empty if it is not public.",
+      },
   ],
   (draft) => {
     const names = declarable(draft);
-    const used = names.filter((name) => draft.columns[name].kind !== 'none');
+    const used = names.filter((name) => draft.columns[name].kind !== "none");
     return [
       ...names.map((name) => missingOf(name, draft.columns[name])),
-      names.length > 0 && used.length === 0 && { id: columnId(names[0]), text: 'Keep at least one column.' },
+      names.length > 0 && used.length === 0 && { id: columnId(names[0]), text: "Keep at least one column." },
     ];
   },
   (draft) => [
-    !(draft.epsilon > 0 && draft.epsilon <= 1000) && { id: 'wizard-epsilon', text: 'Epsilon is a number above 0, at most 1,000.' },
-    !(draft.delta !== null && draft.delta >= 0 && draft.delta < 1) && { id: 'wizard-delta', text: 'Delta is a number from 0 to below 1.' },
+    !(draft.epsilon > 0 && draft.epsilon <= 1000) && {
+      id: "wizard-epsilon",
+      text: "Epsilon is a number above 0, at most 1,000.",
+    },
+    !(draft.delta !== null && draft.delta >= 0 && draft.delta < 1) && {
+      id: "wizard-delta",
+      text: "Delta is a number from 0 to below 1.",
+    },
   ],
 ];
 
-export const columnId = (name) => 'column-' + encodeURIComponent(name).replace(/[^A-Za-z0-9_-]/g, '_');
+export const columnId = (name) => "column-" + encodeURIComponent(name).replace(/[^A-Za-z0-9_-]/g, "_");
 
 function missingOf(name, column) {
   const id = columnId(name);
-  if (column.kind === '') return { id, text: `${name}: choose what it holds.` };
-  if (column.kind === 'categories' && categoriesOf(column.categories).length === 0) return { id: id + '-categories', text: `${name}: list what it may say.` };
-  if (column.kind === 'dates') {
+  if (column.kind === "") return { id, text: `${name}: choose what it holds.` };
+  if (column.kind === "categories" && categoriesOf(column.categories).length === 0)
+    return { id: id + "-categories", text: `${name}: list what it may say.` };
+  if (column.kind === "dates") {
     const dates = [column.lower, column.upper];
-    if (!dates.every((one) => /^\d{4}-\d{2}-\d{2}$/.test(one))) return { id: id + '-lower', text: `${name}: give the first and the last day.` };
-    return dates[0] > dates[1] ? { id: id + '-upper', text: `${name}: the last day is before the first.` } : null;
+    if (!dates.every((one) => /^\d{4}-\d{2}-\d{2}$/.test(one)))
+      return { id: id + "-lower", text: `${name}: give the first and the last day.` };
+    return dates[0] > dates[1] ? { id: id + "-upper", text: `${name}: the last day is before the first.` } : null;
   }
-  if (column.kind !== 'integers' && column.kind !== 'reals') return null;
+  if (column.kind !== "integers" && column.kind !== "reals") return null;
   const [lower, upper] = [parsed(column.lower), parsed(column.upper)];
-  if (lower === null) return { id: id + '-lower', text: `${name}: ${unread('lowest', column.lower)}` };
-  if (upper === null) return { id: id + '-upper', text: `${name}: ${unread('highest', column.upper)}` };
-  if (column.kind === 'integers' && !(Number.isInteger(lower) && Number.isInteger(upper))) return { id: id + '-lower', text: `${name}: both ends are whole numbers.` };
-  return lower >= upper ? { id: id + '-upper', text: `${name}: the highest value is not above the lowest.` } : null;
+  if (lower === null) return { id: id + "-lower", text: `${name}: ${unread("lowest", column.lower)}` };
+  if (upper === null) return { id: id + "-upper", text: `${name}: ${unread("highest", column.upper)}` };
+  if (column.kind === "integers" && !(Number.isInteger(lower) && Number.isInteger(upper)))
+    return { id: id + "-lower", text: `${name}: both ends are whole numbers.` };
+  return lower >= upper ? { id: id + "-upper", text: `${name}: the highest value is not above the lowest.` } : null;
 }
 
-const unread = (which, text) => (text.includes(',') ? `write the ${which} value without a comma. ${COMMA}` : `give the ${which} value as a number.`);
+const unread = (which, text) =>
+  text.includes(",") ? `write the ${which} value without a comma. ${COMMA}` : `give the ${which} value as a number.`;
 
 const whole = (value, least, most) => Number.isInteger(value) && value >= least && value <= most;
 
@@ -130,30 +180,38 @@ export function bodyOf(draft) {
     const said = saidOf(draft.columns[name], draft.sourceColumns.find((one) => one.name === name).holds);
     if (said) columns[name] = said;
   }
-  const byColumn = draft.who === 'column';
+  const byColumn = draft.who === "column";
   return {
-    name: draft.name, source: draft.source, unit: byColumn ? draft.unit : null, max_rows: byColumn ? draft.maxRows : null,
-    neighbours: draft.neighbours, rows: draft.neighbours === 'replace' ? draft.rows : null,
-    columns, epsilon: draft.epsilon, delta: draft.delta,
+    name: draft.name,
+    source: draft.source,
+    unit: byColumn ? draft.unit : null,
+    max_rows: byColumn ? draft.maxRows : null,
+    neighbours: draft.neighbours,
+    rows: draft.neighbours === "replace" ? draft.rows : null,
+    columns,
+    epsilon: draft.epsilon,
+    delta: draft.delta,
   };
 }
 
 /** Whether its cells are text, which can be written in several ways: those of a text file, and columns of text. */
-export const textual = (holds) => !['whole numbers', 'integers', 'real numbers', 'reals', 'flags', 'dates'].includes(holds);
+export const textual = (holds) =>
+  !["whole numbers", "integers", "real numbers", "reals", "flags", "dates"].includes(holds);
 
 function saidOf({ kind, lower, upper, categories, comma, trim, lowercase }, holds) {
-  if (kind === 'integers') return { range: [parsed(lower), parsed(upper)] };
-  if (kind === 'reals') return { range: [parsed(lower), parsed(upper)], real: true, ...(comma && textual(holds) ? { decimal: ',' } : {}) };
-  if (kind === 'dates') return { range: [lower, upper] };
-  if (kind === 'categories') {
+  if (kind === "integers") return { range: [parsed(lower), parsed(upper)] };
+  if (kind === "reals")
+    return { range: [parsed(lower), parsed(upper)], real: true, ...(comma && textual(holds) ? { decimal: "," } : {}) };
+  if (kind === "dates") return { range: [lower, upper] };
+  if (kind === "categories") {
     const read = textual(holds) ? { ...(trim ? { trim } : {}), ...(lowercase ? { lower: true } : {}) } : {};
     return { categories: coded(categoriesOf(categories), holds), ...read };
   }
-  return kind === 'flags' ? { flags: true } : null;
+  return kind === "flags" ? { flags: true } : null;
 }
 
 /** Categories of a column of whole numbers are numbers; everywhere else they are text, "01" included. */
 function coded(words, holds) {
-  const numbers = HELD[holds] === 'integers' && words.every((one) => /^-?(0|[1-9]\d{0,14})$/.test(one));
+  const numbers = HELD[holds] === "integers" && words.every((one) => /^-?(0|[1-9]\d{0,14})$/.test(one));
   return numbers ? words.map(Number) : words;
 }

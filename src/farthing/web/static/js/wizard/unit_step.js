@@ -1,48 +1,75 @@
 // Step 2: whom the promise protects.
-import { html } from '../../vendor/preact.js';
-import { ChoiceField, NumberField, SelectField } from '../components/field.js';
-import { Notice } from '../components/notice.js';
-import { namingColumns } from './draft.js';
+import { html } from "../../vendor/preact.js";
+import { ChoiceField, NumberField, SelectField } from "../components/field.js";
+import { Notice } from "../components/notice.js";
+import { namingColumns } from "./draft.js";
 
 export function UnitStep({ draft, change, told }) {
   const set = (part) => change((old) => ({ ...old, ...part }));
   const naming = namingColumns(draft);
-  const columns = [['', 'Choose …'], ...draft.sourceColumns.map(({ name }) => [name, name])];
+  const columns = [["", "Choose …"], ...draft.sourceColumns.map(({ name }) => [name, name])];
   return html`
-    <${ChoiceField} id="wizard-who" label="Where is one person in this file?" value=${draft.who} onValue=${(who) => set({ who, unit: draft.unit || (naming[0] ?? '') })} error=${told('wizard-who')}
+    <${ChoiceField} id="wizard-who" label="Where is one person in this file?" value=${draft.who} onValue=${(who) => set({ who, unit: draft.unit || (naming[0] ?? "") })} error=${told("wizard-who")}
       hint="The promise holds for whole persons. If somebody has several rows and you say that one row is one person, only single rows are protected."
       options=${[
-        ['row', 'One row is one person', 'Example: a survey in which everybody answered once.'],
-        ['column', 'A column names the person', 'Example: hospital visits with a patient number; one patient may have many rows.'],
+        ["row", "One row is one person", "Example: a survey in which everybody answered once."],
+        [
+          "column",
+          "A column names the person",
+          "Example: hospital visits with a patient number; one patient may have many rows.",
+        ],
       ]} />
-    ${draft.who === 'row' && naming.length > 0 && html`<${Notice} tone="warn" live title="Can somebody have several rows?">
+    ${
+      draft.who === "row" &&
+      naming.length > 0 &&
+      html`<${Notice} tone="warn" live title="Can somebody have several rows?">
       <p><code>${naming[0]}</code> looks as if it named a person. If two rows can have the same one, choose “A column names the person”; otherwise only single rows are protected.</p>
-    <//>`}
-    ${draft.who === 'column' && html`
-      <${SelectField} id="wizard-unit" label="Which column names the person?" value=${draft.unit} onValue=${(unit) => set({ unit })} options=${columns} error=${told('wizard-unit')}
+    <//>`
+    }
+    ${
+      draft.who === "column" &&
+      html`
+      <${SelectField} id="wizard-unit" label="Which column names the person?" value=${draft.unit} onValue=${(unit) => set({ unit })} options=${columns} error=${told("wizard-unit")}
         hint="It is used to find the rows that belong together and is never published." />
-      <${NumberField} id="wizard-max-rows" label="At most how many rows of one person count?" unit="rows" value=${draft.maxRows} onValue=${(maxRows) => set({ maxRows })} error=${told('wizard-max-rows')}
-        hint="If somebody has more, so many are chosen at random and the others are not used. More rows keep more of the data but need more noise. Example: 3 if most people come up to three times; go by common knowledge, not by the file." />`}
-    <details open=${draft.neighbours === 'replace'}>
+      <${NumberField} id="wizard-max-rows" label="At most how many rows of one person count?" unit="rows" value=${draft.maxRows} onValue=${(maxRows) => set({ maxRows })} error=${told("wizard-max-rows")}
+        hint="If somebody has more, so many are chosen at random and the others are not used. More rows keep more of the data but need more noise. Example: 3 if most people come up to three times; go by common knowledge, not by the file." />`
+    }
+    <details open=${draft.neighbours === "replace"}>
       <summary>Is it known who is in the file?</summary>
       <div class="stack inset">
         <${ChoiceField} id="wizard-neighbours" label="What must stay secret?" value=${draft.neighbours} onValue=${(neighbours) => set({ neighbours })}
           options=${[
-            ['add-remove', 'Even whether a person is in the file', 'The usual choice, and the safe one if in doubt.'],
-            ['replace', 'Only what the file says about a person', 'For a file where everybody knows who is in it, such as all pupils of a school.'],
+            ["add-remove", "Even whether a person is in the file", "The usual choice, and the safe one if in doubt."],
+            [
+              "replace",
+              "Only what the file says about a person",
+              "For a file where everybody knows who is in it, such as all pupils of a school.",
+            ],
           ]} />
-        ${draft.neighbours === 'replace' && html`<${NumberField} id="wizard-rows" label="How many rows has the file?" optional value=${draft.rows} onValue=${(rows) => set({ rows })} error=${told('wizard-rows')}
-          hint="Only if that number is public anyway." />`}
+        ${
+          draft.neighbours === "replace" &&
+          html`<${NumberField} id="wizard-rows" label="How many rows has the file?" optional value=${draft.rows} onValue=${(rows) => set({ rows })} error=${told("wizard-rows")}
+          hint="Only if that number is public anyway." />`
+        }
       </div>
     </details>
-    ${draft.who && html`<${Notice} title="What is promised">
+    ${
+      draft.who &&
+      html`<${Notice} title="What is promised">
       <p>${promise(draft)}</p>
-    <//>`}`;
+    <//>`
+    }`;
 }
 
 /** The choice so far, as a promise to the persons in the data. */
 export function promise({ who, unit, maxRows, neighbours }) {
-  const whose = who === 'row' ? 'Each row is a person of its own' : `All rows with the same ${unit || '…'} are one person, of which at most ${maxRows ?? '…'} count`;
-  const what = neighbours === 'replace' ? 'what the file says about any one person' : 'whether any one person is in the file, and with what values';
+  const whose =
+    who === "row"
+      ? "Each row is a person of its own"
+      : `All rows with the same ${unit || "…"} are one person, of which at most ${maxRows ?? "…"} count`;
+  const what =
+    neighbours === "replace"
+      ? "what the file says about any one person"
+      : "whether any one person is in the file, and with what values";
   return `${whose}. Whoever sees everything that is ever published learns no more than the budget allows about ${what}. You choose the budget two steps on.`;
 }
