@@ -53,6 +53,12 @@ def test_an_old_name_is_the_new_thing(old: str) -> None:
     ] == []
 
 
+@pytest.mark.parametrize("module_name", ["farthing", "farthing.statistics", "farthing.release"])
+@pytest.mark.parametrize("name", ["quantiles", "ranges", "marginals"])
+def test_a_statistic_is_a_function_although_a_package_has_its_name(module_name: str, name: str) -> None:
+    assert inspect.isfunction(getattr(module_of(module_name), name))
+
+
 def _objects() -> Iterator[tuple[str, object]]:
     for module_name in PUBLIC:
         module = module_of(module_name)

@@ -7,7 +7,12 @@ slots          what is measured, and the noise it gets
 counts, moments, quantiles, regression, ranges, marginals   each kind with its design and its outputs
 """
 
-from farthing.statistics.constructors import (
+from farthing.statistics.design import Design, design_of
+from farthing.statistics.slots import Noise
+
+# Last, out of alphabetical order: otherwise the packages `quantiles`, `ranges` and `marginals`, which the design
+# imports, would replace the functions of these names.
+from farthing.statistics.constructors import (  # isort: skip
     Statistic,
     cdf,
     contingency,
@@ -24,8 +29,6 @@ from farthing.statistics.constructors import (
     sum,
     variance,
 )
-from farthing.statistics.design import Design, design_of
-from farthing.statistics.slots import Noise
 
 __all__ = [
     "Design",
