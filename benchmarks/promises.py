@@ -40,9 +40,9 @@ import farthing as ft
 from benchmarks.promise_tables import KINDS, Example, Floats, Kind, examples
 from farthing.inference.answers import Around
 from farthing.inference.noise_sums import tail_of_sum
+from farthing.statistics.measurements import Noise
 from farthing.statistics.moments.mean_outputs import MomentOutput
 from farthing.statistics.ranges.strategy_slots import StrategySlot
-from farthing.statistics.slots import Noise
 from farthing.study import Plan
 
 RELEASES, QUICK = 400, 60

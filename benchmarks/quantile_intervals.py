@@ -19,7 +19,7 @@ from rich.table import Table
 
 import farthing as ft
 from farthing.statistics.design import design_of
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 
 PLACES: tuple[tuple[float, ...], ...] = (
     (0.01,),

@@ -11,8 +11,7 @@ import pytest
 from farthing.curator import Answered, Curator
 from farthing.data import Count, Dataset, Sum, dataset
 from farthing.ledger import Ledger
-from farthing.statistics.measurements import Measurements
-from farthing.statistics.slots import Noise, Slot
+from farthing.statistics.measurements import Measurements, Noise, Slot
 
 PEOPLE = dataset(pa.table({"age": [30, 45, 51], "person": [1, 1, 2]}), schema={"age": (0, 110)})
 

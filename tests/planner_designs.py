@@ -12,7 +12,7 @@ import numpy as np
 from farthing.data import Count
 from farthing.data.stability import Sensitivity
 from farthing.privacy import BoundedRange, Composed, Event
-from farthing.statistics.slots import Noise, Slot
+from farthing.statistics.measurements import Noise, Slot
 
 
 @dataclass(frozen=True)

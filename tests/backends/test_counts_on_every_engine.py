@@ -14,7 +14,7 @@ from farthing.data.expressions import read, read_cell
 from farthing.statistics import constructors as st
 from farthing.statistics.counts.count_queries import Question, question_of
 from farthing.statistics.counts.expected_shares import own_refinement, refinement_of
-from farthing.statistics.validation import checked
+from farthing.statistics.design import checked
 
 SCHEMA = Schema.read(SCHEMAS["people"])
 

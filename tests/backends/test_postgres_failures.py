@@ -158,7 +158,7 @@ def test_cancel_stops_the_query_on_the_server(postgres_server: dict[str, Any]) -
 
 
 def test_control_c_stops_the_query_on_the_server(postgres_server: dict[str, Any]) -> None:
-    from farthing.data.query_run import rows_of
+    from farthing.data.engines.engine import rows_of
 
     engine = _engine(postgres_server)
     threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

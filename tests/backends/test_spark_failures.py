@@ -21,8 +21,8 @@ import pytest
 from backends.engine_under_test import SparkUnderTest
 from backends.keeper import wish
 from farthing.data import Count, Sum, dataset
+from farthing.data.engines.engine import rows_of
 from farthing.data.engines.spark import SparkEngine, spark_table
-from farthing.data.query_run import rows_of
 from farthing.errors import EngineError, FarthingError, InvalidValue
 
 ROWS, PAUSE = 400, 20  # how many, and how many milliseconds each takes

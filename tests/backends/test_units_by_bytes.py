@@ -12,7 +12,7 @@ import pytest
 from backends.engine_under_test import EngineUnderTest
 from backends.hostile_columns import PLAIN, TEXT, hostile, quoted
 from farthing.data import Count, Dataset, Sum, dataset
-from farthing.data.steps import Run
+from farthing.data.stability import Run
 from farthing.errors import InvalidValue
 
 # Rows of a unit are alike, and how many stay is no matter of chance; keys of samples are given.

@@ -32,7 +32,7 @@ from farthing.data import (
     connection,
     dataset,
 )
-from farthing.data.aggregate_queries import gatherings
+from farthing.data.aggregates.aggregate import gatherings
 from farthing.data.engines.duckdb import quiet
 from farthing.data.stability import Sensitivity, sensitivity_of_rows
 

@@ -19,9 +19,9 @@ import farthing as ft
 from farthing.data import Sensitivity
 from farthing.statistics.constructors import marginals, ranges
 from farthing.statistics.design import Design, design_of
+from farthing.statistics.measurements import QuantileSlot
 from farthing.statistics.ranges.strategy_slots import StrategySlot
 from farthing.statistics.ranges.strategy_transforms import sensitivity_through
-from farthing.statistics.slots import QuantileSlot
 
 TYPES = pyarrow.schema(
     [("person", pyarrow.int64()), ("sex", pyarrow.string()), ("age", pyarrow.int64()), ("bmi", pyarrow.float64()),

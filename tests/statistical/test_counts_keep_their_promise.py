@@ -20,7 +20,7 @@ from farthing.data import dataset
 from farthing.statistics import constructors as st
 from farthing.statistics.counts.count_outputs import CountOutput
 from farthing.statistics.design import design_of
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 
 pytestmark = pytest.mark.slow
 

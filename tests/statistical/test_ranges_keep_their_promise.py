@@ -19,7 +19,7 @@ import pytest
 
 import farthing as ft
 from farthing.statistics.constructors import cdf, marginals, ranges
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 from sources import TestSource
 
 pytestmark = pytest.mark.slow

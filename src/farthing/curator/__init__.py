@@ -6,7 +6,7 @@ stored_answer  what a ledger holds for a request
 unit_of     whom a dataset protects, as a ledger keeps it
 """
 
-from farthing.curator.budget_unit import unit_of
 from farthing.curator.curator import Answered, Curator, stored_answer
+from farthing.curator.payers import unit_of
 
 __all__ = ["Answered", "Curator", "stored_answer", "unit_of"]

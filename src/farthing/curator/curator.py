@@ -13,25 +13,25 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from farthing.curator.budget_unit import unit_of
-from farthing.curator.payers import Accounts, accounts_of, are_other_tables, table_marks
+from farthing.curator.payers import Accounts, accounts_of, are_other_tables, table_marks, unit_of
 from farthing.curator.questions import (
     Answers,
     Finish,
     OneNumber,
     Planned,
+    Progress,
     Question,
     Single,
     answers_of,
     digest_of,
     finished_of,
     record,
+    run_apart,
     text_of,
 )
-from farthing.curator.time_limit import Progress, run_apart
 from farthing.data import Dataset
-from farthing.data.aggregates.aggregate_shape import Aggregate
-from farthing.data.table_fingerprint import fingerprint_of
+from farthing.data.aggregates.aggregate import Aggregate
+from farthing.data.table_identity import fingerprint_of
 from farthing.errors import AnswerForfeited, InvalidValue, NotAllowed
 from farthing.ledger.ledger_arguments import checked_name
 from farthing.privacy.events import checked_real

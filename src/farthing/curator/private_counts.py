@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.curator.time_limit import run_apart
+from farthing.curator.questions import run_apart
 from farthing.data import Dataset
 from farthing.data.coded_rows import CodedAxis, coded_rows
 from farthing.errors import FarthingError

@@ -16,13 +16,12 @@ from farthing.data.aggregates import (
     OrderCounts,
     Sum,
 )
-from farthing.data.dataset import Dataset, dataset
+from farthing.data.dataset import Dataset, Parts, dataset
 from farthing.data.engines.duckdb import connection
 from farthing.data.engines.postgres import postgres_table
 from farthing.data.engines.spark import spark_table
 from farthing.data.schema import Categories, Dates, Flags, Integers, Reals, Schema
 from farthing.data.stability import Link, Sensitivity, Stability
-from farthing.data.steps.stability_steps import Parts
 from farthing.data.steward_check import Check, check
 
 __all__ = [

@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data.aggregates.aggregate_shape import axis_of, names_of
+from farthing.data.aggregates.aggregate import axis_of, names_of
 from farthing.data.aggregates.bin_edges import checked_edges, equal_edges, place_of
-from farthing.data.contribution_bounds import fresh_key
+from farthing.data.base_table import fresh_key
 from farthing.data.dataset import Dataset
-from farthing.data.expressions.literals import literal
-from farthing.data.query_run import Progress, run
+from farthing.data.engines.engine import Progress, run
+from farthing.data.expressions.ibis_compiler import literal
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema
-from farthing.data.stability import Sensitivity, sensitivity_of_rows
-from farthing.data.steps import Run
+from farthing.data.stability import Run, Sensitivity, sensitivity_of_rows
 from farthing.errors import InvalidValue
 
 FEW_VALUES = 128

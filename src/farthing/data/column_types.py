@@ -1,7 +1,7 @@
 """Whether a column can hold its domain, decided from its type alone, and what text and 0/1 stand for.
 
-How a cell is read from then on stands in `farthing.data.expressions.raw_cells`. The type is checked when the dataset is
-made, so a wrong type never becomes an error that depends on a row.
+How a cell is read from then on stands in `farthing.data.expressions.ibis_compiler`. The type is checked when the
+dataset is made, so a wrong type never becomes an error that depends on a row.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from farthing.data.engines import Engine
+from farthing.data.engines.engine import Engine
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals
 from farthing.errors import InvalidValue
 

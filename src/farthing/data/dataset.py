@@ -10,13 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from farthing.data.aggregate_queries import Gathering, features_of, gatherings
-from farthing.data.aggregates.aggregate_shape import Aggregate, domain_of, names_of
+from farthing.data.aggregates.aggregate import (
+    Aggregate,
+    Gathering,
+    domain_of,
+    features_of,
+    gatherings,
+    names_of,
+)
 from farthing.data.aggregates.bin_edges import checked_edges, equal_edges
-from farthing.data.base_table import Base, based
-from farthing.data.contribution_bounds import fresh_key
+from farthing.data.base_table import Base, based, fresh_key
+from farthing.data.engines.engine import Progress, rows_of
 from farthing.data.expressions import read
-from farthing.data.query_run import Progress, rows_of
 from farthing.data.schema import (
     Categories,
     Dates,
@@ -29,10 +34,9 @@ from farthing.data.schema import (
     refuse_alike,
 )
 from farthing.data.sources import Source
-from farthing.data.stability import REPLACE, Link, Sensitivity, Stability
-from farthing.data.steps import Run, Step, defined
+from farthing.data.stability import REPLACE, Link, Run, Sensitivity, Stability, Step, defined
 from farthing.data.steps.row_steps import Bin, Clip, Derive, Select, Where, lookup, narrowed
-from farthing.data.steps.stability_steps import Explode, JoinOnUnit, Parts, Sample, Union
+from farthing.data.steps.stability_steps import Explode, JoinOnUnit, Sample, Union
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 
@@ -494,3 +498,39 @@ def _ranged(name: str, domain: Domain, pair: Any) -> Domain:
     if type(wanted) is not type(domain):
         raise InvalidValue(name, pair, f"must be bounds of the kind {type(domain).__name__}")
     return wanted
+
+
+@dataclass(frozen=True, eq=False)
+class Parts(Mapping[Any, Dataset]):
+    """Disjoint parts of a dataset, fixed in advance by a public column: parallel composition.
+
+    A row is in one part at most. When the unit is one row, the parts together cost as much as the dearest of them;
+    `touched` says in how many parts one unit can change anything.
+
+    >>> import pyarrow
+    >>> from farthing.data import dataset
+    >>> people = dataset(pyarrow.table({"sex": ["F", "M"]}), schema={"sex": ["F", "M"]})
+    >>> print(people.split(by="sex"))
+    2 disjoint parts by sex; neighbours differ in at most 1 of them
+    """
+
+    whole: Dataset
+    by: str
+    _parts: Mapping[Any, Dataset]
+
+    @property
+    def touched(self) -> int:
+        """The most parts that differ between neighbours: what the parts cost together is this many of the dearest."""
+        return min(len(self._parts), self.whole.stability().distance)
+
+    def __getitem__(self, value: Any) -> Dataset:
+        return self._parts[value]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __str__(self) -> str:
+        return f"{len(self)} disjoint parts by {self.by}; neighbours differ in at most {self.touched} of them"

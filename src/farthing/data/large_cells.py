@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from farthing.data.engines import Engine
 from farthing.data.engines.duckdb import files_of_view
+from farthing.data.engines.engine import Engine, rows_of
 from farthing.data.parquet_files import LARGEST_BLOCK, parquet_schema, refuse_large_blocks
-from farthing.data.query_run import rows_of
 from farthing.errors import EngineError, InvalidValue
 
 CELLS_AT_A_TIME = 2048

@@ -31,9 +31,9 @@ from farthing.data.csv_files import (
 )
 from farthing.data.engines import Engine, engine_of
 from farthing.data.engines.duckdb import default_engine, private_folder
+from farthing.data.engines.engine import rows_of
 from farthing.data.large_cells import refuse_large_cells
 from farthing.data.parquet_files import PARQUET, parquet_schema, refuse_large_blocks, refuse_other_footer
-from farthing.data.query_run import rows_of
 from farthing.errors import EngineError, InvalidData, InvalidValue
 
 _names = itertools.count(1)

@@ -15,7 +15,7 @@ from typing import Any
 from farthing.data.base_table import Base
 from farthing.data.column_types import typed
 from farthing.data.dataset import Dataset
-from farthing.data.query_run import rows_of
+from farthing.data.engines.engine import rows_of
 from farthing.data.schema import BLANKS, Categories, Dates, Domain, Flags, Integers, Reals
 
 NOT_PRIVATE = (

@@ -24,7 +24,7 @@ from farthing.planner.requirements import Requirements, Unmet, Unreachable, nois
 from farthing.planner.slot_shares import Divider, Shares
 from farthing.planner.theorem_prices import Price, price_of
 from farthing.privacy import ApproxDP, Composed, Event
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 
 _SATED = 1e-6  # the weight of a statistic that has what was required of it
 _FEW = 12  # so few free slots are also tried with noise of one kind only, whatever the first search says

@@ -22,7 +22,7 @@ from farthing.privacy import (
     GaussianNoise,
     LaplaceNoise,
 )
-from farthing.statistics.slots import KINDS, WIDE_SIGMA, Noise, Slot
+from farthing.statistics.measurements import KINDS, WIDE_SIGMA, Noise, Slot
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from farthing.accounting.filters.exact_amounts import exact, float_up
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
-from farthing.statistics.slots import Noise, Slot
+from farthing.statistics.measurements import Noise, Slot
 
 NANO = 10**9
 """Ledgers keep epsilon in whole billionths: budgets rounded down, charges rounded up."""
@@ -36,7 +36,7 @@ class Law(Protocol):
 
 
 class PlannedOutput(Protocol):
-    """What the planner asks of an output (`farthing.statistics.output.Output`)."""
+    """What the planner asks of an output (`farthing.statistics.measurements.Output`)."""
 
     @property
     def name(self) -> str:

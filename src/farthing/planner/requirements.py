@@ -18,7 +18,7 @@ from farthing.planner.allocation_search import Division, Search, Unaffordable
 from farthing.planner.design_arrays import Floats, Model
 from farthing.planner.planning_problem import Problem
 from farthing.planner.slot_shares import Kinds, Shares
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 
 _TOLERANCE = 1e-3
 _AIM = 3e-4  # below the requirement by so much, relatively, is where the search aims

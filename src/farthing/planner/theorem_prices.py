@@ -15,7 +15,7 @@ from farthing.numerics import Bounds
 from farthing.planner.design_arrays import REAL_LAPLACE, Losses, saddle_cost
 from farthing.planner.planning_problem import Problem
 from farthing.privacy import BoundedRange, Event, GaussianNoise, LaplaceNoise
-from farthing.statistics.slots import CHOICE_SHARE, Noise
+from farthing.statistics.measurements import CHOICE_SHARE, Noise
 
 _HARDLY = 0.01  # a gain below one percent is called none
 

@@ -3,12 +3,12 @@
 constructors   count, mean, histogram, quantile and the others
 statistic      a statistic as a frozen value
 design         the measurements and outputs of one plan
-slots          what is measured, and the noise it gets
+measurements   what is measured, the noise it gets, and what is read from it
 counts, moments, quantiles, regression, ranges, marginals   each kind with its design and its outputs
 """
 
 from farthing.statistics.design import Design, design_of
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 
 # Last, out of alphabetical order: otherwise the packages `quantiles`, `ranges` and `marginals`, which the design
 # imports, would replace the functions of these names.

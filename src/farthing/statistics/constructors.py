@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from farthing.data.aggregates.aggregate_shape import names_of
+from farthing.data.aggregates.aggregate import names_of
 from farthing.errors import InvalidValue
 from farthing.statistics.statistic import (
     COUNT_FAMILY,

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data.aggregates.aggregate_shape import MOST_CELLS
+from farthing.data.aggregates.aggregate import MOST_CELLS
 from farthing.data.expressions.expression import read
 from farthing.data.schema import Schema
 from farthing.matrix.workloads.column_pieces import Pieces, pieces_of, pieces_of_condition
 from farthing.matrix.workloads.predicates import TRUE, Atom, Truths
 from farthing.statistics.counts.count_queries import Question, question_of
-from farthing.statistics.public_facts import DerivedColumns
-from farthing.statistics.statistic import Statistic, text_of, told
+from farthing.statistics.statistic import Statistic
 
 Booleans = NDArray[np.bool_]
 
@@ -31,36 +30,6 @@ _LONGEST = 6_000
 """What one derived column may weigh and how long it may be written: well below what expressions refuse."""
 
 _MOST_AXES = 24
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The cells that the conditions of one measurement make: condition by condition, in each the groups of `by`.
-
-    `by` are the columns that engines group by and `where` is what remains to be asked of a row. `derived` is the
-    column that tells the conditions apart, with its name; empty where there is one condition.
-    """
-
-    subject: str
-    by: tuple[str, ...]
-    where: Any
-    derived: dict[str, Any]
-    conditions: int
-
-    @classmethod
-    def of(cls, statistics: Sequence[Statistic], schema: Schema, columns: DerivedColumns) -> Cells:
-        """The cells of one statistic for each of several disjoint conditions; they agree in `by`."""
-        first = statistics[0]
-        where = "" if first.where is None else f" where {text_of(first.where)}"
-        groups = f" by {' and '.join(map(told, first.by))}" if first.by else ""
-        if len(statistics) == 1:
-            return cls(where + groups, first.by, first.where, {}, 1)
-        texts = [read(statistic.where, schema).text for statistic in statistics]
-        cases = " ".join(f"when {text} then {number}" for number, text in enumerate(texts, start=1))
-        derived = f"case {cases} end", (1, len(texts))
-        name = columns.named(derived)
-        more = f" or {len(texts) - 1} more, all disjoint"
-        return cls(where + more + groups, (name, *first.by), None, {name: derived}, len(texts))
 
 
 def disjoint_sets(wheres: Sequence[Any], schema: Schema, most: int = MOST_CELLS) -> list[list[int]]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from farthing.data.aggregates.aggregate_shape import names_of
+from farthing.data.aggregates.aggregate import names_of
 from farthing.data.expressions.parser import parse
 from farthing.data.expressions.syntax_tree import written
 from farthing.errors import InvalidValue

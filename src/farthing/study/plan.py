@@ -17,9 +17,8 @@ from farthing.planner import Allocation, Price, Problem, Requirement, fit
 from farthing.privacy.events import checked_epsilon
 from farthing.statistics import Statistic
 from farthing.statistics.design import Design
-from farthing.statistics.measurements import Measurements
+from farthing.statistics.measurements import Measurements, Noise
 from farthing.statistics.public_facts import Counted
-from farthing.statistics.slots import Noise
 from farthing.study.allowance import Allowance, admitting, allocated
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.documents.answer_codec import plain

@@ -14,8 +14,7 @@ from farthing.inference import ErrorLaw
 from farthing.inference.answers import level_at_once
 from farthing.planner import Allocation, Problem, Requirement, own_epsilon
 from farthing.statistics.design import Design
-from farthing.statistics.output import Output
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise, Output
 from farthing.statistics.statistic import Statistic, text_of
 from farthing.study.plan_text import required_sentence, sentence_of, shown, shown_error
 

@@ -11,8 +11,7 @@ from farthing.adaptive.holdout import Holdout
 from farthing.adaptive.monitor import Monitor, MonitorPlan
 from farthing.adaptive.query_session import AnswererPlan, OnlineAnswerer
 from farthing.curator import Curator, unit_of
-from farthing.curator.budget_unit import rate_of, refuse_other_unit, sampling_rate_of
-from farthing.curator.payers import account_name
+from farthing.curator.payers import account_name, rate_of, refuse_other_unit, sampling_rate_of
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.inference import Answer

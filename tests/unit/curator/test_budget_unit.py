@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from farthing.curator import Curator, unit_of
-from farthing.curator.budget_unit import refuse_other_unit
+from farthing.curator.payers import refuse_other_unit
 from farthing.data import Dataset, dataset
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger, budget_policy, open_ledger

@@ -17,7 +17,7 @@ from farthing.curator import Curator
 from farthing.curator import questions as recording
 from farthing.data import connection, dataset
 from farthing.data.engines.duckdb import quiet
-from farthing.data.query_run import rows_of
+from farthing.data.engines.engine import rows_of
 from farthing.errors import AnswerForfeited, EngineError, LedgerUnavailable
 from farthing.ledger import Ledger
 from farthing.statistics.measurements import Measurements
@@ -147,7 +147,7 @@ def test_a_time_limit_stops_the_engine_and_keeps_the_charge(ledger: Ledger) -> N
 def test_an_answer_that_comes_too_late_is_never_given(
     ledger: Ledger, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farthing.curator.time_limit.GRACE", 0.05)
+    monkeypatch.setattr("farthing.curator.questions.GRACE", 0.05)
     go = threading.Event()
     rows.then = lambda: go.wait(60)
     with pytest.raises(AnswerForfeited, match="stopped after"):

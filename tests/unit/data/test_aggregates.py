@@ -22,8 +22,7 @@ from farthing.data import (
     Sum,
     dataset,
 )
-from farthing.data.aggregate_queries import gatherings
-from farthing.data.aggregates.aggregate_shape import MOST_CELLS
+from farthing.data.aggregates.aggregate import MOST_CELLS, gatherings
 from farthing.data.aggregates.bin_edges import are_equal_reals, checked_edges, equal_edges, labels_of
 from farthing.data.expressions import read_cell
 from farthing.data.schema import Dates, Integers, Reals, Schema

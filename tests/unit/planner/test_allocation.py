@@ -16,7 +16,7 @@ from farthing.errors import Infeasible
 from farthing.planner import Allocation, Problem, Requirement, allocate, fit
 from farthing.planner.design_arrays import Model, composed_cost
 from farthing.privacy import ApproxDP, Event
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 from planner_designs import HandDesign, HandOutput, counts, mixed, slot
 
 SPREAD = [float(10 * 1.7**k) for k in range(9)]

@@ -11,7 +11,7 @@ from farthing.accounting import compose
 from farthing.planner import Problem, allocate
 from farthing.planner.design_arrays import EXPONENTIAL, Model, saddle_cost
 from farthing.statistics.design import design_of
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 from planner_designs import HandDesign, choice
 
 

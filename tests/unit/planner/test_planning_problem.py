@@ -8,7 +8,7 @@ import pytest
 
 from farthing.errors import InvalidValue
 from farthing.planner import Problem, Requirement, allocate
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 from planner_designs import HandDesign, counts
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

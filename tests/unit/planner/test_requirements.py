@@ -14,7 +14,7 @@ from farthing.errors import Infeasible, InvalidValue
 from farthing.planner import Allocation, Problem, Requirement, allocate, fit
 from farthing.statistics import count
 from farthing.statistics.design import design_of
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 from planner_designs import HandDesign, HandOutput, counts, mixed, slot
 
 SPREAD = [float(10 * 1.7**k) for k in range(9)]

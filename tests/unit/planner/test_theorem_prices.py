@@ -9,7 +9,7 @@ import pytest
 
 from farthing.accounting import compose
 from farthing.planner import Price, Problem, allocate, own_epsilon
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 from planner_designs import counts, mixed
 
 

@@ -26,8 +26,8 @@ from farthing.statistics.counts.count_outputs import (
 from farthing.statistics.counts.expected_shares import expected_rows
 from farthing.statistics.counts.slot_combination import CombinedOutput
 from farthing.statistics.design import Design, design_of
+from farthing.statistics.measurements import Kind, Noise
 from farthing.statistics.public_facts import Facts
-from farthing.statistics.slots import Kind, Noise
 
 ROWS = 4_000
 SCHEMA = {"sex": ["F", "M"], "age": (0, 110), "bmi": (10.0, 60.0), "region": ["n", "e", "s", "w"]}

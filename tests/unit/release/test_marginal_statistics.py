@@ -14,7 +14,7 @@ from farthing.errors import FarthingError
 from farthing.statistics.constructors import marginals
 from farthing.statistics.design import Design, design_of
 from farthing.statistics.marginals.marginal_queries import MarginalAsking, restored_marginals
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 
 ROWS = 1_500
 DRAW = np.random.default_rng(5)

@@ -15,9 +15,8 @@ from farthing.data import dataset
 from farthing.errors import InvalidValue
 from farthing.statistics import constructors as st
 from farthing.statistics.design import design_of
-from farthing.statistics.output import Output
+from farthing.statistics.measurements import Noise, Output
 from farthing.statistics.public_facts import Facts
-from farthing.statistics.slots import Noise
 
 DRAWS = 3_000
 TRUTHS: dict[Any, Any] = {st.mean: np.mean, st.variance: np.var, st.std: np.std}

@@ -16,7 +16,7 @@ import farthing as ft
 from farthing.data import dataset
 from farthing.statistics import constructors as st
 from farthing.statistics.design import design_of
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 from sources import TestSource
 
 SIZES = {"a": 4_000, "b": 1_500, "c": 600, "d": 300}

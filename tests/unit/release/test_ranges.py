@@ -22,6 +22,7 @@ from farthing.matrix.workloads.statistic_cells import CellAxis
 from farthing.statistics.constructors import cdf, count, histogram, ranges
 from farthing.statistics.counts.cumulative_shares import CdfOutput
 from farthing.statistics.design import Design, design_of
+from farthing.statistics.measurements import Noise
 from farthing.statistics.ranges.cdf_outputs import StrategyCdfOutput
 from farthing.statistics.ranges.cell_conditions import mask_of
 from farthing.statistics.ranges.error_shapes import Shape
@@ -29,7 +30,6 @@ from farthing.statistics.ranges.range_outputs import RangesOutput
 from farthing.statistics.ranges.range_queries import RangeAsking, restored_ranges
 from farthing.statistics.ranges.strategy_codec import restored_transform, stored_transform
 from farthing.statistics.ranges.strategy_transforms import StrategyTransform
-from farthing.statistics.slots import Noise
 
 ROWS = 2_000
 DRAW = np.random.default_rng(3)

@@ -18,7 +18,7 @@ from farthing.statistics import constructors as st
 from farthing.statistics.constructors import Statistic
 from farthing.statistics.counts.count_queries import Question, question_of
 from farthing.statistics.counts.expected_shares import Refinement, own_refinement, refinement_of
-from farthing.statistics.validation import checked
+from farthing.statistics.design import checked
 
 DAYS = (datetime.date(2020, 1, 1), datetime.date(2020, 1, 20))
 ROWS = [

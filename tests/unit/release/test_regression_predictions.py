@@ -17,8 +17,8 @@ import farthing as ft
 from farthing.data import dataset
 from farthing.errors import Infeasible
 from farthing.statistics.design import design_of
+from farthing.statistics.measurements import Noise
 from farthing.statistics.regression.regression_outputs import RegressionOutput, _repaired
-from farthing.statistics.slots import Noise
 
 ROWS, BOUNDS = 4_000, (0.0, 100.0)
 

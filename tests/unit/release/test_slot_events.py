@@ -8,7 +8,7 @@ from farthing.accounting import compose
 from farthing.data import Count
 from farthing.data.stability import Sensitivity
 from farthing.privacy import Composed, DiscreteGaussianNoise, GaussianNoise
-from farthing.statistics.slots import Noise, Slot
+from farthing.statistics.measurements import Noise, Slot
 
 
 def _slot(moved: int) -> Slot:

@@ -12,7 +12,7 @@ from farthing.data import Schema
 from farthing.errors import FarthingError, InvalidExpression, InvalidValue
 from farthing.statistics import constructors as st
 from farthing.statistics.constructors import CONSTRUCTORS, Statistic
-from farthing.statistics.validation import checked, checked_all
+from farthing.statistics.design import checked, checked_all
 
 SCHEMA = Schema.read(
     {

@@ -20,7 +20,7 @@ from farthing.planner import Problem, allocate
 from farthing.statistics.constructors import mean, median, quantiles, std, sum, variance
 from farthing.statistics.design import Design, design_of
 from farthing.statistics.disjoint_conditions import disjoint_sets
-from farthing.statistics.slots import Noise
+from farthing.statistics.measurements import Noise
 from farthing.statistics.statistic import Statistic
 
 pytestmark = pytest.mark.slow

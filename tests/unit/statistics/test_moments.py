@@ -16,13 +16,11 @@ from farthing.data.schema import Categories, Domain, Flags, Schema, read_domain
 from farthing.errors import InvalidValue
 from farthing.inference import Answer
 from farthing.statistics.constructors import mean, std, sum, variance
-from farthing.statistics.measurements import Measurements
+from farthing.statistics.measurements import Measurements, Noise, Output, Slot
 from farthing.statistics.moments import outputs_of
-from farthing.statistics.moments.integer_steps import Centred
 from farthing.statistics.moments.mean_outputs import MomentOutput
-from farthing.statistics.output import Output
+from farthing.statistics.moments.moment_measurements import Centred
 from farthing.statistics.public_facts import DerivedColumns, Facts
-from farthing.statistics.slots import Noise, Slot
 from farthing.statistics.statistic import Statistic
 from sources import TestSource
 

@@ -16,8 +16,8 @@ import pytest
 
 from farthing import Study, count, dataset, open_ledger
 from farthing.data import Dataset
-from farthing.data import table_fingerprint as module
-from farthing.data.table_fingerprint import fingerprint_of
+from farthing.data import table_identity as module
+from farthing.data.table_identity import fingerprint_of
 from farthing.errors import InvalidValue, TableChanged
 from farthing.study import Plan, request
 

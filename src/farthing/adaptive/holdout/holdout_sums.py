@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data import Count, Dataset, Sum
-from farthing.data.aggregates.aggregate_shape import Aggregate
+from farthing.data.aggregates.aggregate import Aggregate
 from farthing.data.expressions import read
 from farthing.data.stability import REPLACE
 from farthing.errors import InvalidData, InvalidExpression, InvalidValue

@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.data.expressions.expression import check
 from farthing.data.expressions.parser import parse
-from farthing.data.expressions.type_check import check
 from farthing.data.schema import Schema
 from farthing.errors import InvalidExpression, InvalidValue
 from farthing.matrix.workloads.cell_axes import Axis

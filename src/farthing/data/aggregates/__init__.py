@@ -5,7 +5,7 @@ Sum, Moments, CrossProducts   sums on an integer grid
 Histogram, OrderCounts        counts over a public grid of a column
 """
 
-from farthing.data.aggregates.aggregate_shape import Aggregate
+from farthing.data.aggregates.aggregate import Aggregate
 from farthing.data.aggregates.cell_counts import CellCounts, Count, Histogram, OrderCounts
 from farthing.data.aggregates.grid_sums import CrossProducts, Moments, Sum
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
-from farthing.data.expressions.literals import literal
+from farthing.data.expressions.ibis_compiler import literal
 from farthing.data.schema import Dates, Domain, Integers, Reals
 from farthing.errors import InvalidValue
 

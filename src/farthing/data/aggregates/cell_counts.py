@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from farthing.data.aggregates.aggregate_shape import (
+from farthing.data.aggregates.aggregate import (
     Aggregate,
     Axis,
     Feature,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
 
-from farthing.data.aggregates.aggregate_shape import (
+from farthing.data.aggregates.aggregate import (
     LARGEST_TERM,
     Aggregate,
     Feature,
@@ -17,7 +17,7 @@ from farthing.data.aggregates.aggregate_shape import (
     names_of,
 )
 from farthing.data.aggregates.cell_counts import one
-from farthing.data.expressions.literals import literal
+from farthing.data.expressions.ibis_compiler import literal
 from farthing.data.schema import Categories, Dates, Flags, Integers, Reals, Schema
 from farthing.errors import InvalidValue
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from farthing.data.engines import PART
-from farthing.data.engines.engine_functions import function
+from farthing.data.engines.engine import PART, function
 from farthing.data.schema import LONGEST_CATEGORY
 from farthing.errors import EngineError
 

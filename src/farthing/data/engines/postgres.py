@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from farthing.data.engines import PART, UNKNOWN_TYPE
-from farthing.data.engines.engine_functions import exact_rows, function, split_address
+from farthing.data.engines.engine import PART, UNKNOWN_TYPE, exact_rows, function, split_address
 from farthing.errors import EngineError, InvalidValue
 
 __all__ = ["PostgresEngine", "postgres_table"]

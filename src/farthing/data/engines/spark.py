@@ -15,8 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from farthing.data.engines import PART, UNKNOWN_TYPE
-from farthing.data.engines.engine_functions import exact_rows, function, split_address
+from farthing.data.engines.engine import PART, UNKNOWN_TYPE, exact_rows, function, split_address
 from farthing.errors import EngineError, InvalidValue
 
 __all__ = ["SparkEngine", "spark_table"]

@@ -6,6 +6,6 @@ read_column  how raw cells become values, in an engine; `read_cell` is the same 
 """
 
 from farthing.data.expressions.expression import Expression, read
-from farthing.data.expressions.raw_cells import read_cell, read_column
+from farthing.data.expressions.ibis_compiler import read_cell, read_column
 
 __all__ = ["Expression", "read", "read_cell", "read_column"]

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable
 
 from farthing.data.expressions import value_ranges
 from farthing.data.expressions.parser import read_date
-from farthing.data.expressions.syntax_tree import CONSTANT, Node
-from farthing.data.expressions.typed_tree import Meaning, meaning
+from farthing.data.expressions.syntax_tree import CONSTANT, Meaning, Node, meaning
 from farthing.data.expressions.value_ranges import (
     Day,
     Flag,

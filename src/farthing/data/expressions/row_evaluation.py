@@ -11,8 +11,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from farthing.data.expressions.syntax_tree import COLUMN, CONSTANT
-from farthing.data.expressions.typed_tree import Meaning
+from farthing.data.expressions.syntax_tree import COLUMN, CONSTANT, Meaning
 from farthing.data.expressions.value_ranges import half_away
 
 Value = bool | int | float | str | datetime.date | None

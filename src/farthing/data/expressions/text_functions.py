@@ -5,8 +5,7 @@ from __future__ import annotations
 import operator
 import re
 
-from farthing.data.expressions.syntax_tree import CONSTANT
-from farthing.data.expressions.typed_tree import Meaning, meaning
+from farthing.data.expressions.syntax_tree import CONSTANT, Meaning, meaning
 from farthing.data.expressions.value_ranges import Flag, Label, Range, Whole
 
 _COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}

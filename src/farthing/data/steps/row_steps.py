@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, ClassVar
 
-from farthing.data.aggregates.aggregate_shape import domain_of, names_of
+from farthing.data.aggregates.aggregate import domain_of, names_of
 from farthing.data.aggregates.bin_edges import labels_of, place_of
 from farthing.data.expressions import Expression, read_cell
-from farthing.data.expressions.literals import literal
+from farthing.data.expressions.ibis_compiler import literal
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema, read_domain
-from farthing.data.stability import Link
-from farthing.data.steps import Run
+from farthing.data.stability import Link, Run
 from farthing.errors import InvalidValue
 
 EACH_ROW = "every row is changed by itself"

@@ -2,54 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
-from farthing.data.contribution_bounds import common_type, unit_columns
+from farthing.data.base_table import common_type, unit_columns
 from farthing.data.schema import Domain, Schema
-from farthing.data.stability import Link, rounded_up
-from farthing.data.steps import Run
-
-if TYPE_CHECKING:
-    from farthing.data.dataset import Dataset
+from farthing.data.sources import Source
+from farthing.data.stability import Link, Run, rounded_up
 
 
-@dataclass(frozen=True, eq=False)
-class Parts(Mapping[Any, "Dataset"]):
-    """Disjoint parts of a dataset, fixed in advance by a public column: parallel composition.
-
-    A row is in one part at most. When the unit is one row, the parts together cost as much as the dearest of them;
-    `touched` says in how many parts one unit can change anything.
-
-    >>> import pyarrow
-    >>> from farthing.data import dataset
-    >>> people = dataset(pyarrow.table({"sex": ["F", "M"]}), schema={"sex": ["F", "M"]})
-    >>> print(people.split(by="sex"))
-    2 disjoint parts by sex; neighbours differ in at most 1 of them
-    """
-
-    whole: Dataset
-    by: str
-    _parts: Mapping[Any, Dataset]
+class SecondTable(Protocol):
+    """The other dataset of a union or a join, as far as the step looks at it."""
 
     @property
-    def touched(self) -> int:
-        """The most parts that differ between neighbours: what the parts cost together is this many of the dearest."""
-        return min(len(self._parts), self.whole.stability().distance)
+    def name(self) -> str:
+        """What a ledger calls the table."""
+        ...
 
-    def __getitem__(self, value: Any) -> Dataset:
-        return self._parts[value]
+    @property
+    def unit(self) -> tuple[str, ...]:
+        """The columns that name a unit."""
+        ...
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._parts)
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        ...
 
-    def __len__(self) -> int:
-        return len(self._parts)
+    @property
+    def schema(self) -> Schema:
+        """Its columns."""
+        ...
 
-    def __str__(self) -> str:
-        return f"{len(self)} disjoint parts by {self.by}; neighbours differ in at most {self.touched} of them"
+    def sources(self) -> list[Source]:
+        """Every table that is read."""
+        ...
+
+    def table(self, run: Run) -> Any:
+        """The Ibis table for one query."""
+        ...
 
 
 _PLACE = "__farthing_place"
@@ -119,7 +112,7 @@ class Sample:
 class Union:
     """The rows of two datasets, one after the other."""
 
-    other: Dataset
+    other: SecondTable
     drops: ClassVar[bool] = False
 
     def schema(self, before: Schema) -> Schema:
@@ -152,7 +145,7 @@ class Union:
 class JoinOnUnit:
     """Each row of a unit beside each row that the same unit has in another dataset."""
 
-    other: Dataset
+    other: SecondTable
     keep: bool
     drops: ClassVar[bool] = True
 

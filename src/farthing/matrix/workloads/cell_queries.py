@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from farthing.data.expressions.expression import check
 from farthing.data.expressions.parser import parse
-from farthing.data.expressions.type_check import check
 from farthing.data.expressions.value_ranges import Flag
 from farthing.data.schema import Schema
 from farthing.errors import InvalidExpression, InvalidValue

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data.expressions.syntax_tree import COLUMN, CONSTANT
-from farthing.data.expressions.typed_tree import Meaning
+from farthing.data.expressions.syntax_tree import COLUMN, CONSTANT, Meaning
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers
 from farthing.matrix.workloads.predicates import UNKNOWN, Atom, Truths
 from farthing.matrix.workloads.statistic_cells import CellAxis, size_of, values_of

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data.expressions.expression import read
+from farthing.data.expressions.expression import check, read
 from farthing.data.expressions.ibis_deferred import node_of_deferred
 from farthing.data.expressions.parser import parse
 from farthing.data.expressions.row_evaluation import evaluate
-from farthing.data.expressions.syntax_tree import COLUMN, Node, written
-from farthing.data.expressions.type_check import check
-from farthing.data.expressions.typed_tree import Meaning
+from farthing.data.expressions.syntax_tree import COLUMN, Meaning, Node, written
 from farthing.data.schema import Schema
 from farthing.errors import InvalidValue
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from farthing.data.aggregates.aggregate_shape import MOST_CELLS
+from farthing.data.aggregates.aggregate import MOST_CELLS
 from farthing.data.aggregates.bin_edges import MOST_EDGES, checked_edges, equal_edges
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals
 from farthing.errors import InvalidValue

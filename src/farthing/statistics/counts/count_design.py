@@ -16,9 +16,8 @@ from farthing.statistics.counts.count_queries import question_of
 from farthing.statistics.counts.cumulative_shares import CdfOutput
 from farthing.statistics.counts.expected_shares import assumptions_of, shares_told
 from farthing.statistics.counts.slot_combination import Combination, CombinedOutput, combinations_of
-from farthing.statistics.output import Output
+from farthing.statistics.measurements import Output, Slot
 from farthing.statistics.public_facts import Facts
-from farthing.statistics.slots import Slot
 from farthing.statistics.statistic import Statistic
 
 Floats = NDArray[np.float64]

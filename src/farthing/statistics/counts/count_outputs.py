@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, StatedLaw, Term, nearest_nonnegative, rounded
 from farthing.inference.noise_terms import variance_of
-from farthing.statistics.output import Output
-from farthing.statistics.slots import Integers, Kind, Noise, Slot
+from farthing.statistics.measurements import Integers, Kind, Noise, Output, Slot
 
 Places = NDArray[np.int64]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from farthing.data.aggregates.aggregate_shape import MOST_CELLS
+from farthing.data.aggregates.aggregate import MOST_CELLS
 from farthing.data.schema import Schema
 from farthing.errors import InvalidValue
 from farthing.matrix.workloads.column_pieces import is_plain

@@ -15,8 +15,7 @@ from farthing.inference import Answer, ErrorLaw, Term, nearest_increasing
 from farthing.statistics.counts.count_outputs import RememberedLaw, ScaledLaw, smooth_factor, smooth_noise
 from farthing.statistics.counts.count_queries import Question, labels_of
 from farthing.statistics.counts.expected_shares import PRESENT, SMALLER
-from farthing.statistics.output import Output
-from farthing.statistics.slots import Integers, Noise, Slot
+from farthing.statistics.measurements import Integers, Noise, Output, Slot
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data.aggregates.aggregate_shape import MOST_CELLS
+from farthing.data.aggregates.aggregate import MOST_CELLS
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers
 from farthing.errors import InvalidValue
 from farthing.matrix.workloads.column_pieces import (
@@ -23,7 +23,7 @@ from farthing.matrix.workloads.column_pieces import (
 from farthing.matrix.workloads.predicates import TRUE, Atom, Truths
 from farthing.statistics.counts.count_queries import Question, question_of
 from farthing.statistics.counts.piece_counts import PieceCounts
-from farthing.statistics.public_facts import Facts, assumed_size
+from farthing.statistics.public_facts import Facts, checked_expectation
 from farthing.statistics.statistic import Statistic
 
 Places = NDArray[np.int64]
@@ -235,21 +235,6 @@ def refined_shares(facts: Facts, refinement: Refinement) -> Floats:
     return _added_up(refinement.merge[inside], shares[inside], refinement.cells)
 
 
-def checked_expectation(name: str, given: Any, cells: int) -> Floats:
-    """An expected value for each cell, from one number or a list of as many."""
-    try:
-        values = np.asarray(given, dtype=float).reshape(-1)
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if len(values) == 1:
-        values = np.repeat(values, cells)
-    if len(values) != cells or not (np.isfinite(values) & (values >= 0)).all():
-        raise InvalidValue(
-            f"expected[{name!r}]", given, f"must be a number >= 0, or a list of {cells:,}, one for each cell"
-        )
-    return values
-
-
 def piece_shares(facts: Facts, axis: PieceAxis) -> Floats:
     """The expected share of rows in every piece of a column, of those that are expected to have it."""
     if axis.form == "condition":
@@ -307,11 +292,7 @@ def _shares_below(facts: Facts, name: str, domain: Domain, values: Sequence[Any]
 
 def assumptions_of(facts: Facts, columns: Sequence[str]) -> tuple[str, ...]:
     """What is assumed about rows and columns, in words."""
-    found = []
-    if facts.assumed_rows is not None:
-        found.append(assumed_size(facts.assumed_rows))
-    elif facts.counted is not None and not facts.rows_known:
-        found.append(f"the table is assumed to have {facts.counted}; say expected={{'rows': ...}}")
+    found = list(facts.row_assumptions)
     for name in columns:
         if name in facts.expected:
             continue

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from farthing.data.aggregates.aggregate_shape import Aggregate, Axis, Feature
+from farthing.data.aggregates.aggregate import Aggregate, Axis, Feature
 from farthing.data.aggregates.bin_edges import are_equal_reals, equal_width, interval_of, place_of
 from farthing.data.aggregates.cell_counts import one
 from farthing.data.expressions import read

@@ -26,7 +26,7 @@ from farthing.statistics.counts.count_outputs import (
     smooth_noise,
 )
 from farthing.statistics.counts.expected_shares import Places, joined
-from farthing.statistics.slots import Integers, Noise, Slot
+from farthing.statistics.measurements import Integers, Noise, Slot
 
 Floats = NDArray[np.float64]
 

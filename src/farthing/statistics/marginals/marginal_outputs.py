@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data.aggregates.aggregate_shape import MOST_CELLS
+from farthing.data.aggregates.aggregate import MOST_CELLS
 from farthing.data.stability import Sensitivity
 from farthing.inference import Answer, ErrorLaw
 from farthing.inference.consistent_marginals import Subset, nonnegative_marginals, rounded_marginals
@@ -24,11 +24,10 @@ from farthing.statistics.counts.expected_shares import assumptions_of, expected_
 from farthing.statistics.counts.piece_counts import PieceCounts
 from farthing.statistics.marginals.marginal_queries import MarginalAsking
 from farthing.statistics.marginals.marginal_transforms import MarginalCells, MarginalTransform
-from farthing.statistics.output import Output
+from farthing.statistics.measurements import Integers, Kind, Noise, Output, Slot
 from farthing.statistics.public_facts import Facts
 from farthing.statistics.ranges.error_shapes import NORMAL, UNKNOWN, ShapedErrors, ShapedInterval, ShapedLaw
 from farthing.statistics.ranges.strategy_slots import StrategyOutput, StrategySlot
-from farthing.statistics.slots import Integers, Kind, Noise, Slot
 from farthing.statistics.statistic import Statistic, text_of
 
 Floats = NDArray[np.float64]

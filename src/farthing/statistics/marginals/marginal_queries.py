@@ -16,11 +16,11 @@ from farthing.inference import Answer
 from farthing.inference.answers import Asking
 from farthing.inference.consistent_marginals import Subset, closure, residual, summed
 from farthing.statistics.marginals.marginal_transforms import MarginalCells
+from farthing.statistics.measurements import Kind
 from farthing.statistics.ranges.cell_conditions import columns_asked, condition_on, mask_of
 from farthing.statistics.ranges.error_shapes import NORMAL, UNKNOWN, ShapedInterval
 from farthing.statistics.ranges.range_queries import asked_text, restored_ranges
 from farthing.statistics.ranges.strategy_codec import restored_axis, stored_axis
-from farthing.statistics.slots import Kind
 
 Floats = NDArray[np.float64]
 

@@ -18,9 +18,8 @@ from farthing.inference.ratios import Measured, Ratio
 from farthing.inference.simulated_errors import SampledLaw, WorstLaw, cases_far_out, even_cases, noise_at
 from farthing.statistics.bounds_notes import too_few_rows
 from farthing.statistics.counts.expected_shares import PRESENT, SMALLER
+from farthing.statistics.measurements import Integers, Noise, Output, Slot
 from farthing.statistics.moments.moment_measurements import Shared
-from farthing.statistics.output import Output
-from farthing.statistics.slots import Integers, Noise, Slot
 
 Floats = NDArray[np.float64]
 Weights = Mapping[str, Floats]

@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data.aggregates.aggregate_shape import MOST_CELLS
+from farthing.data.aggregates.aggregate import MOST_CELLS
 from farthing.data.schema import Flags
 from farthing.errors import InvalidValue
 from farthing.statistics.counts.count_queries import group_axes
-from farthing.statistics.counts.expected_shares import assumptions_of, sizes_told
+from farthing.statistics.counts.expected_shares import sizes_told
 from farthing.statistics.disjoint_conditions import disjoint_sets
+from farthing.statistics.measurements import Output, Slot
 from farthing.statistics.moments.mean_outputs import MeanOutput, MomentOutput
 from farthing.statistics.moments.moment_measurements import Shared, shared_slots
 from farthing.statistics.moments.variance_outputs import DeviationOutput, SumOutput, VarianceOutput
-from farthing.statistics.output import Output
 from farthing.statistics.public_facts import DerivedColumns, Facts
-from farthing.statistics.slots import Slot
 from farthing.statistics.statistic import Kind, Statistic, text_of
 
 Floats = NDArray[np.float64]
@@ -46,10 +45,12 @@ def outputs_of(
     found: dict[tuple[str, tuple[str, ...], str], Shared] = {}
     derived = DerivedColumns(facts.schema, "moment")
     for (column, by), conditions in together.items():
-        groups = math.prod(len(axis) for axis in group_axes(by, facts.schema))
+        groups = math.prod(len(axis) for axis in group_axes(by, facts.schema)) if by else 1
         asked = list(conditions.values())
         wheres = [statistics[0].where for statistics in asked]
-        for places in disjoint_sets(wheres, facts.schema, MOST_CELLS // groups):
+        alone = [[0]]  # one condition, or none, has a measurement of its own
+        sets = alone if len(wheres) == 1 else disjoint_sets(wheres, facts.schema, MOST_CELLS // groups)
+        for places in sets:
             every = shared_slots([asked[place] for place in places], facts, derived)
             slots.extend(every[0].slots)
             for place, shared in zip(places, every, strict=True):
@@ -69,10 +70,11 @@ def outputs_of(
 
 def _assumed(facts: Facts, statistics: Sequence[Statistic], known: bool) -> Iterator[str]:
     """What errors rest on, in words: of sums nothing but the noise, unless they are for a population."""
-    yield from assumptions_of(facts, [])
+    yield from facts.row_assumptions
     plain = {statistic.kind for statistic in statistics} == {"sum"}
     for statistic in statistics:
-        if not plain and not known and not sizes_told(facts, statistic.where, statistic.by):
+        whole = statistic.where is None and not statistic.by
+        if not (plain or known or whole or sizes_told(facts, statistic.where, statistic.by)):
             name = Statistic("count", where=statistic.where, by=statistic.by).name
             yield (
                 f"errors of groups and conditions are predicted for half of an equal share of the rows; "

@@ -15,8 +15,8 @@ from farthing.inference.answers import Around
 from farthing.inference.ratios import Measured
 from farthing.inference.simulated_errors import RootLaw
 from farthing.inference.variance_estimates import StandardDeviation, Variance
+from farthing.statistics.measurements import Integers, Noise
 from farthing.statistics.moments.mean_outputs import _NEAR, Estimate, MomentOutput, Weights
-from farthing.statistics.slots import Integers, Noise
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data import Integers, Reals
-from farthing.data.aggregates.aggregate_shape import MOST_CELLS
+from farthing.data.aggregates.aggregate import MOST_CELLS
 from farthing.data.schema import Domain
 from farthing.errors import InvalidValue
-from farthing.statistics.moments.integer_steps import quoted
+from farthing.statistics.moments.moment_measurements import quoted
 
 MOST_POINTS = 100_001
 """So fine that rounding a row to its nearest point matters less than the noise, up to millions of rows."""

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from farthing.inference import ErrorLaw, Term
 from farthing.statistics.bounds_notes import outside, too_few_rows
-from farthing.statistics.expectations import without_missing
-from farthing.statistics.public_facts import Facts
+from farthing.statistics.public_facts import Facts, without_missing
 from farthing.statistics.statistic import Statistic
 
 _PULLS = np.geomspace(0.01, 1e10, 385)  # 32 in a decade; a weaker pull is none, all points are alike

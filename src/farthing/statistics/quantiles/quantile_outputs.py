@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data import CellCounts, Integers
-from farthing.data.aggregates.aggregate_shape import MOST_CELLS, domain_of
+from farthing.data.aggregates.aggregate import MOST_CELLS, domain_of
 from farthing.inference import Answer, ErrorLaw, StatedLaw
 from farthing.inference.noise_sums import checked_confidence
 from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
 from farthing.statistics.counts.count_queries import group_axes, labels_of
 from farthing.statistics.counts.expected_shares import assumptions_of, expected_rows
-from farthing.statistics.disjoint_conditions import Cells, disjoint_sets
-from farthing.statistics.expectations import ColumnModel, without_missing
-from farthing.statistics.output import Output
-from farthing.statistics.public_facts import DerivedColumns, Facts
+from farthing.statistics.disjoint_conditions import disjoint_sets
+from farthing.statistics.measurements import Cells, Noise, Output, QuantileSlot, Slot
+from farthing.statistics.measurements import Integers as WholeNumbers
+from farthing.statistics.public_facts import ColumnModel, DerivedColumns, Facts, without_missing
 from farthing.statistics.quantiles.quantile_grid import FINE_POINTS, QuantileGrid
 from farthing.statistics.quantiles.quantile_intervals import (
     NoisyRanks,
@@ -33,8 +33,6 @@ from farthing.statistics.quantiles.quantile_intervals import (
     note_of,
     spread_assumptions,
 )
-from farthing.statistics.slots import Integers as WholeNumbers
-from farthing.statistics.slots import Noise, QuantileSlot, Slot
 from farthing.statistics.statistic import Statistic, text_of, told
 
 Floats = NDArray[np.float64]

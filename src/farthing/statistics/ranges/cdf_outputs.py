@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from farthing.inference import Answer, ErrorLaw, nearest_increasing
 from farthing.matrix.workloads.interval_queries import SomeRanges
 from farthing.statistics.counts.cumulative_shares import CdfAssumptions, shares_between
+from farthing.statistics.measurements import Integers, Kind, Noise
 from farthing.statistics.ranges.error_shapes import ShapedErrors, ShapedLaw
 from farthing.statistics.ranges.range_outputs import shape_of, told_strategy, transform_of
 from farthing.statistics.ranges.strategy_slots import StrategyOutput
 from farthing.statistics.ranges.strategy_transforms import StrategyTransform
-from farthing.statistics.slots import Integers, Kind, Noise
 
 Floats = NDArray[np.float64]
 

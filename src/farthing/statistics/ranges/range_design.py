@@ -24,14 +24,13 @@ from farthing.statistics.counts.cell_partitions import Asked, groups_of
 from farthing.statistics.counts.count_queries import labels_of, question_of
 from farthing.statistics.counts.cumulative_shares import CdfOutput, cdf_labels
 from farthing.statistics.counts.expected_shares import assumptions_of, shares_told
-from farthing.statistics.output import Output
+from farthing.statistics.measurements import Kind, Output, Slot
 from farthing.statistics.public_facts import Facts
 from farthing.statistics.ranges.cdf_outputs import StrategyCdfOutput, cdf_loss
 from farthing.statistics.ranges.cell_conditions import Between
 from farthing.statistics.ranges.range_outputs import RangesOutput
 from farthing.statistics.ranges.strategy_slots import StrategySlot
 from farthing.statistics.ranges.strategy_transforms import StrategyTransform, sensitivity_through
-from farthing.statistics.slots import Kind, Slot
 from farthing.statistics.statistic import COUNT_FAMILY, Statistic, text_of
 
 Loss = Callable[[StrategyTransform], float]

@@ -16,6 +16,7 @@ from farthing.matrix.workloads.named_workloads import all_ranges
 from farthing.matrix.workloads.nonnegative_histograms import nearest_in_answers
 from farthing.matrix.workloads.statistic_cells import CellAxis
 from farthing.statistics.counts.count_outputs import counts_of_total
+from farthing.statistics.measurements import Integers, Kind, Noise
 from farthing.statistics.ranges.error_shapes import (
     NORMAL,
     UNKNOWN,
@@ -27,7 +28,6 @@ from farthing.statistics.ranges.error_shapes import (
 from farthing.statistics.ranges.range_queries import MOST_CELLS_SHAPED, RangeAsking
 from farthing.statistics.ranges.strategy_slots import StrategyOutput, StrategySlot
 from farthing.statistics.ranges.strategy_transforms import StrategyTransform
-from farthing.statistics.slots import Integers, Kind, Noise
 from farthing.statistics.statistic import Statistic
 
 Floats = NDArray[np.float64]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from farthing.inference import Answer
 from farthing.matrix.workloads.statistic_cells import CellAxis
+from farthing.statistics.measurements import Kind
 from farthing.statistics.ranges.cell_conditions import condition_on, mask_of
 from farthing.statistics.ranges.error_shapes import NORMAL, UNKNOWN, Shape, ShapedInterval
 from farthing.statistics.ranges.strategy_codec import (
@@ -22,7 +23,6 @@ from farthing.statistics.ranges.strategy_codec import (
     stored_transform,
 )
 from farthing.statistics.ranges.strategy_transforms import StrategyTransform
-from farthing.statistics.slots import Kind
 
 Floats = NDArray[np.float64]
 

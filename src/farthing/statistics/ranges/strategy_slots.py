@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data.aggregates.aggregate_shape import Aggregate
+from farthing.data.aggregates.aggregate import Aggregate
 from farthing.data.stability import Sensitivity
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.mechanisms.mechanism import Mechanism
-from farthing.statistics.output import Output
+from farthing.statistics.measurements import Integers, Kind, Noise, Output, Slot
 from farthing.statistics.ranges.strategy_transforms import Transform, sensitivity_through
-from farthing.statistics.slots import Integers, Kind, Noise, Slot
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data.aggregates.aggregate_shape import MOST_ROWS
+from farthing.data.aggregates.aggregate import MOST_ROWS
 from farthing.data.stability import Sensitivity
 from farthing.matrix.strategies.strategy import Estimator, Norm, Strategy
 from farthing.matrix.strategies.tree_strategies import TreeStrategy

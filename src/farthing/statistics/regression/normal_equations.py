@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data import Count, Integers, Reals, Sum
-from farthing.data.aggregates.aggregate_shape import Aggregate, domain_of
+from farthing.data.aggregates.aggregate import Aggregate, domain_of
 from farthing.data.expressions.syntax_tree import written_constant
 from farthing.data.schema import Categories, Flags
 from farthing.errors import InvalidValue
-from farthing.statistics.moments.integer_steps import quoted
+from farthing.statistics.measurements import Slot
+from farthing.statistics.moments.moment_measurements import quoted
 from farthing.statistics.public_facts import DerivedColumns, Facts
-from farthing.statistics.slots import Slot
 from farthing.statistics.statistic import Statistic, text_of, told
 
 Floats = NDArray[np.float64]

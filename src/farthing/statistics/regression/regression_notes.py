@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference.answers import plain
+from farthing.statistics.measurements import Noise
 from farthing.statistics.regression.normal_equations import NormalEquations
-from farthing.statistics.slots import Noise
 
 Floats = NDArray[np.float64]
 _NORMAL = 1.96

@@ -16,8 +16,8 @@ from farthing.inference.noise_sums import checked_confidence
 from farthing.inference.simulated_errors import WorstLaw, even_cases, noise_at
 from farthing.statistics.counts.count_queries import group_axes, labels_of
 from farthing.statistics.counts.expected_shares import SMALLER, assumptions_of, expected_rows, sizes_told
+from farthing.statistics.measurements import Integers, Noise, Output, Slot
 from farthing.statistics.moments.moment_measurements import expected_mean, expected_variance
-from farthing.statistics.output import Output
 from farthing.statistics.public_facts import DerivedColumns, Facts
 from farthing.statistics.regression.normal_equations import NormalEquations, Scaled, normal_equations
 from farthing.statistics.regression.regression_expectations import (
@@ -29,7 +29,6 @@ from farthing.statistics.regression.regression_expectations import (
 )
 from farthing.statistics.regression.regression_intervals import NoisyLine
 from farthing.statistics.regression.regression_notes import endless_note, rare_categories
-from farthing.statistics.slots import Integers, Noise, Slot
 from farthing.statistics.statistic import Statistic
 
 Floats = NDArray[np.float64]

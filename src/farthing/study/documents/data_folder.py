@@ -20,8 +20,8 @@ from typing import Any
 from farthing.data import postgres_table, spark_table
 from farthing.data.csv_files import CSV
 from farthing.data.dataset_tables import ZONED, columns_of
+from farthing.data.engines.engine import rows_of
 from farthing.data.parquet_files import PARQUET
-from farthing.data.query_run import rows_of
 from farthing.data.sources import Source, opened
 from farthing.errors import EngineError, FarthingError, InvalidValue
 

@@ -8,8 +8,7 @@ from datetime import date
 from typing import Any
 
 from farthing.curator import Curator
-from farthing.curator.budget_unit import refuse_other_unit
-from farthing.curator.payers import accounts_of
+from farthing.curator.payers import accounts_of, refuse_other_unit
 from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals, dataset
 from farthing.data.dataset_tables import domain_of_entry
 from farthing.data.sources import Source

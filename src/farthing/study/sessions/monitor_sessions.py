@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from farthing.adaptive.holdout import Holdout, HoldoutPlan
 from farthing.adaptive.holdout.holdout_sums import rows_of
 from farthing.adaptive.monitor import Monitor, MonitorPlan, Watched, plan_monitor, thresholds_of, watched
-from farthing.curator.budget_unit import unit_of
+from farthing.curator.payers import unit_of
+from farthing.curator.questions import run_apart
 from farthing.curator.session_records import LedgerJournal, Session, stored_session
-from farthing.curator.time_limit import run_apart
 from farthing.data import Dataset
 from farthing.errors import EngineError, FarthingError, InvalidValue
 from farthing.privacy.events import checked_count, checked_real

@@ -16,8 +16,8 @@ from farthing.adaptive.query_session.session_plan import MOST_CELLS
 from farthing.curator.private_counts import PrivateCells
 from farthing.curator.session_records import LedgerJournal, Session, stored_session
 from farthing.data import Dataset, Dates, Integers, Reals
-from farthing.data.aggregates.aggregate_shape import MOST_CELLS as MOST_VALUES
-from farthing.data.aggregates.aggregate_shape import domain_of, names_of
+from farthing.data.aggregates.aggregate import MOST_CELLS as MOST_VALUES
+from farthing.data.aggregates.aggregate import domain_of, names_of
 from farthing.data.coded_rows import CodedAxis, coded_axes, sensitivity_of_coded_rows
 from farthing.errors import Infeasible, InvalidValue
 from farthing.ledger.ledger_arguments import checked_name

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from sqlglot import expressions as sql
 
 from farthing.data.expressions import read
-from farthing.data.expressions.lexer import LONGEST_TEXT, MOST_TOKENS, REASONS
-from farthing.data.expressions.parser import DEEPEST, FUNCTIONS, parse
+from farthing.data.expressions.parser import DEEPEST, FUNCTIONS, LONGEST_TEXT, MOST_TOKENS, REASONS, parse
 from farthing.data.expressions.syntax_tree import Node, written
 from farthing.data.schema import Schema
 from farthing.errors import InvalidExpression

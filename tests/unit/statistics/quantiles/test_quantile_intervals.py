@@ -13,10 +13,10 @@ from scipy.stats import binom
 from farthing.data import Dataset, dataset
 from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
 from farthing.statistics.constructors import median, quantile, quantiles
+from farthing.statistics.measurements import Noise
 from farthing.statistics.public_facts import Facts
 from farthing.statistics.quantiles.quantile_intervals import NoisyRanks, in_order
 from farthing.statistics.quantiles.quantile_outputs import QuantileOutput, outputs_of
-from farthing.statistics.slots import Noise
 from farthing.statistics.statistic import Statistic
 from sources import TestSource
 

@@ -16,12 +16,11 @@ from farthing.errors import InvalidValue
 from farthing.mechanisms.quantiles import Quantile
 from farthing.privacy import BoundedRange, Composed, DiscreteLaplaceNoise
 from farthing.statistics.constructors import median, quantile, quantiles
-from farthing.statistics.measurements import Measurements
+from farthing.statistics.measurements import Measurements, Noise, QuantileSlot
 from farthing.statistics.public_facts import Facts
 from farthing.statistics.quantiles.quantile_grid import MOST_POINTS, QuantileGrid
 from farthing.statistics.quantiles.quantile_intervals import QuantileLaw
 from farthing.statistics.quantiles.quantile_outputs import QuantileOutput, outputs_of
-from farthing.statistics.slots import Noise, QuantileSlot
 from farthing.statistics.statistic import Statistic
 from sources import TestSource
 

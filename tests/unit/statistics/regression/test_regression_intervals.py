@@ -13,10 +13,10 @@ from scipy.stats import binom
 from farthing.data import dataset
 from farthing.errors import InvalidValue
 from farthing.statistics.constructors import linear_regression
+from farthing.statistics.measurements import Noise
 from farthing.statistics.public_facts import Facts
 from farthing.statistics.regression.regression_intervals import NoisyLine
 from farthing.statistics.regression.regression_outputs import RegressionOutput, outputs_of
-from farthing.statistics.slots import Noise
 from sources import TestSource
 
 ROWS = 2_000

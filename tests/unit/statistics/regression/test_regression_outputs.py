@@ -13,10 +13,9 @@ import pytest
 from farthing.data import Dataset, dataset
 from farthing.errors import InvalidValue
 from farthing.statistics.constructors import linear_regression
-from farthing.statistics.measurements import Measurements
+from farthing.statistics.measurements import Measurements, Noise
 from farthing.statistics.public_facts import Facts
 from farthing.statistics.regression.regression_outputs import RegressionOutput, outputs_of
-from farthing.statistics.slots import Noise
 from farthing.statistics.statistic import Statistic
 from sources import TestSource
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from farthing.data import CellCounts, Count, Sum, dataset
-from farthing.data.aggregate_queries import gatherings
-from farthing.data.contribution_bounds import fresh_key, sampled, unit_columns
+from farthing.data.aggregates.aggregate import gatherings
+from farthing.data.base_table import fresh_key, sampled, unit_columns
 from farthing.data.engines.duckdb import connection, default_engine, quiet
-from farthing.data.steps import Run
+from farthing.data.stability import Run
 from farthing.errors import InvalidValue
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from farthing.data import Count, Sum, dataset
 from farthing.data.engines.duckdb import DuckDBEngine, connection
-from farthing.data.query_run import rows_of, way_out_of
+from farthing.data.engines.engine import rows_of, way_out_of
 from farthing.errors import EngineError
 
 LONG = "SELECT count(*) FROM range(100000) a, range(100000) b WHERE (a.range * 31 + b.range) % 7 = 3"
@@ -205,7 +205,7 @@ def test_ctrl_c_stops_the_engine_and_not_only_python() -> None:
     code = f"""
 import farthing.data as data
 from farthing.data.engines.duckdb import DuckDBEngine
-from farthing.data.query_run import rows_of
+from farthing.data.engines.engine import rows_of
 engine = DuckDBEngine.around(data.connection())
 rows_of(engine, "SELECT 1")
 print("started", flush=True)

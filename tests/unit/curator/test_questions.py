@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from farthing.curator.time_limit import run_apart
+from farthing.curator.questions import run_apart
 from farthing.errors import EngineError, InvalidData, InvalidValue
 
 Progress = Callable[[float], None]
@@ -77,7 +77,7 @@ def test_a_run_that_is_too_slow_is_told_to_stop() -> None:
 
 
 def test_a_run_that_does_not_hear_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farthing.curator.time_limit.GRACE", 0.1)
+    monkeypatch.setattr("farthing.curator.questions.GRACE", 0.1)
     go = threading.Event()
 
     def work(tell: Progress) -> str:
