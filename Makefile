@@ -50,7 +50,7 @@ test: $(STAMPS)/all style  ## lint, types, every test and every example in the d
 every-test: $(STAMPS)/all
 	$(PYTEST)
 
-test-fast: $(STAMPS)/all  ## the tests that take seconds
+test-fast: $(STAMPS)/all  ## every test but those marked slow: 6 minutes of processor time, 3 on two idle cores
 	$(PYTEST) -m "not slow"
 
 test-repeat: $(STAMPS)/all  ## that the tests say the same every time: DRAWS=100 and WHOLE=5 rounds beside busy loops

@@ -122,6 +122,7 @@ def test_json_has_the_keys_programs_read(study: Path) -> None:
     assert {"basic", "advanced", "kov", "optimal"} <= set(told["price"])
 
 
+@pytest.mark.slow
 def test_what_is_assumed_is_answered_in_the_file_and_not_in_python(study: Path) -> None:
     study.write_text(STUDY.replace("rows = 400\n", ""), encoding="utf-8")
     told = run("plan", str(study), "--explain").stdout

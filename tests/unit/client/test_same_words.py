@@ -37,6 +37,7 @@ def test_a_plan_foretells_the_same_on_both_sides(local: ft.Study, connect: Conne
     assert "What it costs:" in there.explain() and there.price.sentence in there.explain()
 
 
+@pytest.mark.slow
 def test_controls_return_new_plans_and_spend_nothing(study: Any) -> None:
     before = study.budget.spent_upper
     plan = study.plan(*ASKED, epsilon=0.5)
@@ -66,6 +67,7 @@ def test_a_release_is_the_same_kind_of_thing_and_is_drawn_once(study: Any) -> No
     assert release.cost <= 0.1
 
 
+@pytest.mark.slow
 def test_refusals_are_the_same_exceptions_with_the_same_fields(study: Any) -> None:
     plan = study.plan(ft.mean("age"), epsilon=0.2)
     with pytest.raises(Infeasible) as stopped:

@@ -106,6 +106,7 @@ def test_every_released_mean_of_unequal_groups_is_within_what_was_required(
             assert np.all((counts.upper - counts.lower) / 2 <= 40)
 
 
+@pytest.mark.slow
 def test_a_plan_says_in_one_line_what_a_required_error_rests_on(tmp_path: Any) -> None:
     with closing(ft.Study(_people(), epsilon=1.0, delta=1e-6, ledger=tmp_path / "study.db")) as study:
         told = study.plan(st.mean("x", by="g"), st.count(by="g"), st.median("x"), expected=EXPECTED)

@@ -96,6 +96,7 @@ def test_regions_at_the_ends_of_what_may_be_asked_are_finite_or_null(analyst, fa
     )
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(served, analyst, monkeypatch):
     noises = [{"noise": "laplace", "multiplier": 1000 + n**1.1, "count": 10**6} for n in range(1000)]
     with monkeypatch.context() as hurried:

@@ -39,6 +39,7 @@ def _required(plan: Any, wanted: dict[str, float]) -> Any:
     return plan.controlled({}, {name: Requirement(within) for name, within in wanted.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("delta", "share"), [(0.0, 0.02), (0.0, 1e-6), (1e-6, 0.02)])
 def test_beside_two_locks_every_offer_is_accepted(
     make_study: Callable[..., ft.Study], delta: float, share: float

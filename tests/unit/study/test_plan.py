@@ -64,6 +64,7 @@ def test_a_requirement_beyond_the_budget_says_what_fits(plan: Plan) -> None:
     assert plan.require("mean of income", within=1.1 * closest)["mean of income"].error() <= 1.1 * closest
 
 
+@pytest.mark.slow
 def test_a_refusal_names_what_its_own_errors_rest_on_and_nothing_else(make_study: Make) -> None:
     """What was assumed may be what is wrong; the errors of counts and sums rest on nothing."""
     plan = make_study().plan(

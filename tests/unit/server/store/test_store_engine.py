@@ -108,6 +108,7 @@ def test_what_no_database_can_keep_is_refused_and_not_shown(store: Store) -> Non
         connection.execute(declarations.insert().values({**ROW, "created": 2**70}))
 
 
+@pytest.mark.slow
 def test_of_many_who_make_a_file_at_once_nobody_is_turned_away(tmp_path: Path) -> None:
     """SQLite does not wait by itself for whoever changes how a file is written: one of thirty was turned away."""
     with ThreadPoolExecutor(4) as pool:

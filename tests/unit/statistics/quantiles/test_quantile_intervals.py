@@ -206,6 +206,7 @@ def test_a_sample_widens_the_interval_so_that_it_holds_the_population() -> None:
     assert missed <= binom.isf(1e-9, number, 0.05) < missed_plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["cost", "days"])
 @pytest.mark.parametrize("epsilon", [0.001, 50.0])
 def test_ends_rise_hold_the_value_stay_in_the_bounds_and_widen(column: str, epsilon: float) -> None:

@@ -63,6 +63,7 @@ def test_all_controls_at_once_are_the_controls_one_by_one(study: Study, asked: A
     assert at_once["mean of income"].error(0.9) <= 9000
 
 
+@pytest.mark.slow
 def test_a_known_plan_changes_the_time_and_not_the_answer(study: Study, asked: Asked) -> None:
     first = plan_of(study, asked)
     assert plan_of(study, asked, first).allocation.noises == first.allocation.noises
