@@ -99,7 +99,7 @@ def served(folder: Path) -> tuple[Callable[[dict[str, Any], bool], None], Callab
         from starlette.testclient import TestClient
 
     from farthing.server import Settings, create_app
-    from farthing.server.auth.token_hashes import fresh_word, mark_of
+    from farthing.server.auth.api_tokens import new_secret, secret_hash
     from farthing.server.store import now
     from farthing.server.store.store_tables import tokens, users
 
@@ -107,13 +107,13 @@ def served(folder: Path) -> tuple[Callable[[dict[str, Any], bool], None], Callab
     data.mkdir()
     (data / "people.csv").write_text("age,sex,region,income,bmi\n30,F,a,1000,22\n", encoding="utf-8")
     app = create_app(Settings(ledger=str(folder / "study.db"), data=data, log_requests=False))
-    state, word = app.state.farthing, fresh_word("ft_")
+    state, word = app.state.farthing, new_secret("ft_")
     later = now() + 3600 * 10**9
     with state.store.begin() as connection:
         connection.execute(users.insert().values(name="ada", role="curator", disabled=False, created=now()))
         connection.execute(
             tokens.insert().values(
-                id="bench", user="ada", label="bench", hash=mark_of(word), scopes="read plan manage",
+                id="bench", user="ada", label="bench", hash=secret_hash(word), scopes="read plan manage",
                 expires=later, created=now(),
             )
         )  # fmt: skip

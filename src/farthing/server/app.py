@@ -1,4 +1,4 @@
-"""The application: every router, behind the doors, with one way of saying no."""
+"""The application: every router behind the checks of http/, with one shape for every refusal."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
 from farthing.errors import FarthingError
-from farthing.server.app_state import ACTOR, State
-from farthing.server.auth.permissions import SCOPES_OF_ROLE, Caller, check_every
-from farthing.server.auth.route_guard import GuardedRoute
-from farthing.server.http import openapi
-from farthing.server.http.access_log import AccessLog, Failures, Metrics
+from farthing.server.auth.api_tokens import SCOPES_OF_ROLE
+from farthing.server.auth.permissions import Caller, GuardedRoute, check_every
+from farthing.server.http.access_log import AccessLog, Failures
 from farthing.server.http.error_envelope import refused_by_farthing, refused_by_pydantic, refused_by_starlette
-from farthing.server.http.origin_checks import BodyLimit, Doors, Forwarded, SafeHeaders
+from farthing.server.http.origin_checks import BodyLimit, Forwarded, OriginChecks, SafeHeaders
+from farthing.server.jobs.job_worker import WorkerProcesses
 from farthing.server.routes import (
     accountant_routes,
     dataset_routes,
     health_routes,
     ledger_routes,
+    openapi_routes,
     page_routes,
     people_routes,
     plan_routes,
@@ -37,10 +37,11 @@ from farthing.server.routes import (
     sign_in_routes,
     study_routes,
 )
-from farthing.server.schemas.draft_schema import Draft
-from farthing.server.services.dataset_declarations import Declaration, all_declarations
+from farthing.server.schemas.plan_schema import Draft
+from farthing.server.services.app_state import State
+from farthing.server.services.dataset_service import StoredDeclaration, all_declarations
 from farthing.server.services.plan_prices import priced
-from farthing.server.settings import Settings
+from farthing.server.settings import ACTOR, Settings
 
 _FILES = (".csv", ".parquet")  # an engine elsewhere is not called before somebody wants something of it
 
@@ -59,7 +60,7 @@ def warm_up(state: State) -> None:
                 return
 
 
-def _small_draft(declaration: Declaration) -> Draft:
+def _small_draft(declaration: StoredDeclaration) -> Draft:
     columns: dict[str, dict[str, object]] = declaration.words["columns"]
     means = [{"kind": "mean", "column": name} for name, says in columns.items() if "range" in says]
     return Draft.model_validate({"dataset": declaration.name, "statistics": [{"kind": "count"}, *means[:1]]})
@@ -77,7 +78,7 @@ _ROUTERS = (
     ledger_routes,
     accountant_routes,
     health_routes,
-    openapi,
+    openapi_routes,
     page_routes,
 )
 
@@ -86,7 +87,7 @@ def create_app(settings: Settings) -> FastAPI:
     """The application over a ledger, which it opens; it is closed when the application shuts down."""
     routes = [route for module in _ROUTERS for route in module.router.routes]
     check_every(_calls(routes))
-    metrics = Metrics()
+    state = State.open(settings, WorkerProcesses)
     app = FastAPI(
         title="farthing",
         version=version("farthing"),
@@ -98,10 +99,10 @@ def create_app(settings: Settings) -> FastAPI:
         # The first is the outermost.
         middleware=[
             Middleware(Forwarded, settings=settings),
-            Middleware(AccessLog, settings=settings, metrics=metrics),
+            Middleware(AccessLog, settings=settings, metrics=state.metrics),
             Middleware(SafeHeaders, settings=settings),
             Middleware(Failures),
-            Middleware(Doors, settings=settings),
+            Middleware(OriginChecks, settings=settings),
             Middleware(BodyLimit, settings=settings),
         ],
         exception_handlers={
@@ -111,9 +112,8 @@ def create_app(settings: Settings) -> FastAPI:
         },
     )
     app.router.routes.extend(routes)
-    app.openapi = cache(partial(openapi.described, app))  # type: ignore[method-assign]
-    app.state.metrics = metrics
-    app.state.farthing = State(settings)
+    app.openapi = cache(partial(openapi_routes.described, app))  # type: ignore[method-assign]
+    app.state.farthing = state
     return app
 
 

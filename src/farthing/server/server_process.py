@@ -19,11 +19,11 @@ from fastapi import FastAPI
 
 from farthing.errors import InvalidValue
 from farthing.server.app import create_app
-from farthing.server.app_state import State
+from farthing.server.auth.api_tokens import ROLES
 from farthing.server.auth.login_sessions import allows_links, login_link, login_name
-from farthing.server.auth.permissions import ROLES
-from farthing.server.http.listen_address import check_binding
-from farthing.server.http.request_limits import Impatient
+from farthing.server.http.origin_checks import check_binding
+from farthing.server.http.request_limits import TimedProtocol
+from farthing.server.services.app_state import State
 from farthing.server.settings import Settings
 from farthing.server.store import Store
 from farthing.server.store.store_tables import users
@@ -101,7 +101,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=Impatient,
+                http=TimedProtocol,
                 ws="none",
                 loop="asyncio",
                 lifespan="on",

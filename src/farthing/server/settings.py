@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from farthing.errors import InvalidValue
 
 PORT = 8642
+ACTOR = "server"  # what the server calls itself in the ledger
 
 
 @dataclass(frozen=True)

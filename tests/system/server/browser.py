@@ -31,13 +31,12 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator
 from backends.keeper import CannotStart
 from backends.processes import installed
 from farthing.server import Settings, create_app
-from farthing.server.app_state import State
-from farthing.server.auth.api_tokens import make_token
+from farthing.server.auth.api_tokens import SCOPES_OF_ROLE, make_token, new_secret, secret_hash
 from farthing.server.auth.login_sessions import COOKIE, csrf_of
-from farthing.server.auth.permissions import SCOPES_OF_ROLE, Caller
-from farthing.server.auth.token_hashes import fresh_word, mark_of
+from farthing.server.auth.permissions import Caller
 from farthing.server.auth.user_rules import add_user, known_user
 from farthing.server.jobs.job_worker import Worker
+from farthing.server.services.app_state import State
 from farthing.server.store import now
 from farthing.server.store.store_tables import declarations, logins
 
@@ -86,13 +85,13 @@ class Site:
 
     def session(self, user: str) -> str:
         """The word of a new web session of this user."""
-        word = fresh_word()
+        word = new_secret()
         with self.state.store.begin() as connection:
             connection.execute(
                 logins.insert().values(
-                    hash=mark_of(word),
+                    hash=secret_hash(word),
                     user=user,
-                    csrf_hash=mark_of(csrf_of(word)),
+                    csrf_hash=secret_hash(csrf_of(word)),
                     expires=now() + 3600 * 10**9,
                     via="session",
                 )

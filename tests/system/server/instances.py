@@ -24,7 +24,7 @@ import httpx
 
 from backends.processes import free_port
 from farthing.ledger import Ledger
-from farthing.server.auth.token_hashes import fresh_word, mark_of
+from farthing.server.auth.api_tokens import new_secret, secret_hash
 from farthing.server.store import Store, now
 from farthing.server.store.store_tables import tokens, users
 
@@ -139,7 +139,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def with_token(store: Store, name: str, role: str) -> dict[str, str]:
     """An account, and the header of a token of it."""
-    word = fresh_word("ft_")
+    word = new_secret("ft_")
     scopes = {"curator": "read plan spend manage", "analyst": "read plan spend", "auditor": "read plan"}[role]
     with store.begin() as connection:
         connection.execute(
@@ -149,7 +149,7 @@ def with_token(store: Store, name: str, role: str) -> dict[str, str]:
         )
         connection.execute(
             tokens.insert().values(
-                id=secrets.token_hex(8), user=name, label="a test", hash=mark_of(word), scopes=scopes,
+                id=secrets.token_hex(8), user=name, label="a test", hash=secret_hash(word), scopes=scopes,
                 expires=now() + YEAR, created=now(), revoked=None,
             )
         )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from farthing.server.services.dataset_declarations import declaration_of
+from farthing.server.services.dataset_service import declaration_of
 from system.server.accessibility import faults_of_all_looks
 from system.server.browser import DATASET, DECLARATION, NewPage, Site, go, screenshot, serving, settled
 

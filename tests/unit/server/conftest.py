@@ -14,10 +14,10 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from farthing.server import Settings, create_app
-from farthing.server.app_state import State
+from farthing.server.auth.api_tokens import SCOPES_OF_ROLE, new_secret, secret_hash
 from farthing.server.auth.login_sessions import COOKIE, csrf_of
-from farthing.server.auth.permissions import SCOPES_OF_ROLE, Caller
-from farthing.server.auth.token_hashes import fresh_word, mark_of
+from farthing.server.auth.permissions import Caller
+from farthing.server.services.app_state import State
 from farthing.server.store import now
 from farthing.server.store.store_tables import declarations, logins, tokens, users
 
@@ -57,13 +57,13 @@ class Served:
 
     def signed_in(self, user: str) -> TestClient:
         """A client with a web session of this user, as the page would have it."""
-        session = fresh_word()
+        session = new_secret()
         with self.state.store.begin() as connection:
             connection.execute(
                 logins.insert().values(
-                    hash=mark_of(session),
+                    hash=secret_hash(session),
                     user=user,
-                    csrf_hash=mark_of(csrf_of(session)),
+                    csrf_hash=secret_hash(csrf_of(session)),
                     expires=now() + HOUR,
                     via="session",
                 )
@@ -74,14 +74,14 @@ class Served:
 
     def with_token(self, user: str, *scopes: str, expires_in: int = HOUR) -> TestClient:
         """A client with a token of this user and these scopes."""
-        word = fresh_word("ft_")
+        word = new_secret("ft_")
         with self.state.store.begin() as connection:
             connection.execute(
                 tokens.insert().values(
                     id=secrets.token_hex(8),
                     user=user,
                     label="a test",
-                    hash=mark_of(word),
+                    hash=secret_hash(word),
                     scopes=" ".join(scopes),
                     expires=now() + expires_in,
                     created=now(),

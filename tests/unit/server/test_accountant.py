@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from farthing.errors import RequestRefused
-from farthing.server.services.accountant_process import Reckoner
+from farthing.server.services.accountant_process import AccountantProcess
 
 
 def test_composition_shows_the_optimum_beside_every_theorem(analyst):
@@ -100,26 +100,26 @@ def test_regions_at_the_ends_of_what_may_be_asked_are_finite_or_null(analyst, fa
 def test_what_takes_too_long_is_stopped_and_the_next_question_is_answered(served, analyst, monkeypatch):
     noises = [{"noise": "laplace", "multiplier": 1000 + n**1.1, "count": 10**6} for n in range(1000)]
     with monkeypatch.context() as hurried:
-        hurried.setattr(served.state.reckoner, "_seconds", 0.2)
+        hurried.setattr(served.state.accountant, "_seconds", 0.2)
         answer = analyst.post("/api/v1/compose", json={"charges": noises})
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
     assert analyst.post("/api/v1/regions", json={"k": 1, "epsilon": 0.1}).status_code == 200
 
 
 def test_a_question_that_waits_too_long_for_its_turn_is_told_to_come_again():
-    reckoner = Reckoner(waiting=0.01)
-    with reckoner._turn, pytest.raises(RequestRefused) as refused:
-        reckoner.ask("regions", {})
+    accountant = AccountantProcess(waiting=0.01)
+    with accountant._turn, pytest.raises(RequestRefused) as refused:
+        accountant.ask("regions", {})
     assert refused.value.code == "rate_limited"
 
 
 def test_questions_of_many_threads_get_their_own_answers(served):
-    reckoner = served.state.reckoner
+    accountant = served.state.accountant
     found: dict[int, float] = {}
 
     def ask(k: int) -> None:
         facts = {"k": k, "epsilon": 0.5, "delta": 0.0, "at_delta": 0.0}
-        found[k] = reckoner.ask("regions", facts)["epsilon_of"][-1]["basic"]
+        found[k] = accountant.ask("regions", facts)["epsilon_of"][-1]["basic"]
 
     threads = [threading.Thread(target=ask, args=(k,)) for k in range(1, 9)]
     for thread in threads:

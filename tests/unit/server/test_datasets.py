@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from farthing.server.services.dataset_declarations import declaration_of
+from farthing.server.services.dataset_service import declaration_of
 from farthing.server.store.store_tables import declarations
 
 NEW: dict[str, Any] = {

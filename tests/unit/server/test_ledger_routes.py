@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from farthing.errors import BudgetExceeded, RequestRefused
 from farthing.ledger import Ledger, Verification, open_ledger
-from farthing.server.schemas.entry_schema import STATES, sentence_of
+from farthing.server.services.ledger_pages import STATES, sentence_of
 from unit.server.conftest import DATASET, Served, served_in
 
 API = "/api/v1/ledger"
@@ -217,7 +217,7 @@ def test_a_receipt_of_something_else_is_told_apart_from_a_bad_ledger(
 def test_whoever_asks_while_a_verification_runs_gets_its_result(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    books, found = served.state.books, Verification(True, 3, "ab")
+    books, found = served.state.history, Verification(True, 3, "ab")
     running: Future[Verification] = Future()
     monkeypatch.setitem(books._running, "", running)
     monkeypatch.setattr(books, "_root", None)  # a second one would fail
@@ -230,8 +230,8 @@ def test_whoever_asks_while_a_verification_runs_gets_its_result(
 
 
 def test_verifications_run_one_at_a_time(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farthing.server.services.ledger_pages.LONGEST", 0.01)
-    books = served.state.books
+    monkeypatch.setattr("farthing.server.services.ledger_history.LONGEST", 0.01)
+    books = served.state.history
     with books._verifying, pytest.raises(RequestRefused) as refused:
         books.verify(None)
     assert refused.value.code == "rate_limited" and not books._running
@@ -240,10 +240,10 @@ def test_verifications_run_one_at_a_time(served: Served, monkeypatch: pytest.Mon
 def test_a_verification_that_takes_too_long_is_stopped(
     served: Served, analyst: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farthing.server.services.ledger_pages.LONGEST", 0.0)
+    monkeypatch.setattr("farthing.server.services.ledger_history.LONGEST", 0.0)
     monkeypatch.setattr("time.monotonic", iter(range(1_000_000)).__next__)
     with pytest.raises(Exception, match="takes more than"):
-        served.state.books._verified(None)
+        served.state.history._verified(None)
 
 
 def test_an_export_holds_every_entry_and_is_for_curators_and_auditors(

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.server.jobs.job_runner import refuse_dearer
+from farthing.server.services.dataset_service import study_of
 from farthing.study.sessions.session_defaults import Wish, opened
 from unit.server.conftest import DATASET, DECLARATION, Served, served_in
 
@@ -107,7 +108,7 @@ def test_a_price_that_is_said_is_enough_to_confirm(curator: TestClient, served: 
     assert said is not None
     refuse_dearer(plan, float(said[1]))
     wish = Wish(alpha=0.9, queries=2, columns=("sex",), rows=40_000, epsilon=0.1234574)
-    study = served.state.study(served.caller("ada"), DATASET)
+    study = study_of(served.state, served.caller("ada"), DATASET)
     with pytest.raises(InvalidValue) as dearer:
         opened(study, wish, "a session", confirmed=0.1)
     said = re.search(r"must be at least ([\d.]+), which", str(dearer.value))

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from farthing.server.services.dataset_declarations import declare
-from farthing.server.services.plan_cache import Kept
-from farthing.server.services.plan_prices import PlanView, plan_of_draft
+from farthing.server.schemas.plan_schema import PlanView
+from farthing.server.services.app_state import RecentValues
+from farthing.server.services.dataset_service import declare, study_of
+from farthing.server.services.plan_prices import plan_of_draft
 from farthing.study.plan_summary import MOST_CELLS
 from unit.server.conftest import DECLARATION
 
@@ -145,11 +146,11 @@ def test_many_sliders_at_once_do_not_mix(curator: TestClient) -> None:
 
 
 def test_what_is_kept_has_a_bound_and_is_shared_by_threads() -> None:
-    kept: Kept[int] = Kept(10)
+    recent: RecentValues[int] = RecentValues(10)
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda n: kept.found(n % 20, lambda: n % 20), range(2000)))
-    assert found == [n % 20 for n in range(2000)]
-    assert len(kept._values) == 10
+        values = list(pool.map(lambda n: recent.value(n % 20) or recent.keep(n % 20, n % 20), range(2000)))
+    assert values == [n % 20 for n in range(2000)]
+    assert len(recent._values) == 10
 
 
 def test_an_analyst_plans_with_the_grant_and_an_auditor_with_nothing_saved(
@@ -375,6 +376,6 @@ def test_a_study_is_a_folder_and_its_drafts_outlive_it(analyst: TestClient) -> N
 
 def test_a_worker_plans_the_same_from_the_draft_as_it_is_kept(curator: TestClient, served: Any) -> None:
     view = checked(curator.post(PRICE, json=DRAFT))
-    plan = plan_of_draft(served.state.study(served.caller("ada"), "people"), view["draft"])
+    plan = plan_of_draft(study_of(served.state, served.caller("ada"), "people"), view["draft"])
     assert plan.cost.upper == view["cost"]["upper"]
     assert [one.error() for one in plan.statistics] == [one["error"] for one in view["statistics"]]

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from farthing.cli import main, serve_command
 from farthing.errors import InvalidValue
-from farthing.server.http.listen_address import check_binding
+from farthing.server.http.origin_checks import check_binding
 from farthing.server.server_process import NEXT_PORTS, Server, Started, listening
 from farthing.server.settings import Settings
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from farthing.server.app_state import State
-from farthing.server.jobs.job_worker import Worker
-from farthing.server.services.session_service import Conversations, answered, own_session
+from farthing.server.jobs.job_worker import Worker, WorkerProcesses
+from farthing.server.services.app_state import State
+from farthing.server.services.open_sessions import OpenSessions
+from farthing.server.services.session_service import answered, own_session
 from farthing.server.store import session_answers as rows
 from farthing.study import row_count
 from unit.server.conftest import DATASET, Served, people_csv, waited_for
@@ -217,7 +218,7 @@ def test_columns_and_cuts_that_do_not_fit_the_schema_are_refused(analyst: TestCl
 
 def second(served: Served) -> State:
     """Another server on the same ledger and store."""
-    return State(replace(served.settings, workers=0))
+    return State.open(replace(served.settings, workers=0), WorkerProcesses)
 
 
 def test_two_servers_give_one_answer_and_never_more_rounds_than_were_paid(
@@ -255,7 +256,7 @@ def test_two_servers_give_one_answer_and_never_more_rounds_than_were_paid(
 
 def test_a_server_that_starts_again_keeps_every_answer(served: Served, analyst: TestClient) -> None:
     before = analyst.get(f"{API}/shared").json()["history"]
-    served.state._asking = None
+    served.state.sessions._sessions.clear()
     again = [asked(analyst, "shared", one["question"]).json() for one in before]
     assert [(one["number"], one["value"], one["error"]) for one in again] == [
         (one["number"], one["value"], one["error"]) for one in before
@@ -298,7 +299,7 @@ def test_sessions_without_a_round_are_put_away_first() -> None:
         def __init__(self, running: bool) -> None:
             self.running = running
 
-    kept = Conversations(most=2)
+    kept = OpenSessions(most=2)
     for name, running in (("a", True), ("b", False), ("c", True)):
         with kept.turn((name, "bob", "analyst"), lambda running=running: Talk(running)):  # type: ignore[misc]
             pass

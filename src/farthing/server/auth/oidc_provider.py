@@ -1,4 +1,4 @@
-"""An OpenID Connect provider: where its doors are, its keys, and the exchange of a code for an identity.
+"""An OpenID Connect provider: its endpoints, its keys, and the exchange of a code for an identity.
 
 Everything it says is checked against OpenID Connect Core 1.0, section 3.1.3.7: the signature by one of its published
 keys with RS256 or ES256 (never an algorithm that the token itself proposes), issuer, audience, times, nonce.
@@ -20,8 +20,8 @@ import httpx
 import jwt
 
 from farthing.errors import FarthingError
-from farthing.server.auth.token_hashes import mark_of
-from farthing.server.http.listen_address import is_loopback
+from farthing.server.auth.api_tokens import secret_hash
+from farthing.server.http.origin_checks import is_loopback
 from farthing.server.settings import OidcSettings
 
 ALGORITHMS = {"RS256": "RSA", "ES256": "EC"}  # and the type of key that each takes
@@ -67,8 +67,8 @@ class Provider:
             "code_challenge": challenge,
             "code_challenge_method": "S256",
         }
-        door = self._door("authorization_endpoint")
-        return f"{door}{'&' if urlsplit(door).query else '?'}{urlencode(asked)}"
+        endpoint = self._endpoint("authorization_endpoint")
+        return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(asked)}"
 
     def identity_for(self, code: str, verifier: str, redirect_uri: str, nonce: str) -> dict[str, Any]:
         """The claims of whoever brought the code, all of them checked."""
@@ -78,7 +78,7 @@ class Provider:
             "redirect_uri": redirect_uri,
             "code_verifier": verifier,
         }
-        answer = self._posted(self._door("token_endpoint"), form)
+        answer = self._posted(self._endpoint("token_endpoint"), form)
         token = answer.get("id_token")
         if not isinstance(token, str):
             raise SignInFailed("it gave no identity")
@@ -110,7 +110,7 @@ class Provider:
         if ("azp" in claims or several) and claims.get("azp") != self.settings.client_id:
             raise SignInFailed("its identity was made for another party")
         said = claims.get("nonce")
-        if not isinstance(said, str) or not hmac.compare_digest(mark_of(said), mark_of(nonce)):
+        if not isinstance(said, str) or not hmac.compare_digest(secret_hash(said), secret_hash(nonce)):
             raise SignInFailed("the nonce is another")
         return claims
 
@@ -141,7 +141,7 @@ class Provider:
         with self._lock:
             if self._keys is not None and time.monotonic() - self._keys[0] < age:
                 return self._keys[1]
-        found = self._fetched(self._door("jwks_uri")).get("keys")
+        found = self._fetched(self._endpoint("jwks_uri")).get("keys")
         keys = [key for key in found if isinstance(key, dict)] if isinstance(found, list) else []
         with self._lock:
             self._keys = (time.monotonic(), keys)
@@ -160,7 +160,7 @@ class Provider:
             self._document = (time.monotonic(), document)
         return document
 
-    def _door(self, name: str) -> str:
+    def _endpoint(self, name: str) -> str:
         address = self._described().get(name)
         if not isinstance(address, str):
             raise SignInFailed(f"its document has no {name}")
@@ -168,9 +168,9 @@ class Provider:
         return address
 
     def _fetched(self, address: str) -> dict[str, Any]:
-        return self._asked("GET", address, {}, None)
+        return self._request("GET", address, {}, None)
 
-    def _asked(
+    def _request(
         self, method: str, address: str, form: Mapping[str, str], login: tuple[str, str] | None
     ) -> dict[str, Any]:
         """One answer of it, unless too many wait for one: anybody may begin to sign in, and a provider may be slow."""
@@ -185,11 +185,11 @@ class Provider:
         client, secret = self.settings.client_id, self.settings.client_secret
         ways = self._described().get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         if secret is None:
-            return self._asked("POST", address, form | {"client_id": client}, None)
+            return self._request("POST", address, form | {"client_id": client}, None)
         if "client_secret_basic" not in ways and "client_secret_post" in ways:
-            return self._asked("POST", address, form | {"client_id": client, "client_secret": secret}, None)
+            return self._request("POST", address, form | {"client_id": client, "client_secret": secret}, None)
         # RFC 6749, section 2.3.1: both are encoded as in a form before they become a user and a password.
-        return self._asked("POST", address, form, (quote(client, safe=""), quote(secret, safe="")))
+        return self._request("POST", address, form, (quote(client, safe=""), quote(secret, safe="")))
 
 
 def _check_address(address: str) -> None:

@@ -13,9 +13,9 @@ import logging
 from typing import Any
 
 from farthing.errors import RequestRefused
-from farthing.server.app_state import State
+from farthing.server.auth.api_tokens import new_secret, secret_hash
+from farthing.server.auth.auth_state import AuthState
 from farthing.server.auth.oidc_provider import Provider, SignInFailed
-from farthing.server.auth.token_hashes import fresh_word, mark_of
 from farthing.server.auth.user_rules import RESERVED, add_user, usable_name
 from farthing.server.settings import Settings
 from farthing.server.store import login_rows, now, user_rows
@@ -32,26 +32,26 @@ def redirect_uri(settings: Settings) -> str:
     return f"{settings.origin}/oidc/callback"
 
 
-def started(state: State) -> tuple[str, str]:
+def started(state: AuthState) -> tuple[str, str]:
     """Begin a sign-in: the address at the provider, and the state for the browser's cookie."""
     provider = _provider(state)
-    word, nonce, verifier = fresh_word(), fresh_word(), fresh_word()
+    secret, nonce, verifier = new_secret(), new_secret(), new_secret()
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
-    address = provider.address_to_start(redirect_uri(state.settings), word, nonce, challenge)
+    address = provider.address_to_start(redirect_uri(state.settings), secret, nonce, challenge)
     at = now()
     with state.store.begin() as connection:
         flow = Flow(nonce, verifier, at + MINUTES * 60 * 10**9)
-        login_rows.write_flow(connection, mark_of(word), flow, at)
-    return address, word
+        login_rows.write_flow(connection, secret_hash(secret), flow, at)
+    return address, secret
 
 
-def finished(state: State, *, code: str, word: str, cookie: str | None, issuer: str | None) -> User:
+def finished(state: AuthState, *, code: str, secret: str, cookie: str | None, issuer: str | None) -> User:
     """Who came back from the provider; each sign-in that was begun can be finished once, in the same browser."""
     provider = _provider(state)
-    if not hmac.compare_digest(mark_of(word), mark_of(cookie or "")):
+    if not hmac.compare_digest(secret_hash(secret), secret_hash(cookie or "")):
         raise SignInFailed("it was begun in another browser")
     with state.store.begin() as connection:
-        flow = login_rows.take_flow(connection, mark_of(word), now())
+        flow = login_rows.take_flow(connection, secret_hash(secret), now())
     if flow is None:
         raise SignInFailed("it was never begun, took too long, or was finished before")
     if issuer is not None and issuer != provider.settings.issuer:  # RFC 9207
@@ -62,35 +62,35 @@ def finished(state: State, *, code: str, word: str, cookie: str | None, issuer: 
     return user
 
 
-def _provider(state: State) -> Provider:
+def _provider(state: AuthState) -> Provider:
     if state.provider is None:
         raise RequestRefused("not_found", "this server has no single sign-on; sign in with a password.")
     return state.provider
 
 
-def _user_of(state: State, provider: Provider, claims: dict[str, Any]) -> User:
+def _user_of(state: AuthState, provider: Provider, claims: dict[str, Any]) -> User:
     claim = provider.settings.claim
     subject = _text(claims, claim)
     if claim == "email":
         # An address that nobody has verified is whatever its owner wrote into a form.
         subject = subject if claims.get("email_verified") is True else None
-    found = None
+    user = None
     with state.store.reading() as connection:
         if subject is not None:
             any_case = claim == "email" and subject.isascii()
-            found = user_rows.find_by_subject(connection, subject, any_case=any_case)
+            user = user_rows.find_by_subject(connection, subject, any_case=any_case)
         stable = _text(claims, "sub")
-        if found is None and claim == "email" and stable is not None and "@" not in stable:
-            found = user_rows.find_by_subject(connection, stable)
+        if user is None and claim == "email" and stable is not None and "@" not in stable:
+            user = user_rows.find_by_subject(connection, stable)
             subject = subject or stable
-    if found is None and subject is not None and provider.settings.create:
+    if user is None and subject is not None and provider.settings.create:
         return _added(state, subject, claims)
-    if found is None or found.disabled:
+    if user is None or user.disabled:
         raise SignInFailed("nobody here has that identity, or they are disabled")
-    return found
+    return user
 
 
-def _added(state: State, subject: str, claims: dict[str, Any]) -> User:
+def _added(state: AuthState, subject: str, claims: dict[str, Any]) -> User:
     """A new analyst, who has no grant yet.
 
     People choose what a provider calls them: a name that is taken, or has a grant waiting for somebody, is not given.

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from fastapi import Request
 
 from farthing.errors import RequestRefused
-from farthing.server.app_state import State
-from farthing.server.store import Store, now, user_rows
-from farthing.server.store import login_rows as attempts
+from farthing.server.auth.auth_state import AuthState
+from farthing.server.store import Store, login_rows, now, user_rows
 from farthing.server.store.user_rows import User
 
 PER_USER, PER_ADDRESS = 5, 20
@@ -28,7 +27,7 @@ class Attempt:
     def take_back(self, store: Store) -> None:
         """It was a success: it counts no more."""
         with store.begin() as connection:
-            attempts.take_back(connection, self.keys, self.at)
+            login_rows.take_back_attempt(connection, self.keys, self.at)
 
 
 def counted_attempt(store: Store, user: str, address: str) -> Attempt:
@@ -36,19 +35,19 @@ def counted_attempt(store: Store, user: str, address: str) -> Attempt:
     limits = {f"user:{user}": PER_USER, f"address:{neighbourhood(address)}": PER_ADDRESS}
     attempt = Attempt(list(limits), now())
     with store.begin() as connection:
-        attempts.forget_before(connection, attempt.at - WINDOW)
-        attempts.write(connection, attempt.keys, attempt.at)
+        login_rows.forget_attempts(connection, attempt.at - WINDOW)
+        login_rows.write_attempt(connection, attempt.keys, attempt.at)
     # Counted in a second transaction: whoever else has written by now has committed, and is seen.
     wait = 0
     with store.begin() as connection:
         for key, limit in limits.items():
-            others = attempts.times_since(connection, key, attempt.at - WINDOW)
+            others = login_rows.attempts_since(connection, key, attempt.at - WINDOW)
             if attempt.at in others:  # not if an instance whose clock is far ahead has swept it away
                 others.remove(attempt.at)
             if len(others) >= limit:
                 wait = max(wait, others[-limit] + WINDOW - attempt.at)
         if wait:
-            attempts.take_back(connection, attempt.keys, attempt.at)
+            login_rows.take_back_attempt(connection, attempt.keys, attempt.at)
     if wait:
         seconds = max(1, -(-wait // 10**9))
         raise RequestRefused(
@@ -84,14 +83,14 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client is not None else ""
 
 
-def user_by_password(state: State, name: str, password: str, address: str) -> User:
+def user_by_password(state: AuthState, name: str, password: str, address: str) -> User:
     """Who signs in, if this is their password."""
     user = proven_user(state, name, password, address)
     _log.info("user %s signed in with a password, from %s", name, address)
     return user
 
 
-def proven_user(state: State, name: str, password: str, address: str) -> User:
+def proven_user(state: AuthState, name: str, password: str, address: str) -> User:
     """The user, if this is their password; the refusal is the same, and takes as long, whatever is wrong."""
     attempt = counted_attempt(state.store, name, address)
     with state.store.reading() as connection:

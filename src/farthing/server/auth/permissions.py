@@ -8,12 +8,20 @@ budgets, grants, people). A web session has all scopes of its role.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
+from typing import Annotated, Any, cast
 
-from fastapi import Request
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
 
-from farthing.server.app_state import State
+from farthing.errors import RequestRefused
+from farthing.server.auth.api_tokens import SCOPES_OF_ROLE, user_by_token
+from farthing.server.auth.auth_state import AuthState
+from farthing.server.auth.login_sessions import CSRF_HEADER, csrf_fits, session_secret, user_by_session
+from farthing.server.http.error_envelope import COMMON
 
 
 @dataclass(frozen=True)
@@ -28,30 +36,18 @@ class Caller:
 
 def caller(request: Request) -> Caller:
     """Who makes this request; a dependency of routes. The guard has put them there before the route runs."""
-    found = request.state.caller
-    assert isinstance(found, Caller), "the route is public: nobody is known here"
-    return found
+    who = request.state.caller
+    assert isinstance(who, Caller), "the route is public: nobody is known here"
+    return who
 
 
-def the_state(request: Request) -> State:
-    """What the app holds open: settings, store and ledger; a dependency of routes."""
-    state = request.app.state.farthing
-    assert isinstance(state, State)
-    return state
+Who = Annotated[Caller, Depends(caller)]
 
 
 CURATOR = frozenset({"curator"})
 SPENDERS = frozenset({"curator", "analyst"})
 READERS = frozenset({"curator", "auditor"})
 ALL = frozenset({"curator", "analyst", "auditor"})
-
-ROLES = ("curator", "analyst", "auditor")
-SCOPES = ("read", "plan", "spend", "manage")
-SCOPES_OF_ROLE: dict[str, frozenset[str]] = {
-    "curator": frozenset(SCOPES),
-    "analyst": frozenset({"read", "plan", "spend"}),
-    "auditor": frozenset({"read", "plan"}),  # prices read no row and save nothing
-}
 
 
 @dataclass(frozen=True)
@@ -162,3 +158,97 @@ def check_every(routes: Iterable[tuple[str, str]]) -> None:
     """Raise for the first route without a row: an app with such a route must not start."""
     for method, path in routes:
         rule_of(method, path)
+
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class GuardedRoute(APIRoute):
+    """A route that asks who is there before the body is read."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler, behind the guard."""
+        inner, path = super().get_route_handler(), self.path
+        in_a_thread = not iscoroutinefunction(self.endpoint)
+
+        async def handler(request: Request) -> Response:
+            rule = rule_of(request.method, path)
+            state = cast(AuthState, request.app.state.farthing)
+            request.state.caller = None
+            if rule is None or (rule.open_if and getattr(state.settings, rule.open_if)):
+                return await inner(request)
+            request.state.caller = who = await run_in_threadpool(admitted, request, state, rule)
+            if not in_a_thread:
+                return await inner(request)
+            async with state.slots.of(who.name):
+                return await inner(request)
+
+        return handler
+
+
+def admitted(request: Request, state: AuthState, rule: Rule) -> Caller:
+    """Who makes the request, if they may make it; otherwise raises."""
+    who = authenticated(request, state)
+    if who is None:
+        raise RequestRefused("unauthenticated", "nobody is signed in, or no longer; sign in again.")
+    if who.role not in rule.roles:
+        allowed = " or ".join(f"{'an' if role[0] == 'a' else 'a'} {role}" for role in sorted(rule.roles))
+        raise RequestRefused(
+            "not_allowed", f"role {who.role!r} may not do this; ask {allowed}.", {"role": who.role}
+        )
+    if rule.session_only and who.via == "token":
+        raise RequestRefused("not_allowed", "a token may not do this; sign in on the page.")
+    if rule.scope not in who.scopes:
+        raise RequestRefused(
+            "not_allowed",
+            f"this token does not have the scope {rule.scope!r}; make one that has it.",
+            {"scope": rule.scope},
+        )
+    if who.via != "token" and request.method not in SAFE and not _csrf_holds(request):
+        raise RequestRefused(
+            "csrf", "the header X-CSRF-Token is missing or not this session's; reload the page and try again."
+        )
+    return who
+
+
+def authenticated(request: Request, state: AuthState) -> Caller | None:
+    """Who makes the request, None if nobody is signed in; a token that is sent must be good, cookie or not."""
+    header = request.headers.get("authorization")
+    if header is not None:
+        return _by_token(header, state)
+    secret = session_secret(request)
+    if secret is None:
+        return None
+    user, via = user_by_session(state, secret)
+    return None if user is None else Caller(user.name, user.role, SCOPES_OF_ROLE[user.role], via)
+
+
+def _by_token(header: str, state: AuthState) -> Caller:
+    scheme, _, secret = header.partition(" ")
+    owner = user_by_token(state.store, secret.strip()) if scheme.lower() == "bearer" else None
+    if owner is None:
+        # One sentence for all of them: whoever found a token need not learn whether it was ever good.
+        raise RequestRefused(
+            "unauthenticated",
+            "this token lets nobody in: it is unknown, expired or revoked, or its owner is disabled; "
+            "make a new one on the page under People, or with `farthing users token`.",
+        )
+    user, scopes = owner
+    return Caller(user.name, user.role, scopes, "token")
+
+
+def _csrf_holds(request: Request) -> bool:
+    """Whether the request repeats the token that only our own page could read."""
+    secret = session_secret(request)
+    return secret is not None and csrf_fits(secret, request.headers.get(CSRF_HEADER))
+
+
+def guarded(tag: str, *, prefix: str = "/api/v1") -> APIRouter:
+    """A router whose routes are all behind the guard."""
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        route_class=GuardedRoute,
+        responses=COMMON,
+        generate_unique_id_function=lambda route: f"{tag}_{route.name}",  # what generated clients call it
+    )

@@ -14,17 +14,13 @@ from contextlib import contextmanager
 import sqlalchemy as sa
 
 from farthing.errors import InvalidValue, RequestRefused
-from farthing.server.app_state import ACTOR
+from farthing.server.auth.api_tokens import ROLES
 from farthing.server.auth.passwords import Passwords, checked_password
-from farthing.server.auth.permissions import ROLES
-from farthing.server.store import Store, now
-from farthing.server.store import login_rows as login_rows
-from farthing.server.store import token_rows as token_rows
-from farthing.server.store import user_rows as user_rows
+from farthing.server.schemas.person_schema import NAME, SUBJECT
+from farthing.server.settings import ACTOR
+from farthing.server.store import Store, login_rows, now, user_rows
 from farthing.server.store.user_rows import REMOVED, User
 
-NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-SUBJECT = r"^[!-~]([ -~]{0,253}[!-~])?$"  # printable ASCII without blanks at the ends
 RESERVED = frozenset({ACTOR})
 _log = logging.getLogger("farthing.server.people")
 
@@ -110,7 +106,7 @@ def change_user(
         if disabled or kept is not None:
             login_rows.close_logins_of(connection, name)
         if disabled:
-            token_rows.revoke_all(connection, name, now())
+            user_rows.revoke_tokens(connection, name, now())
         _keep_a_curator(connection, before)
         after = _known(connection, name)
     for change in said:
@@ -128,19 +124,19 @@ def remove_user(store: Store, name: str, *, by: str) -> None:
         gone = {"role": REMOVED, "password_hash": None, "oidc_subject": None, "disabled": True}
         user_rows.change(connection, name, **gone)
         login_rows.close_logins_of(connection, name)
-        token_rows.revoke_all(connection, name, now())
+        user_rows.revoke_tokens(connection, name, now())
         _keep_a_curator(connection, before)
     _log.info("user %s removed, by %s", name, by)
 
 
 def change_own_password(
-    store: Store, passwords: Passwords, name: str, new: str, session_mark: str | None
+    store: Store, passwords: Passwords, name: str, new: str, session_hash: str | None
 ) -> None:
     """Set the password of somebody who has just shown the old one; their other sessions end."""
     kept = passwords.hash_of(checked_password(new, name))
     with store.begin() as connection:
         user_rows.change(connection, name, password_hash=kept)
-        login_rows.close_logins_of(connection, name, but=session_mark)
+        login_rows.close_logins_of(connection, name, but=session_hash)
     _log.info("user %s: new password, by %s", name, name)
 
 

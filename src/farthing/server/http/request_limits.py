@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 AT_A_TIME = 8  # requests of one person
 
 
-class Turns:
+class RequestSlots:
     """Who is being served, by name; what it counts is forgotten when the last request has ended."""
 
     def __init__(self, at_a_time: int = AT_A_TIME) -> None:
@@ -47,7 +47,7 @@ HEAD = 20.0  # seconds for the lines of a request, from the first moment of a co
 BODY = 60.0  # seconds for what follows them, of which there is little
 
 
-class Impatient(H11Protocol):
+class TimedProtocol(H11Protocol):
     """Uvicorn's way of reading requests, with a limit of time for each; answers may take as long as they like."""
 
     _stage: tuple[int, str] | None = None

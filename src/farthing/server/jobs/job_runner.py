@@ -22,32 +22,55 @@ from farthing.errors import (
     RequestRefused,
 )
 from farthing.numerics.digits import ceiling
-from farthing.server.app_state import State
 from farthing.server.auth.permissions import Caller
 from farthing.server.http.error_envelope import error_of
-from farthing.server.jobs.row_count_job import run_row_count
+from farthing.server.services.app_state import State
+from farthing.server.services.dataset_service import declaration_of, study_of
+from farthing.server.services.plan_prices import plan_of_draft
+from farthing.server.services.session_service import wish_of
 from farthing.server.store import job_rows as rows
 from farthing.server.store.job_rows import FAILED, FORFEITED, REFUSED, RELEASED, Job
 from farthing.server.store.user_rows import find
 
 if TYPE_CHECKING:
-    from farthing.server.app_state import State
-    from farthing.server.store.job_rows import Job
     from farthing.study import Plan
-    from farthing.study.sessions.session_defaults import Wish
-
 
 _HAIR = 1e-9  # the ledger counts in billionths of epsilon, rounded up
 
 
+def run_row_count(job: Job, state: State, progress: Callable[[float], None]) -> None:
+    """Count the rows for whoever asked, unless that was paid for before.
+
+    The count is charged under a name of its own, which whoever plans looks for: it is one for each account that pays.
+    """
+    from farthing.study.row_count import count_rows, found_count, lost_count, price_of_counting
+
+    study = study_of(state, owner_of(job), job.dataset)
+    share, fresh = float(job.asked["share"]), bool(job.asked["fresh"])
+    if found_count(study, wait=True).answer is None:
+        lost = lost_count(study, job.created)
+        if lost is not None:  # by this very job: who asks for it again has not agreed to pay twice
+            raise AnswerForfeited(
+                lost, "the attempt that was charged ended without one", "use a new request id"
+            )
+    price, confirmed = price_of_counting(study, share), job.limits.get("confirmed_epsilon")
+    if confirmed is not None and not price <= confirmed * (1 + _HAIR) + _HAIR:
+        raise RequestRefused(
+            "conflict",
+            f"counting the rows would cost epsilon={ceiling(price)} now, and {confirmed:.6g} was confirmed; nothing "
+            "was spent. Look at the price again.",
+            {"requested": price, "confirmed": confirmed, "way_out": "confirm what it costs now"},
+        )
+    progress(0.0)
+    # Not a fresh one again where a worker died over the job: it may have made it.
+    count_rows(study, price, fresh=fresh and not job.attempts, progress=progress)
+
+
 def run_release(job: Job, state: State, progress: Callable[[float], None]) -> None:
     """Release the draft of a job, unless it was paid for before."""
-    from farthing.server.services.plan_prices import plan_of_draft
-
     if state.root.stored(job.id) is not None:
         return  # a row was lost, the ledger's word was not: there is an answer, or there will never be one
-    who = Caller(job.owner, job.role, frozenset(), "worker")
-    plan = plan_of_draft(state.study(who, job.dataset), job.asked)
+    plan = plan_of_draft(study_of(state, owner_of(job), job.dataset), job.asked)
     refuse_dearer(plan, job.limits.get("confirmed_epsilon"))
     progress(0.0)
     plan.release(job.id, progress)
@@ -67,17 +90,13 @@ def refuse_dearer(plan: Plan, confirmed: float | None) -> None:
         )
 
 
-KIND = "session"
-
-
 def run_session(job: Job, state: State, progress: Callable[[float], None]) -> None:
     """Open the session of a job, unless it was paid for before. Whoever asks takes it up from the ledger."""
     from farthing.study.sessions.session_defaults import opened
 
     if state.root.stored(job.id) is not None:
         return
-    who = Caller(job.owner, job.role, frozenset(), "worker")
-    study = state.study(who, job.dataset)
+    study = study_of(state, owner_of(job), job.dataset)
     progress(0.0)
     confirmed = job.limits.get("confirmed_epsilon")
     try:
@@ -89,20 +108,10 @@ def run_session(job: Job, state: State, progress: Callable[[float], None]) -> No
         raise RequestRefused("conflict", str(refusal), facts) from None
 
 
-def wish_of(asked: Any) -> Wish:
-    """What was wished for, as the words of the request have it."""
-    from farthing.study.sessions.session_defaults import Wish
-
-    words = {name: said for name, said in asked.items() if said is not None}
-    if "columns" in words:
-        words["columns"] = tuple(words["columns"])
-    return Wish(**words)
-
-
 Progress = Callable[[float], None]
 Kind = Callable[[Job, State, Progress], None]
 
-KINDS: dict[str, Kind] = {"release": run_release, "session": run_session, "rows": run_row_count}
+KINDS: dict[str, Kind] = {rows.RELEASE: run_release, rows.SESSION: run_session, rows.ROW_COUNT: run_row_count}
 """What each kind of job does. It charges under `job.id` (a count of rows under a name of its own), and calls `progress`
 right before that: a job that another worker has taken over is stopped there."""
 
@@ -129,11 +138,11 @@ def perform(job: Job, state: State, worker: str, kinds: Mapping[str, Kind] = KIN
     try:
         _refuse_gone(job, state)
         _refuse_silent(job, state)
-        kinds[job.kind](job, state, _Telling(job, state, worker))
+        kinds[job.kind](job, state, _Progress(job, state, worker))
     except TakenOver:
         return
-    except Exception as found:
-        problem = found
+    except Exception as failure:
+        problem = failure
     _settle(job, state, worker, lambda: _outcome(job, state, problem))
 
 
@@ -147,14 +156,11 @@ def _refuse_gone(job: Job, state: State) -> None:
 
 def _refuse_silent(job: Job, state: State) -> None:
     """Nothing is charged for a table whose database is away: the run would end without an answer."""
-    from farthing.server.services.dataset_declarations import declaration_of
-    from farthing.server.services.plan_cache import planning_of
-
     declaration = declaration_of(state.store, job.dataset)
     if declaration is None:
         return  # which the job itself says
     with suppress(FarthingError):  # whose words may name the file or the server
-        planning_of(state).folder.answering(declaration.words["source"])
+        state.plans.folder.answering(declaration.words["source"])
         return
     raise EngineError(
         "data folder",
@@ -167,7 +173,7 @@ def take_over(job: Job, state: State, worker: str) -> None:
     """Bring a job to its end, or back to the queue, whose worker is gone; it is this worker's by now."""
     stored = state.root.stored(job.id)
     if stored is None and job.attempts + 1 < MOST_ATTEMPTS:
-        rows.let_wait(state.store, job, worker)
+        rows.put_back(state.store, job, worker)
         return
     problem = RuntimeError(f"{MOST_ATTEMPTS} workers died over this job") if stored is None else None
     _settle(job, state, worker, lambda: _outcome(job, state, problem))
@@ -220,24 +226,26 @@ def _unpaid(job: Job, problem: Exception) -> tuple[str, dict[str, Any]]:
     return FAILED, {"code": "internal", "message": message, "fields": {}}
 
 
-class _Telling:
+class _Progress:
     """Writes down the progress of a job now and then, and stops it if it is this worker's no more."""
 
     def __init__(self, job: Job, state: State, worker: str) -> None:
         self._job, self._state, self._worker = job, state, worker
-        self._told, self._next = -1.0, 0.0
+        self._written, self._next = -1.0, 0.0
 
     def __call__(self, share: float) -> None:
         moment = time.monotonic()
-        if moment < self._next and self._told >= 0:
+        if moment < self._next and self._written >= 0:
             return
         self._next = moment + _BETWEEN
-        if share == self._told:
+        if share == self._written:
             return
         try:
-            mine = rows.tell(self._state.store, self._job.id, self._worker, min(1.0, max(0.0, share)))
+            mine = rows.write_progress(
+                self._state.store, self._job.id, self._worker, min(1.0, max(0.0, share))
+            )
         except LedgerUnavailable:
             return  # how far it is matters less than that it goes on
         if not mine:
             raise TakenOver
-        self._told = share
+        self._written = share

@@ -22,18 +22,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from farthing.errors import FarthingError, LedgerError
-from farthing.server.app_state import State
 from farthing.server.jobs.job_runner import KINDS, Kind, perform, take_over
+from farthing.server.services.app_state import State
+from farthing.server.services.dataset_service import all_declarations, dataset_of
 from farthing.server.settings import Settings
+from farthing.server.store import Store
 from farthing.server.store import job_rows as rows
 from farthing.server.store.job_rows import DEAD, Job, declare_dead
-
-if TYPE_CHECKING:
-    from farthing.server.app_state import State
-
 
 SLOTS = 4  # jobs at a time: a long query of one dataset does not hold up the others
 LOOK = 0.25  # seconds between two looks for work; a server that gets some wakes its own workers at once
@@ -103,13 +101,13 @@ class Worker:
             self._woken.wait(self._look)
             self._woken.clear()
             try:
-                self._turn()
+                self._take_work()
             except LedgerError as problem:
                 # The store or the ledger is away: what runs goes on, and they come back.
                 _log.warning("worker %s: %s", self.name, type(problem).__name__)
                 time.sleep(LOOK)
 
-    def _turn(self) -> None:
+    def _take_work(self) -> None:
         while not self._draining.is_set() and self._busy() < self._slots:
             job = rows.take(self.state.store, self.name, self._kinds)
             if job is None:
@@ -172,7 +170,6 @@ class Worker:
 def warm_up(state: State) -> None:
     """Open what the first job would have to wait for, beside the work: tables that are declared, and their engines."""
     import farthing.study.reports.release_report  # noqa: F401
-    from farthing.server.services.dataset_declarations import all_declarations, dataset_of
 
     with suppress(Exception):  # whatever stands in the way is said when a job needs it
         for declaration in all_declarations(state.store)[:MOST_WARM]:
@@ -183,16 +180,16 @@ def warm_up(state: State) -> None:
 def main() -> None:
     """Be a worker process: settings from the first line of the input, then work until it ends."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    told = json.loads(sys.stdin.readline())
-    key = told["ledger_key"]
+    facts = json.loads(sys.stdin.readline())
+    key = facts["ledger_key"]
     settings = Settings(
-        ledger=told["ledger"],
-        data=Path(told["data"]),
+        ledger=facts["ledger"],
+        data=Path(facts["data"]),
         ledger_key=None if key is None else Path(key),
         workers=0,
     )
-    state = State(settings)
-    worker = Worker(state, told["name"], patience=told.get("patience", PATIENCE))
+    state = State.open(settings, WorkerProcesses)
+    worker = Worker(state, facts["name"], patience=facts.get("patience", PATIENCE))
     signal.signal(signal.SIGTERM, lambda *_: worker.drain())
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
@@ -210,10 +207,6 @@ def _listen(worker: Worker) -> None:
     worker.drain()
 
 
-if __name__ == "__main__":
-    main()
-
-
 SHORT_LIFE = 10.0  # seconds: whoever dies sooner is replaced after a pause
 LONGEST_PAUSE = 30.0
 
@@ -225,14 +218,14 @@ class _Process:
     since: float
 
 
-class Workers:
+class WorkerProcesses:
     """`settings.workers` worker processes of one server.
 
     They are in sessions of their own, so that neither Ctrl-C nor the death of the server ends a release half way.
     """
 
-    def __init__(self, state: State, *, patience: float = PATIENCE) -> None:
-        self._state, self._patience = state, patience
+    def __init__(self, settings: Settings, store: Store, *, patience: float = PATIENCE) -> None:
+        self._settings, self._store, self._patience = settings, store, patience
         self._living: list[_Process] = []
         self._changing = threading.Lock()
         self._stopping = threading.Event()
@@ -240,7 +233,7 @@ class Workers:
 
     def start(self) -> None:
         """Start the workers in the background; jobs wait until they are there."""
-        if self._watcher is None and self._state.settings.workers:
+        if self._watcher is None and self._settings.workers:
             self._watcher = threading.Thread(target=self._watch, name="farthing-workers", daemon=True)
             self._watcher.start()
 
@@ -274,7 +267,7 @@ class Workers:
     def _watch(self) -> None:
         pause = 0.0
         while True:
-            missing = self._state.settings.workers - len(self._living)
+            missing = self._settings.workers - len(self._living)
             for _ in range(missing):
                 self._begin()
             if self._stopping.wait(LOOK):
@@ -283,13 +276,13 @@ class Workers:
                 self._bury(each)
                 lived = time.monotonic() - each.since
                 pause = min(LONGEST_PAUSE, 2 * pause + 0.5) if lived < SHORT_LIFE else 0.0
-            if pause and len(self._living) < self._state.settings.workers and self._stopping.wait(pause):
+            if pause and len(self._living) < self._settings.workers and self._stopping.wait(pause):
                 return
 
     def _begin(self) -> None:
-        settings = self._state.settings
+        settings = self._settings
         name = fresh_name()
-        told = {
+        facts = {
             "name": name,
             "ledger": settings.ledger,
             "data": str(settings.data),
@@ -308,7 +301,7 @@ class Workers:
         with self._changing:
             self._living.append(each)
             with suppress(OSError):  # it died at once, which the next look finds
-                _input(each).write(json.dumps(told) + "\n")
+                _input(each).write(json.dumps(facts) + "\n")
                 _input(each).flush()
                 os.set_blocking(_input(each).fileno(), False)
 
@@ -320,10 +313,14 @@ class Workers:
             with suppress(OSError):
                 _input(dead).close()
         with suppress(LedgerError):  # otherwise its heartbeat, which stands still, tells
-            declare_dead(self._state.store, dead.name)
+            declare_dead(self._store, dead.name)
 
 
 def _input(each: _Process) -> IO[str]:
-    found = each.process.stdin
-    assert found is not None
-    return found
+    pipe = each.process.stdin
+    assert pipe is not None
+    return pipe
+
+
+if __name__ == "__main__":
+    main()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends
-
-from farthing.server.app_state import State
-from farthing.server.auth.permissions import the_state
-from farthing.server.auth.route_guard import guarded
+from farthing.server.auth.permissions import guarded
 from farthing.server.http.error_envelope import refusals
 from farthing.server.schemas.composition_schema import (
     CompositionAsked,
@@ -16,10 +12,9 @@ from farthing.server.schemas.composition_schema import (
     RegionsAsked,
     RegionsView,
 )
+from farthing.server.services.app_state import TheState
 
 router = guarded("accountant")
-
-TheState = Annotated[State, Depends(the_state)]
 
 
 @router.post(
@@ -33,7 +28,7 @@ def compose(asked: CompositionAsked, state: TheState) -> Any:
 
     What takes more than a few seconds to prove is refused with `too_large`.
     """
-    return state.reckoner.ask("composed", asked.model_dump())
+    return state.accountant.ask("composed", asked.model_dump())
 
 
 @router.post(
@@ -44,4 +39,4 @@ def compose(asked: CompositionAsked, state: TheState) -> Any:
 )
 def regions(asked: RegionsAsked, state: TheState) -> Any:
     """Lower boundaries of the region of (false alarm, missed detection) for k mechanisms, and epsilon up to k."""
-    return state.reckoner.ask("regions", asked.model_dump())
+    return state.accountant.ask("regions", asked.model_dump())

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import sqlalchemy as sa
-from fastapi import Depends, Request
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
-from farthing.server.app_state import State
-from farthing.server.auth.permissions import the_state
-from farthing.server.auth.route_guard import guarded
-from farthing.server.store.store_tables import jobs
+from farthing.server.auth.permissions import guarded
+from farthing.server.services.app_state import TheState
+from farthing.server.store import job_rows
 
 router = guarded("health", prefix="")
 
@@ -32,7 +28,7 @@ async def healthz() -> Health:
 
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz")
-def readyz(state: Annotated[State, Depends(the_state)]) -> Health:
+def readyz(state: TheState) -> Health:
     """Whether requests can be served: the ledger and the store answer."""
     state.root.datasets()
     with state.store.reading() as connection:
@@ -41,10 +37,7 @@ def readyz(state: Annotated[State, Depends(the_state)]) -> Health:
 
 
 @router.get("/metrics", response_class=PlainTextResponse, responses={200: {"content": {"text/plain": {}}}})
-def metrics(request: Request, state: Annotated[State, Depends(the_state)]) -> PlainTextResponse:
+def metrics(state: TheState) -> PlainTextResponse:
     """Counts and durations in the text that Prometheus reads."""
-    with state.store.reading() as connection:
-        by_state = sa.select(jobs.c.state, sa.func.count()).group_by(jobs.c.state)
-        counts = {str(name): int(count) for name, count in connection.execute(by_state)}
-    text = request.app.state.metrics.text(counts)
+    text = state.metrics.text(job_rows.counted(state.store))
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import Depends, Query
+from fastapi import Query
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
 
-from farthing.server.app_state import State
-from farthing.server.auth.permissions import Caller, caller, the_state
-from farthing.server.auth.route_guard import guarded
+from farthing.server.auth.permissions import Who, guarded
 from farthing.server.http.error_envelope import refusals
 from farthing.server.http.origin_checks import described_headers
-from farthing.server.schemas.entry_schema import BurnDownView, EntriesView, LedgerView, VerificationView
+from farthing.server.schemas.entry_schema import (
+    BurnDownView,
+    EntriesView,
+    LedgerView,
+    VerificationAsked,
+    VerificationView,
+)
 from farthing.server.services import ledger_pages
+from farthing.server.services.app_state import TheState
 
 router = guarded("ledger")
 
-Who = Annotated[Caller, Depends(caller)]
-TheState = Annotated[State, Depends(the_state)]
 DatasetName = Annotated[str, Query(min_length=1, max_length=64, description="the name of a dataset")]
-
-
-class VerificationAsked(BaseModel):
-    """A receipt that must be found in the ledger, if there is one."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    receipt: Annotated[str, Field(max_length=500_000)] | dict[str, Any] | None = Field(
-        default=None,
-        description="the text of a receipt's file; an object is taken too, but programs that keep numbers as doubles "
-        "spoil it",
-    )
 
 
 @router.get("/ledger", response_model=LedgerView, summary="The ledger as a whole")
@@ -70,10 +61,10 @@ def verify(body: VerificationAsked, who: Who, state: TheState) -> VerificationVi
     receipt = body.receipt
     if isinstance(receipt, dict):
         receipt = json.dumps(receipt)
-    found = state.books.verify(None if receipt is None else ledger_pages.read_receipt(receipt))
+    verification = state.history.verify(None if receipt is None else ledger_pages.read_receipt(receipt))
     # A receipt that was edited says nothing about the ledger, which is read once more without it.
-    ledger_ok = found.ok or (receipt is not None and state.books.verify(None).ok)
-    return ledger_pages.verification_view(found, who, ledger_ok)
+    ledger_ok = verification.ok or (receipt is not None and state.history.verify(None).ok)
+    return ledger_pages.verification_view(verification, who, ledger_ok)
 
 
 @router.get(

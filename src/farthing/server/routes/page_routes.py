@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from farthing.errors import RequestRefused
-from farthing.server.auth.route_guard import guarded
+from farthing.server.auth.permissions import guarded
 from farthing.server.http.error_envelope import refusals
 from farthing.web import static_folder
 

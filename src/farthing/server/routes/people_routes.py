@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
 from typing import Annotated
 
-from fastapi import Depends, Path, Request, Response
+from fastapi import Path, Request, Response
 
 from farthing.errors import RequestRefused
-from farthing.server.app_state import State
-from farthing.server.auth.api_tokens import make_token, revoke_token, tokens_of
-from farthing.server.auth.login_sessions import begin, clear_cookie, close_session, csrf_of, session_word
+from farthing.server.auth.api_tokens import SCOPES_OF_ROLE, make_token, revoke_token, secret_hash, tokens_of
+from farthing.server.auth.login_sessions import begin, clear_cookie, close_session, csrf_of, session_secret
 from farthing.server.auth.password_sign_in import address_of, proven_user, user_by_password
-from farthing.server.auth.permissions import SCOPES_OF_ROLE, Caller, caller, the_state
-from farthing.server.auth.route_guard import guarded
-from farthing.server.auth.token_hashes import mark_of
+from farthing.server.auth.permissions import Caller, Who, guarded
 from farthing.server.auth.user_rules import (
-    NAME,
     UNCHANGED,
     add_user,
     change_own_password,
@@ -26,6 +25,7 @@ from farthing.server.auth.user_rules import (
 from farthing.server.http.error_envelope import refusals
 from farthing.server.http.origin_checks import described_headers
 from farthing.server.schemas.person_schema import (
+    NAME,
     ChangedUserBody,
     Elsewhere,
     LoginBody,
@@ -35,26 +35,23 @@ from farthing.server.schemas.person_schema import (
     NewUserBody,
     PasswordBody,
     TokensView,
+    TokenView,
     UsersView,
     UserView,
     Ways,
-    me_of,
-    view_of_new_token,
-    view_of_token,
-    view_of_user,
 )
-from farthing.server.store import user_rows as user_rows
+from farthing.server.services.app_state import TheState
+from farthing.server.store import now, user_rows
+from farthing.server.store.user_rows import Token, User
 
 router = guarded("people")
 
-Who = Annotated[Caller, Depends(caller)]
-Here = Annotated[State, Depends(the_state)]
 Named = Annotated[str, Path(pattern=NAME, max_length=64)]
 TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
 
 
 @router.get("/sign-in")
-def ways_to_sign_in(state: Here) -> Ways:
+def ways_to_sign_in(state: TheState) -> Ways:
     """How people can sign in here; anybody may ask."""
     with state.store.reading() as connection:
         local = user_rows.anybody_has_a_password(connection)
@@ -63,17 +60,17 @@ def ways_to_sign_in(state: Here) -> Ways:
 
 
 @router.post("/login", responses={200: {"headers": described_headers({"Set-Cookie": "the session"})}})
-def sign_in(body: LoginBody, request: Request, response: Response, state: Here) -> Me:
+def sign_in(body: LoginBody, request: Request, response: Response, state: TheState) -> Me:
     """Sign in with a password: a cookie for the browser, and who it is."""
     user = user_by_password(state, body.user.lower(), body.password, address_of(request))
-    word = begin(state, request, response, user.name, "password")
-    if known_user(state.store, user.name).password_mark != user.password_mark:
+    secret = begin(state, request, response, user.name, "password")
+    if known_user(state.store, user.name).password_version != user.password_version:
         # Changed while it was checked, which takes its time: the session came too late to be ended with the others.
-        close_session(state, word)
+        close_session(state, secret)
         raise RequestRefused(
             "unauthenticated", "the password was changed just now; sign in with the new one."
         )
-    return me_of(Caller(user.name, user.role, SCOPES_OF_ROLE[user.role], "session"), csrf_of(word), True)
+    return me_of(Caller(user.name, user.role, SCOPES_OF_ROLE[user.role], "session"), csrf_of(secret), True)
 
 
 @router.post(
@@ -81,24 +78,24 @@ def sign_in(body: LoginBody, request: Request, response: Response, state: Here) 
     status_code=204,
     responses={204: {"headers": described_headers({"Set-Cookie": "takes the session away"})}},
 )
-def sign_out(request: Request, response: Response, state: Here) -> None:
+def sign_out(request: Request, response: Response, state: TheState) -> None:
     """End this session; its cookie is worth nothing afterwards."""
-    word = session_word(request)
-    if word is not None:
-        close_session(state, word)
+    secret = session_secret(request)
+    if secret is not None:
+        close_session(state, secret)
     clear_cookie(response, state.settings)
 
 
 @router.get("/me")
-def me(request: Request, state: Here, who: Who) -> Me:
+def me(request: Request, state: TheState, who: Who) -> Me:
     """Who is signed in, and what they may do."""
-    word = session_word(request)
+    secret = session_secret(request)
     has_password = known_user(state.store, who.name).has_password
-    return me_of(who, None if who.via == "token" or word is None else csrf_of(word), has_password)
+    return me_of(who, None if who.via == "token" or secret is None else csrf_of(secret), has_password)
 
 
 @router.post("/password", status_code=204, responses=refusals("conflict"))
-def change_password(body: PasswordBody, request: Request, state: Here, who: Who) -> None:
+def change_password(body: PasswordBody, request: Request, state: TheState, who: Who) -> None:
     """Change one's own password; all other sessions end, tokens stay."""
     user = known_user(state.store, who.name)
     if user.has_password:
@@ -110,21 +107,21 @@ def change_password(body: PasswordBody, request: Request, state: Here, who: Who)
         raise RequestRefused(
             "conflict", "you sign in elsewhere and have no password; ask a curator to set one."
         )
-    word = session_word(request)
+    secret = session_secret(request)
     change_own_password(
-        state.store, state.passwords, who.name, body.new, None if word is None else mark_of(word)
+        state.store, state.passwords, who.name, body.new, None if secret is None else secret_hash(secret)
     )
 
 
 @router.get("/users")
-def users(state: Here) -> UsersView:
+def users(state: TheState) -> UsersView:
     """Everybody who can sign in, or could."""
     with state.store.reading() as connection:
         return UsersView(users=[view_of_user(user) for user in user_rows.everybody(connection)])
 
 
 @router.post("/users", status_code=201, responses=refusals("conflict"))
-def new_user(body: NewUserBody, state: Here, who: Who) -> UserView:
+def new_user(body: NewUserBody, state: TheState, who: Who) -> UserView:
     """Add somebody."""
     user = add_user(
         state.store,
@@ -140,7 +137,7 @@ def new_user(body: NewUserBody, state: Here, who: Who) -> UserView:
 
 
 @router.patch("/users/{name}", responses=refusals("not_found", "conflict"))
-def changed_user(name: Named, body: ChangedUserBody, state: Here, who: Who) -> UserView:
+def changed_user(name: Named, body: ChangedUserBody, state: TheState, who: Who) -> UserView:
     """Change somebody's role or password, or whether they can sign in."""
     user = change_user(
         state.store,
@@ -156,26 +153,94 @@ def changed_user(name: Named, body: ChangedUserBody, state: Here, who: Who) -> U
 
 
 @router.delete("/users/{name}", status_code=204, responses=refusals("not_found", "conflict"))
-def removed_user(name: Named, state: Here, who: Who) -> None:
+def removed_user(name: Named, state: TheState, who: Who) -> None:
     """Remove somebody for good; to lock them out for a while, disable them."""
     remove_user(state.store, name, by=who.name)
 
 
 @router.get("/tokens")
-def tokens(state: Here, who: Who) -> TokensView:
+def tokens(state: TheState, who: Who) -> TokensView:
     """One's own tokens, without the words."""
     return TokensView(tokens=[view_of_token(token) for token in tokens_of(state.store, who.name)])
 
 
 @router.post("/tokens", status_code=201, responses=refusals("conflict"))
-def new_token(body: NewTokenBody, state: Here, who: Who) -> NewTokenView:
-    """Make a token for a script; the word is in this answer and nowhere else."""
+def new_token(body: NewTokenBody, state: TheState, who: Who) -> NewTokenView:
+    """Make a token for a script; the secret is in this answer and nowhere else."""
     user = known_user(state.store, who.name)
-    token, word = make_token(state.store, user, body.label, frozenset(body.scopes), body.days, by=who.name)
-    return view_of_new_token(token, word)
+    token, secret = make_token(state.store, user, body.label, frozenset(body.scopes), body.days, by=who.name)
+    return view_of_new_token(token, secret)
 
 
 @router.delete("/tokens/{id}", status_code=204, responses=refusals("not_found"))
-def revoked_token(id: TokenId, state: Here, who: Who) -> None:
+def revoked_token(id: TokenId, state: TheState, who: Who) -> None:
     """Revoke one of one's own tokens at once."""
     revoke_token(state.store, who.name, id, by=who.name)
+
+
+def me_of(who: Caller, csrf: str | None, has_password: bool) -> Me:
+    """The caller as they see themselves."""
+    facts = {"name": who.name, "role": who.role, "scopes": ordered(who.scopes), "via": who.via}
+    return Me.model_validate(facts | {"csrf": csrf, "has_password": has_password, "version": _version()})
+
+
+def view_of_user(user: User) -> UserView:
+    """A user as curators see them."""
+    return UserView.model_validate(
+        {
+            "name": user.name,
+            "role": user.role,
+            "disabled": user.disabled,
+            "has_password": user.has_password,
+            "oidc_subject": user.oidc_subject,
+            "created": moment(user.created),
+        }
+    )
+
+
+def view_of_token(token: Token) -> TokenView:
+    """A token as its owner sees it."""
+    return TokenView.model_validate(_facts(token))
+
+
+def view_of_new_token(token: Token, secret: str) -> NewTokenView:
+    """A token with the secret itself."""
+    return NewTokenView.model_validate(_facts(token) | {"token": secret})
+
+
+def moment(nanoseconds: int) -> str:
+    """A time as people and browsers read it.
+
+    >>> moment(1_800_000_000 * 10**9)
+    '2027-01-15T08:00:00Z'
+    """
+    return datetime.fromtimestamp(nanoseconds // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def ordered(scopes: frozenset[str]) -> list[str]:
+    """Scopes from the least to the most.
+
+    >>> ordered(frozenset({"spend", "read"}))
+    ['read', 'spend']
+    """
+    return [scope for scope in ("read", "plan", "spend", "manage") if scope in scopes]
+
+
+@cache
+def _version() -> str:
+    return version("farthing")
+
+
+def _facts(token: Token) -> dict[str, object]:
+    if token.revoked is not None:
+        state = "revoked"
+    else:
+        state = "live" if token.is_live(now()) else "expired"
+    return {
+        "id": token.id,
+        "label": token.label,
+        "scopes": ordered(token.scopes),
+        "created": moment(token.created),
+        "expires": moment(token.expires),
+        "state": state,
+    }

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Depends, Path, Query, Response
+from fastapi import Path, Query, Response
 from fastapi.responses import JSONResponse
 
 from farthing.errors import BudgetExceeded, Infeasible
-from farthing.server.app_state import State
-from farthing.server.auth.permissions import Caller, caller, the_state
-from farthing.server.auth.route_guard import guarded
+from farthing.server.auth.permissions import Caller, Who, guarded
 from farthing.server.http.error_envelope import refusals
-from farthing.server.schemas.draft_schema import ChangedDraft, Draft
-from farthing.server.services.plan_prices import PlansView, PlanView, priced, saved_view
+from farthing.server.schemas.plan_schema import ChangedDraft, Draft, PlansView, PlanView
+from farthing.server.services.app_state import State, TheState
+from farthing.server.services.plan_prices import priced, saved_view
 from farthing.server.store import draft_rows
 
 router = guarded("plans")
 
-TheState = Annotated[State, Depends(the_state)]
-Who = Annotated[Caller, Depends(caller)]
 Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 Proof = Annotated[bool, Query(description="false: estimates at once; true: the proven cost")]
 Again = Annotated[
@@ -48,7 +45,7 @@ def plans(
     study: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9-]{1,64}$")] = None,
 ) -> dict[str, Any]:
     """Your own, the ones changed last first; a curator sees those of everybody."""
-    found = draft_rows.all_drafts(state.store, readable_by(who), dataset, study)
+    drafts = draft_rows.all_drafts(state.store, readable_by(who), dataset, study)
     return {
         "plans": [
             {
@@ -62,7 +59,7 @@ def plans(
                 "created": each.created,
                 "changed": each.changed,
             }
-            for each in found
+            for each in drafts
         ]
     }
 
@@ -72,7 +69,7 @@ def save(draft: Draft, state: TheState, who: Who, proof: Proof = True) -> Respon
     """A draft that cannot be planned now, because a budget is used up, is saved all the same."""
     _check(state, who, draft)
     saved = draft_rows.make_draft(state.store, who.name, draft.dataset, draft.study, draft.words())
-    return JSONResponse(_shown(state, who, saved, proof=proof), 201)
+    return JSONResponse(_saved_view(state, who, saved, proof=proof), 201)
 
 
 @router.get(
@@ -83,7 +80,9 @@ def save(draft: Draft, state: TheState, who: Who, proof: Proof = True) -> Respon
 )
 def plan(id: Id, state: TheState, who: Who, proof: Proof = True) -> Response:
     """With the numbers of today; `error` says why there are none, where the draft cannot be planned any more."""
-    return JSONResponse(_shown(state, who, draft_rows.draft(state.store, id, readable_by(who)), proof=proof))
+    return JSONResponse(
+        _saved_view(state, who, draft_rows.draft(state.store, id, readable_by(who)), proof=proof)
+    )
 
 
 @router.put(
@@ -94,15 +93,14 @@ def plan(id: Id, state: TheState, who: Who, proof: Proof = True) -> Response:
 )
 def change(id: Id, draft: ChangedDraft, state: TheState, who: Who, proof: Proof = True) -> Response:
     """Only the version that was read can be changed: what somebody else saved meanwhile is never lost."""
-    draft_rows.draft(
-        state.store, id, who.name
-    )  # whether it is there comes before what is wrong with the new one
-    told = draft.draft()
-    _check(state, who, told)
+    # Whether it is there comes before what is wrong with the new one.
+    draft_rows.draft(state.store, id, who.name)
+    new = draft.draft()
+    _check(state, who, new)
     saved = draft_rows.change_draft(
-        state.store, id, who.name, draft.version, told.dataset, told.study, told.words()
+        state.store, id, who.name, draft.version, new.dataset, new.study, new.words()
     )
-    return JSONResponse(_shown(state, who, saved, proof=proof))
+    return JSONResponse(_saved_view(state, who, saved, proof=proof))
 
 
 @router.delete("/plans/{id}", status_code=204, responses=refusals("not_found"), summary="Forget a draft")
@@ -128,6 +126,6 @@ def _check(state: State, who: Caller, draft: Draft) -> None:
         return
 
 
-def _shown(state: State, who: Caller, saved: draft_rows.Saved, *, proof: bool) -> dict[str, Any]:
+def _saved_view(state: State, who: Caller, saved: draft_rows.Saved, *, proof: bool) -> dict[str, Any]:
     draft = Draft.model_validate({**saved.body, "study": saved.study})
     return saved_view(state, who, draft, proof=proof, id=saved.id, version=saved.version, owner=saved.owner)

@@ -9,20 +9,19 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Annotated, Any
 
-from fastapi import Depends, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.concurrency import run_in_threadpool
 
 from farthing.errors import FarthingError, RequestRefused
 from farthing.ledger import Stored
-from farthing.server.app_state import State
-from farthing.server.auth import authenticated
-from farthing.server.auth.permissions import Caller, caller, the_state
-from farthing.server.auth.route_guard import guarded
+from farthing.server.auth.permissions import Caller, Who, authenticated, guarded
 from farthing.server.http.error_envelope import refusals
 from farthing.server.http.origin_checks import described_headers
-from farthing.server.jobs.job_queue import (
+from farthing.server.schemas.release_schema import Format, ReleaseList, ReleaseRequest, ReleaseView, TableView
+from farthing.server.services.app_state import State, TheState
+from farthing.server.services.dataset_service import study_of
+from farthing.server.services.job_queue import (
     as_the_ledger_has_it,
     awaited,
     changes,
@@ -30,69 +29,25 @@ from farthing.server.jobs.job_queue import (
     submitted,
     visible_job,
 )
-from farthing.server.schemas.draft_schema import Draft
-from farthing.server.services.dataset_declarations import study_of
 from farthing.server.services.plan_prices import asked_of_draft
 from farthing.server.services.release_status import (
-    Format,
-    ReleaseList,
-    ReleaseView,
     download,
+    is_release_of,
     listed_views,
     refuse_unreleased,
     release_view,
-    tells_of,
 )
 from farthing.server.store.draft_rows import draft as saved_draft
-from farthing.server.store.job_rows import RELEASED, Job, job_of, listed
+from farthing.server.store.job_rows import RELEASE, RELEASED, Job, job_of, listed
 from farthing.study.release import changed_note
 
 router = guarded("releases")
 
-KIND = "release"
 MOST_SHOWN = 100
 STILL_HERE = 10.0  # seconds of silence until a comment is sent: proxies close streams that say nothing
 LONGEST_STREAM = 600.0  # seconds; a browser that still wants to know connects again by itself
 
-RequestId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
 AnyId = Annotated[str, Path(pattern=r"^([a-z0-9][a-z0-9._-]{0,63}:)?[A-Za-z0-9._-]{1,100}$", max_length=170)]
-Who = Annotated[Caller, Depends(caller)]
-TheState = Annotated[State, Depends(the_state)]
-
-
-class TableView(BaseModel):
-    """Whether a table has other rows than when a release of it was charged; null where that cannot be told."""
-
-    model_config = ConfigDict(extra="forbid")
-    request_id: str
-    changed: bool | None
-    sentence: str = Field(
-        description="what a curator should know, with both options; empty if the table is unchanged"
-    )
-
-
-class ReleaseRequest(BaseModel):
-    """What to release: a saved plan or a draft, under a name that makes sure it is charged once."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    plan: Annotated[str, Field(max_length=100)] | None = Field(
-        default=None, description="the id of a saved plan"
-    )
-    draft: Draft | None = None
-    request_id: RequestId = Field(description="chosen by the client, once for each wish: a retry repeats it")
-    wait: Annotated[float, Field(ge=0, le=30, allow_inf_nan=False)] = Field(
-        default=2.0, description="seconds to wait for the answer before 202 is given"
-    )
-    confirmed_epsilon: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = Field(
-        default=None,
-        description="what the plan was seen to cost (cost.upper); if it costs more by now, it is refused",
-    )
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> ReleaseRequest:
-        if (self.plan is None) == (self.draft is None):
-            raise ValueError("either plan or draft must be given, and not both")
-        return self
 
 
 @router.post(
@@ -120,13 +75,13 @@ def releases(
 ) -> ReleaseList:
     """The newest releases, one's own or (curators and auditors) everybody's; without their answers."""
     owner = who.name if who.role == "analyst" else None
-    return listed_views(state, listed(state.store, KIND, owner, dataset, limit=MOST_SHOWN))
+    return listed_views(state, listed(state.store, RELEASE, owner, dataset, limit=MOST_SHOWN))
 
 
 @router.get("/releases/{request_id}", response_model=ReleaseView, responses=refusals("not_found"))
 def one_release(request_id: AnyId, who: Who, state: TheState) -> ReleaseView:
     """A release, with its answers if it has them."""
-    return release_view(state, visible_job(state, who, KIND, request_id))
+    return release_view(state, visible_job(state, who, RELEASE, request_id))
 
 
 @router.get(
@@ -143,7 +98,7 @@ def one_release(request_id: AnyId, who: Who, state: TheState) -> ReleaseView:
 )
 async def events(request_id: AnyId, request: Request, who: Who, state: TheState) -> StreamingResponse:
     """How far it is, as server-sent events: `progress` {state, progress} when that changes, and `done` at the end."""
-    job = await run_in_threadpool(visible_job, state, who, KIND, request_id)
+    job = await run_in_threadpool(visible_job, state, who, RELEASE, request_id)
     return event_stream(state, job, lambda: _may_still_see(request, state, job))
 
 
@@ -164,7 +119,7 @@ def file(
     request_id: AnyId, who: Who, state: TheState, format: Annotated[Format, Query()] = "csv"
 ) -> Response:
     """A release as a file: table, everything as JSON, a page that needs nothing else, Python code, or the receipt."""
-    text, kind, name = download(state, visible_job(state, who, KIND, request_id), format)
+    text, kind, name = download(state, visible_job(state, who, RELEASE, request_id), format)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(text, media_type=kind, headers=headers)
 
@@ -177,7 +132,7 @@ def file(
 )
 def table(request_id: AnyId, who: Who, state: TheState) -> TableView:
     """For curators: whether a table has other rows now depends on the rows, so that nobody else is told."""
-    job = visible_job(state, who, KIND, request_id)
+    job = visible_job(state, who, RELEASE, request_id)
     receipt = state.root.receipt(job.id)
     if receipt is None:
         raise RequestRefused(
@@ -209,8 +164,8 @@ async def _events(state: State, job: Job, allowed: Callable[[], bool]) -> AsyncI
 
     async def watch() -> None:
         try:
-            async for found in changes(state, job, until):
-                news.put_nowait(found)
+            async for changed in changes(state, job, until):
+                news.put_nowait(changed)
         finally:
             news.put_nowait(None)
 
@@ -221,7 +176,7 @@ async def _events(state: State, job: Job, allowed: Callable[[], bool]) -> AsyncI
         while True:
             silent = False
             try:
-                found = await asyncio.wait_for(news.get(), STILL_HERE)
+                latest = await asyncio.wait_for(news.get(), STILL_HERE)
             except TimeoutError:
                 silent = True
             if not await run_in_threadpool(allowed):
@@ -229,11 +184,11 @@ async def _events(state: State, job: Job, allowed: Callable[[], bool]) -> AsyncI
             if silent:
                 yield ": still here\n\n"
                 continue
-            if found is None:
+            if latest is None:
                 break
-            last = found
-            if not found.is_ended:
-                yield _event("progress", found)
+            last = latest
+            if not latest.is_ended:
+                yield _event("progress", latest)
         if last.is_ended:
             yield _event("done", last)
     finally:
@@ -243,8 +198,8 @@ async def _events(state: State, job: Job, allowed: Callable[[], bool]) -> AsyncI
 
 
 def _event(name: str, job: Job) -> str:
-    told: dict[str, Any] = {"state": job.state, "progress": job.progress}
-    return f"event: {name}\ndata: {json.dumps(told)}\n\n"
+    facts: dict[str, Any] = {"state": job.state, "progress": job.progress}
+    return f"event: {name}\ndata: {json.dumps(facts)}\n\n"
 
 
 def _submitted(state: State, who: Caller, body: ReleaseRequest) -> Job:
@@ -259,20 +214,20 @@ def _submitted(state: State, who: Caller, body: ReleaseRequest) -> Job:
         except RequestRefused:
             # The plan may be gone by now; what it was released as is not.
             job = job_of(state.store, full_id(who, body.request_id))
-            if job is not None and job.kind == KIND and job.limits.get("plan") == body.plan:
+            if job is not None and job.kind == RELEASE and job.limits.get("plan") == body.plan:
                 return job
             raise
     dataset = str(words["dataset"])
     if job_of(state.store, full_id(who, body.request_id)) is None:
-        state.study(who, dataset)  # refused at once where there is no such dataset, or no grant in it
+        study_of(state, who, dataset)  # refused at once where there is no such dataset, or no grant in it
 
     def is_answer_to(stored: Stored) -> bool:
-        return tells_of(state, stored, asked_of_draft(state.study(who, dataset), words))
+        return is_release_of(state, stored, asked_of_draft(study_of(state, who, dataset), words))
 
     # What it is called and where it is kept is no part of what is released.
     asked = {name: said for name, said in words.items() if name not in ("dataset", "study", "title")}
     limits = {"confirmed_epsilon": body.confirmed_epsilon, "plan": body.plan}
     return submitted(
-        state, who, kind=KIND, request_id=body.request_id, dataset=dataset, asked=asked, limits=limits,
+        state, who, kind=RELEASE, request_id=body.request_id, dataset=dataset, asked=asked, limits=limits,
         is_answer_to=is_answer_to,
     )  # fmt: skip

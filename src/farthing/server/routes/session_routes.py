@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Path, Query, Response
+from fastapi import Path, Query, Response
 from starlette.concurrency import run_in_threadpool
 
-from farthing.server.app_state import State
-from farthing.server.auth.permissions import Caller, caller, the_state
-from farthing.server.auth.route_guard import guarded
+from farthing.server.auth.permissions import Who, guarded
 from farthing.server.http.error_envelope import refusals
-from farthing.server.jobs.job_queue import as_the_ledger_has_it, awaited
 from farthing.server.schemas.session_schema import (
     AnswerView,
     QuestionAsked,
@@ -21,6 +18,8 @@ from farthing.server.schemas.session_schema import (
     SessionOpening,
     SessionView,
 )
+from farthing.server.services.app_state import TheState
+from farthing.server.services.job_queue import as_the_ledger_has_it, awaited
 from farthing.server.services.release_status import refuse_unreleased
 from farthing.server.services.session_service import (
     answered,
@@ -37,8 +36,6 @@ router = guarded("sessions")
 SessionId = Annotated[
     str, Path(pattern=r"^([a-z0-9][a-z0-9._-]{0,63}:)?[A-Za-z0-9._-]{1,100}$", max_length=170)
 ]
-Who = Annotated[Caller, Depends(caller)]
-TheState = Annotated[State, Depends(the_state)]
 
 
 @router.post(

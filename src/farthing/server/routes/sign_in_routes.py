@@ -9,17 +9,16 @@ from __future__ import annotations
 import logging
 from typing import Annotated, Any
 
-from fastapi import Depends, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import RedirectResponse
 
 from farthing.errors import FarthingError
-from farthing.server.app_state import State
 from farthing.server.auth.login_sessions import begin, user_by_link
 from farthing.server.auth.oidc_provider import SignInFailed
 from farthing.server.auth.oidc_sign_in import FLOW_COOKIE, MINUTES, finished, started
-from farthing.server.auth.permissions import the_state
-from farthing.server.auth.route_guard import guarded
+from farthing.server.auth.permissions import guarded
 from farthing.server.http.error_envelope import refusals
+from farthing.server.services.app_state import TheState
 from farthing.server.settings import Settings
 
 router = guarded("people", prefix="")
@@ -29,12 +28,11 @@ _WAY_ON: dict[int | str, dict[str, Any]] = {
     303: {"description": "to the page, signed in or with what went wrong"}
 }
 
-Here = Annotated[State, Depends(the_state)]
-Word = Annotated[str, Query(max_length=4096)]
+Parameter = Annotated[str, Query(max_length=4096)]
 
 
 @router.get("/login", status_code=303, response_class=RedirectResponse, responses=_WAY_ON)
-def by_link(request: Request, state: Here, token: Word = "") -> RedirectResponse:
+def by_link(request: Request, state: TheState, token: Parameter = "") -> RedirectResponse:
     """Sign in with the one-time link that the server printed."""
     try:
         user = user_by_link(state, request, token)
@@ -51,10 +49,10 @@ def by_link(request: Request, state: Here, token: Word = "") -> RedirectResponse
     response_class=RedirectResponse,
     responses=_WAY_ON | refusals("not_found"),
 )
-def to_provider(state: Here) -> RedirectResponse:
+def to_provider(state: TheState) -> RedirectResponse:
     """Go to the provider to sign in there."""
     try:
-        address, word = started(state)
+        address, secret = started(state)
     except SignInFailed as failure:
         _log.warning("sign-in at the provider failed: %s", failure.reason)
         return _to_sign_in("provider")
@@ -62,7 +60,7 @@ def to_provider(state: Here) -> RedirectResponse:
     # Lax: the browser comes back from another site, and must bring it along.
     response.set_cookie(
         FLOW_COOKIE,
-        word,
+        secret,
         max_age=MINUTES * 60,
         path="/oidc",
         secure=state.settings.is_https,
@@ -80,18 +78,18 @@ def to_provider(state: Here) -> RedirectResponse:
 )
 def from_provider(
     request: Request,
-    state: Here,
-    code: Word = "",
-    word: Annotated[str, Query(alias="state", max_length=4096)] = "",
+    state: TheState,
+    code: Parameter = "",
+    secret: Annotated[str, Query(alias="state", max_length=4096)] = "",
     issuer: Annotated[str | None, Query(alias="iss", max_length=4096)] = None,
-    error: Word = "",
+    error: Parameter = "",
 ) -> RedirectResponse:
     """Come back from the provider."""
     try:
         if error or not code:
             raise SignInFailed("it let nobody in")
         cookie = request.cookies.get(FLOW_COOKIE)
-        user = finished(state, code=code, word=word, cookie=cookie, issuer=issuer)
+        user = finished(state, code=code, secret=secret, cookie=cookie, issuer=issuer)
     except SignInFailed as failure:
         _log.warning("sign-in at the provider failed: %s", failure.reason)
         return _without_flow(_to_sign_in("provider"), state.settings)

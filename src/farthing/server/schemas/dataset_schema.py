@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from farthing.server.schemas.budget_schema import BudgetView, View
-from farthing.server.schemas.draft_schema import ColumnName, DatasetName, Number, Whole, Words
+from farthing.server.schemas.plan_schema import ColumnName, DatasetName, Number, Whole, Words
 
 MOST_COLUMNS = 500
 
@@ -59,9 +59,9 @@ class CheckedDeclaration(Words):
 
     def words(self) -> dict[str, Any]:
         """As plain data; of a column only what was said."""
-        told = self.model_dump(exclude={"columns"})
+        words = self.model_dump(exclude={"columns"})
         return {
-            **told,
+            **words,
             "columns": {name: each.model_dump(exclude_none=True) for name, each in self.columns.items()},
         }
 

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import version
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from farthing.server.auth.permissions import Caller
-from farthing.server.auth.user_rules import NAME, SUBJECT
-from farthing.server.store import now
-from farthing.server.store.token_rows import Token
-from farthing.server.store.user_rows import User
-
+NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+SUBJECT = r"^[!-~]([ -~]{0,253}[!-~])?$"  # printable ASCII without blanks at the ends
 Role = Literal["curator", "analyst", "auditor"]
 Scope = Literal["read", "plan", "spend", "manage"]
 UserName = Annotated[str, StringConstraints(pattern=NAME, max_length=64)]
@@ -142,71 +135,3 @@ class TokensView(View):
     """A user's tokens."""
 
     tokens: list[TokenView]
-
-
-def me_of(who: Caller, csrf: str | None, has_password: bool) -> Me:
-    """The caller as they see themselves."""
-    facts = {"name": who.name, "role": who.role, "scopes": ordered(who.scopes), "via": who.via}
-    return Me.model_validate(facts | {"csrf": csrf, "has_password": has_password, "version": _version()})
-
-
-def view_of_user(user: User) -> UserView:
-    """A user as curators see them."""
-    return UserView.model_validate(
-        {
-            "name": user.name,
-            "role": user.role,
-            "disabled": user.disabled,
-            "has_password": user.has_password,
-            "oidc_subject": user.oidc_subject,
-            "created": moment(user.created),
-        }
-    )
-
-
-def view_of_token(token: Token) -> TokenView:
-    """A token as its owner sees it."""
-    return TokenView.model_validate(_facts(token))
-
-
-def view_of_new_token(token: Token, word: str) -> NewTokenView:
-    """A token with the word itself."""
-    return NewTokenView.model_validate(_facts(token) | {"token": word})
-
-
-def moment(nanoseconds: int) -> str:
-    """A time as people and browsers read it.
-
-    >>> moment(1_800_000_000 * 10**9)
-    '2027-01-15T08:00:00Z'
-    """
-    return datetime.fromtimestamp(nanoseconds // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def ordered(scopes: frozenset[str]) -> list[str]:
-    """Scopes from the least to the most.
-
-    >>> ordered(frozenset({"spend", "read"}))
-    ['read', 'spend']
-    """
-    return [scope for scope in ("read", "plan", "spend", "manage") if scope in scopes]
-
-
-@cache
-def _version() -> str:
-    return version("farthing")
-
-
-def _facts(token: Token) -> dict[str, object]:
-    if token.revoked is not None:
-        state = "revoked"
-    else:
-        state = "live" if token.is_live(now()) else "expired"
-    return {
-        "id": token.id,
-        "label": token.label,
-        "scopes": ordered(token.scopes),
-        "created": moment(token.created),
-        "expires": moment(token.expires),
-        "state": state,
-    }

@@ -1,7 +1,7 @@
 """The accountant in a process of its own: questions on standard input, answers on standard output, a line of JSON each.
 
 Run by its path and not as a part of the server, so that it starts with the arithmetic alone. What it cannot answer in
-time is stopped from outside (see `reckoning`); nothing private ever comes here.
+time is stopped from outside (see `AccountantProcess`); nothing private ever comes here.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SECONDS = 8.0  # that an answer may take
 STARTING = 30.0  # that the process may take to begin
 WAITING = 9.0  # to wait for the questions before
 _log = logging.getLogger("farthing.server")
-_PROGRAM = Path(__file__).with_name("reckoner.py")
+_PROGRAM = Path(__file__)
 
 
-class Reckoner:
+class AccountantProcess:
     """A process that answers one question at a time; started when it is first needed."""
 
     def __init__(self, seconds: float = SECONDS, waiting: float = WAITING) -> None:
@@ -48,17 +48,17 @@ class Reckoner:
                 {"retry_after": 5},
             )
         try:
-            told = self._answer(json.dumps({"what": what, "with": dict(facts)}, allow_nan=False))
+            reply = self._answer(json.dumps({"what": what, "with": dict(facts)}, allow_nan=False))
         finally:
             self._turn.release()
-        if "found" in told:
-            found: dict[str, Any] = told["found"]
-            return found
-        if "refused" in told:
-            words = dict(told["refused"])
+        if "answer" in reply:
+            result: dict[str, Any] = reply["answer"]
+            return result
+        if "refused" in reply:
+            words = dict(reply["refused"])
             raise RequestRefused("invalid_value", words.pop("message"), words)
-        if "failed" in told:
-            _log.warning("a question about %s could not be worked out (%s)", what, told["failed"])
+        if "failed" in reply:
+            _log.warning("a question about %s could not be worked out (%s)", what, reply["failed"])
             raise RequestRefused(
                 "invalid_value",
                 "these numbers are too far apart to be worked out; use ones that are nearer to 1.",
@@ -80,8 +80,8 @@ class Reckoner:
             self._process = _started()
             self._line(STARTING)
         line = self._line(self._seconds, question)
-        found: dict[str, Any] = json.loads(line) if line else {}
-        return found
+        reply: dict[str, Any] = json.loads(line) if line else {}
+        return reply
 
     def _line(self, seconds: float, question: str | None = None) -> str:
         """The next line of the process; empty if it took too long and was stopped, or died of the question."""
@@ -139,16 +139,16 @@ _CURVES = {"basic": "basic", "DRV": "advanced", "KOV bound": "kov", "optimal": "
 def composed(charges: list[Mapping[str, Any]], delta: float) -> dict[str, Any]:
     """The optimum beside every theorem.
 
-    >>> found = composed([{"epsilon": 0.1, "count": 100}], 1e-6)
-    >>> round(found["optimal"]["upper"], 4), found["sentence"]
+    >>> result = composed([{"epsilon": 0.1, "count": 100}], 1e-6)
+    >>> round(result["optimal"]["upper"], 4), result["sentence"]
     (4.7746, '100 mechanisms together cost epsilon 4.775 at delta 1e-06; adding up says 10, 109 % more.')
     """
     pairs = [(_event(charge), int(charge.get("count", 1))) for charge in charges]
-    found = comparison_of(charges_of_pairs(pairs), delta)
+    comparison = comparison_of(charges_of_pairs(pairs), delta)
     return {
-        "k": found.k,
+        "k": comparison.k,
         "delta": delta,
-        "optimal": {"lower": _finite(found.optimal.lower), "upper": _finite(found.optimal.upper)},
+        "optimal": {"lower": _finite(comparison.optimal.lower), "upper": _finite(comparison.optimal.upper)},
         "theorems": [
             {
                 "name": line.name,
@@ -157,19 +157,19 @@ def composed(charges: list[Mapping[str, Any]], delta: float) -> dict[str, Any]:
                 "source": line.source,
                 "remark": line.note,
             }
-            for line in found.lines
+            for line in comparison.lines
         ],
-        "engine": found.engine,
-        "sentence": _sentence(found),
-        "notes": list(found.notes),
+        "engine": comparison.engine,
+        "sentence": _sentence(comparison),
+        "notes": list(comparison.notes),
     }
 
 
 def regions(k: int, epsilon: float, delta: float, at_delta: float) -> dict[str, Any]:
     """The region of error rates that each theorem leaves to an attacker, and epsilon on the way from 1 to k mechanisms.
 
-    >>> found = regions(k=30, epsilon=0.1, delta=0.001, at_delta=0.1)
-    >>> [region["theorem"] for region in found["regions"]], found["epsilon_of"][-1]["k"]
+    >>> result = regions(k=30, epsilon=0.1, delta=0.001, at_delta=0.1)
+    >>> [region["theorem"] for region in result["regions"]], result["epsilon_of"][-1]["k"]
     (['basic', 'advanced', 'kov', 'optimal'], 30)
     """
     # A smaller epsilon looks the same, and the engines need numbers that are not lost beside 1.
@@ -199,14 +199,14 @@ _QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {"composed": composed, "r
 
 
 def answer(line: str) -> dict[str, Any]:
-    """What a question comes to: `found`, or `refused` with the words of the refusal.
+    """What a question comes to: `answer`, or `refused` with the words of the refusal.
 
     >>> answer('{"what": "regions", "with": {"k": 1, "epsilon": 1, "delta": 2, "at_delta": 0}}')["refused"]["name"]
     'delta'
     """
     asked = json.loads(line)
     try:
-        return {"found": _QUESTIONS[asked["what"]](**asked["with"])}
+        return {"answer": _QUESTIONS[asked["what"]](**asked["with"])}
     except InvalidValue as refusal:
         return {
             "refused": {
@@ -229,12 +229,12 @@ def _event(charge: Mapping[str, Any]) -> Event:
     return ApproxDP(charge["epsilon"], charge.get("delta", 0.0))
 
 
-def _sentence(found: Comparison) -> str:
-    several = "1 mechanism costs" if found.k == 1 else f"{found.k:,} mechanisms together cost"
-    if found.reason:
-        return f"No finite epsilon exists: {found.reason}."
-    whole = f"{several} epsilon {shown_up(found.optimal.upper, 4)} at delta {shown(found.delta, 3)}"
-    plain = next((line for line in found.lines if line.name == "basic sum" and line.applies), None)
+def _sentence(comparison: Comparison) -> str:
+    several = "1 mechanism costs" if comparison.k == 1 else f"{comparison.k:,} mechanisms together cost"
+    if comparison.reason:
+        return f"No finite epsilon exists: {comparison.reason}."
+    whole = f"{several} epsilon {shown_up(comparison.optimal.upper, 4)} at delta {shown(comparison.delta, 3)}"
+    plain = next((line for line in comparison.lines if line.name == "basic sum" and line.applies), None)
     if plain is None or not math.isfinite(plain.epsilon) or not plain.waste_percent:
         return f"{whole}; adding up gains or loses nothing here."
     if plain.waste_percent < 1:

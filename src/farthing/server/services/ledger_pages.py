@@ -1,112 +1,33 @@
-"""The ledger as the server reads it out: pages of entries, burn-downs, and verifications one at a time."""
+"""The ledger as the server reads it out: pages of entries in plain words, as far as whoever asks may see them."""
 
 from __future__ import annotations
 
 import json
-import threading
+import math
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
-from datetime import UTC, datetime
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import Any
 
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.ledger import Entry, Ledger, Receipt, Verification
-from farthing.ledger.ledger_replay import History, Moment
+from farthing.ledger.ledger_replay import Moment
+from farthing.numerics.digits import shown, shown_down, shown_up
 from farthing.server.auth.permissions import Caller
 from farthing.server.schemas.entry_schema import (
     BurnDownView,
     EntriesView,
+    EntryView,
     LedgerView,
     PointView,
     VerificationView,
-    VerifiedView,
-    entry_view,
-    sentence_of,
-    when_of,
 )
-
-if TYPE_CHECKING:
-    from farthing.server.app_state import State
+from farthing.server.services.app_state import State
+from farthing.server.services.ledger_history import iso_time
 
 MOST_READ = 20_000  # entries that are looked at for one page
 WINDOW = 1_000  # that are read at once where the newest come first
-LONGEST = 60.0  # seconds that a verification may take here
-READING = 20.0  # seconds that a history is read before somebody is told to come again
-POINTS = 250  # of one burn-down, about
-
-
-class Books:
-    """What is kept at hand of the ledger, none of it the only copy."""
-
-    def __init__(self, state: State) -> None:
-        self._root = state.root
-        self._history = History(POINTS // 2)
-        self._reading = threading.Lock()
-        self._verifying = threading.Lock()
-        self._running: dict[str, Future[Verification]] = {}
-        self._changing = threading.Lock()
-        self._found = (state.root.opening.ok, time.time())
-
-    @property
-    def verified(self) -> VerifiedView:
-        """The last verification that this server has seen; opening a ledger is one."""
-        ok, moment = self._found
-        return VerifiedView(ok=ok, at=_iso(moment))
-
-    def verify(self, receipt: Receipt | None) -> Verification:
-        """Read everything again. One at a time; whoever asks for the same meanwhile gets the same result."""
-        key = "" if receipt is None else receipt.to_json()
-        with self._changing:
-            running = self._running.get(key)
-            mine = running is None
-            if running is None:
-                running = self._running[key] = Future()
-        if mine:
-            try:
-                running.set_result(self._verified(receipt))
-            except BaseException as problem:
-                running.set_exception(problem)
-            finally:
-                with self._changing:
-                    del self._running[key]
-        return running.result(timeout=3 * LONGEST)
-
-    def moments(self, dataset: str, analyst: str) -> list[Moment]:
-        """How an account came to be what it is, as far as the ledger goes now."""
-        if not self._reading.acquire(timeout=READING):
-            raise _come_again("the history is being read")
-        try:
-            deadline = time.monotonic() + READING
-            for entry in self._root.entries(since=self._history.sequence):
-                self._history.follow(entry)
-                if entry.sequence % WINDOW == 0 and time.monotonic() > deadline:
-                    raise _come_again(f"the history is read as far as entry {entry.sequence:,}")
-            return self._history.moments(dataset, analyst)
-        finally:
-            self._reading.release()
-
-    def _verified(self, receipt: Receipt | None) -> Verification:
-        if not self._verifying.acquire(timeout=LONGEST):
-            raise _come_again("another verification is under way")
-        try:
-            deadline = time.monotonic() + LONGEST
-
-            def watch(_done: int, _all: int) -> None:
-                if time.monotonic() > deadline:
-                    raise RequestRefused(
-                        "too_large",
-                        f"reading the ledger again takes more than {LONGEST:g} seconds; its curator can run "
-                        "`farthing ledger verify`, which has no such limit.",
-                    )
-
-            found = self._root.verify(receipt, watch)
-            if receipt is None or found.ok:  # a receipt may be wrong where the ledger is not
-                self._found = (found.ok, time.time())
-            return found
-        finally:
-            self._verifying.release()
+STATES = {"charge": "reserved", "released": "released", "forfeited": "forfeited", "refused": "refused"}
 
 
 def summary(state: State, who: Caller) -> LedgerView:
@@ -115,7 +36,7 @@ def summary(state: State, who: Caller) -> LedgerView:
     return LedgerView(
         id=ledger.id,
         entries=ledger.last(),
-        verified=state.books.verified,
+        verified=state.history.verified,
         datasets=[name for name in ledger.datasets() if _may_see(ledger, who, name)],
     )
 
@@ -128,18 +49,18 @@ def page(state: State, who: Caller, dataset: str | None, since: int, limit: int,
     own = who.role == "analyst"
     # All are read and what is somebody else's is left out here, so that a page ends after so many in any case.
     read = _newest(state.root, since) if newest else state.root.entries(since=since)
-    found, last, looked = [], None, 0
+    entries, last, looked = [], None, 0
     for entry in read:
         last, looked = entry.sequence, looked + 1
         mine = not own or entry.analyst == who.name
         if mine and (dataset is None or entry.is_about(dataset)):
-            found.append(entry_view(entry, own))
-        if len(found) == limit or looked == MOST_READ:
+            entries.append(entry_view(entry, own))
+        if len(entries) == limit or looked == MOST_READ:
             break
     else:
         last = None
     at_the_end = last is None or (last <= 1 if newest else last >= ledger.last())
-    return EntriesView(entries=found, next=None if at_the_end else last)
+    return EntriesView(entries=entries, next=None if at_the_end else last)
 
 
 def _newest(root: Ledger, before: int) -> Iterator[Entry]:
@@ -165,7 +86,7 @@ def burn_down(state: State, who: Caller, dataset: str, analyst: str | None) -> B
         dataset=dataset,
         analyst=whose,
         total=total,
-        points=[_point(moment, whose is not None) for moment in state.books.moments(dataset, whose or "")],
+        points=[_point(moment, whose is not None) for moment in state.history.moments(dataset, whose or "")],
     )
 
 
@@ -187,24 +108,24 @@ def _may_see(ledger: Ledger, who: Caller, dataset: str) -> bool:
     return True
 
 
-def verification_view(found: Verification, who: Caller, ledger_ok: bool) -> VerificationView:
+def verification_view(verification: Verification, who: Caller, ledger_ok: bool) -> VerificationView:
     """What was found, and whether the ledger by itself is intact, whatever a receipt says.
 
     Analysts are not told the names of others, which problems may hold.
     """
-    problems, notes = list(found.problems), list(found.notes)
+    problems, notes = list(verification.problems), list(verification.notes)
     if who.role == "analyst":
         problems = [
             text if "receipt" in text else "the ledger does not verify; tell its curator" for text in problems
         ]
         notes = []
     return VerificationView(
-        ok=found.ok,
+        ok=verification.ok,
         ledger_ok=ledger_ok,
-        entries=found.entries,
+        entries=verification.entries,
         problems=problems,
         notes=notes,
-        at=_iso(time.time()),
+        at=iso_time(time.time()),
     )
 
 
@@ -242,9 +163,109 @@ def _point(moment: Moment, own: bool) -> PointView:
     )
 
 
-def _come_again(why: str) -> RequestRefused:
-    return RequestRefused("rate_limited", f"{why}; ask again in a few seconds.", {"retry_after": 5})
+def entry_view(entry: Entry, own: bool = False) -> EntryView:
+    """An entry; `own` says that an analyst looks at their own, whose grant has a price of its own."""
+    epsilon, delta = amount_of(entry, own)
+    return EntryView(
+        sequence=entry.sequence,
+        kind=entry.kind,
+        dataset=entry.dataset,
+        analyst=entry.analyst or None,
+        actor=entry.actor,
+        when=when_of(entry),
+        request_id=request_of(entry) or None,
+        epsilon=None if epsilon is None or not math.isfinite(epsilon) else epsilon,
+        delta=delta,
+        state=STATES.get(entry.kind),
+        sentence=sentence_of(entry, own),
+    )
 
 
-def _iso(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
+def when_of(entry: Entry) -> str:
+    """When it was written."""
+    return entry.when.isoformat()
+
+
+def request_of(entry: Entry) -> str:
+    """The request id; a session's rounds end with letters that keep others from taking them, and these stay out."""
+    session, word, rest = entry.request_id.rpartition(" round ")
+    number = rest.partition(" ")[0]
+    return f"{session} round {number}" if word and number.isdecimal() else entry.request_id
+
+
+def amount_of(entry: Entry, own: bool = False) -> tuple[float | None, float | None]:
+    """Epsilon and delta that an entry charges, refuses or sets; nothing for those that change no budget."""
+    body = entry.body
+    if "epsilon" in body:
+        return float(body["epsilon"]), float(body["delta"])
+    nano = body.get("own_nano", body.get("nano")) if own else body.get("nano")
+    if not isinstance(nano, int):
+        return None, None
+    return (math.inf if nano < 0 else nano / 1e9), int(body.get("units", 0)) / 1e40
+
+
+def sentence_of(entry: Entry, own: bool = False) -> str:
+    """What happened, in one sentence."""
+    who = entry.analyst or entry.actor
+    epsilon, delta = amount_of(entry, own)
+    price = _amount(epsilon, delta, entry.kind in ("charge", "released", "forfeited"))
+    stays = "stay" if " and " in price else "stays"
+    request = request_of(entry)
+    body = entry.body
+    if entry.kind == "created":
+        return "The ledger was made."
+    if entry.kind == "dataset":
+        return f"{entry.actor} opened the budget of {entry.dataset}: {price} in all."
+    if entry.kind == "budget":
+        did = "raised" if body.get("raised") else "set"
+        return f"{entry.actor} {did} the budget of {entry.dataset} to {price} in all."
+    if entry.kind == "source":
+        return f"The budget of {entry.dataset} now covers the people in another table too."
+    if entry.kind == "grant":
+        return f"{entry.actor} lets {entry.analyst} spend at most {price} of {entry.dataset}."
+    if entry.kind == "reserve":
+        name = body.get("name", "reserve")
+        if not epsilon and not delta:
+            return f"{entry.actor} freed what was set aside in {entry.dataset} as {name}."
+        return f"{entry.actor} set {price} of {entry.dataset} aside as {name}."
+    if entry.kind == "refused":
+        return (
+            f"{who} asked for {price} ({request}) and was refused: {_left(body)} was left in {_where(entry)}."
+        )
+    if " round " in request and not epsilon:
+        what = {"charge": "began", "released": "ended with an answer"}.get(entry.kind, "was given up")
+        return f"A round of {who}'s session {request.rpartition(' round ')[0]} {what}; the session has paid for it."
+    if entry.kind == "charge":
+        paid = (
+            f", in the budgets of {' and '.join([entry.dataset, *entry.others])} each" if entry.others else ""
+        )
+        return f"{who} was charged {price} for {request}{paid}, before anything was computed."
+    if entry.kind == "released":
+        return f"The answer of {request} was recorded; {price} {stays} spent."
+    if entry.kind == "forfeited":
+        return (
+            f"{request} will never have an answer ({body.get('reason', 'no reason')}); {price} {stays} spent."
+        )
+    return f"{entry.actor} wrote an entry of kind {entry.kind}."
+
+
+def _amount(epsilon: float | None, delta: float | None, spent: bool) -> str:
+    if epsilon is None:
+        return "nothing"
+    if math.isinf(epsilon):
+        return "an unbounded epsilon"
+    figure = shown_up(epsilon, 4) if spent else shown(epsilon, 6)
+    return f"epsilon {figure}" + (f" and delta {shown(delta, 3)}" if delta else "")
+
+
+def _where(entry: Entry) -> str:
+    """What had too little left: somebody's grant, or a budget."""
+    budget = str(entry.body.get("budget"))
+    dataset, slash, who = budget.rpartition("/")
+    grant = entry.analyst and slash and who == entry.analyst
+    return f"the grant of {entry.analyst} in {dataset}" if grant else f"the budget of {budget}"
+
+
+def _left(body: dict[str, Any]) -> str:
+    left = body.get("remaining") or {}
+    return f"epsilon {shown_down(float(left.get('epsilon', 0.0)), 4)}"

@@ -8,15 +8,21 @@ import math
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Any
 
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.ledger import Receipt, Stored
-from farthing.server.app_state import State
 from farthing.server.http.error_envelope import ErrorBody
-from farthing.server.jobs.job_queue import as_the_ledger_has_it
+from farthing.server.schemas.release_schema import (
+    AnswerView,
+    CellView,
+    Charged,
+    Format,
+    ReleaseList,
+    ReleaseView,
+)
+from farthing.server.services.app_state import State
+from farthing.server.services.job_queue import as_the_ledger_has_it
 from farthing.server.store.job_rows import FAILED, FORFEITED, QUEUED, REFUSED, RELEASED, RUNNING, Job
 from farthing.study.documents.document_writer import released_code
 from farthing.study.documents.study_document import Asked
@@ -27,7 +33,6 @@ MOST_CELLS = 2_000  # of one statistic in a view; downloads have all of them
 _FORMULA = re.compile(r"[=+\-@\t\r]")  # what a spreadsheet takes for the beginning of one
 _FIGURES = re.compile(r"[-+][\d.,:e+\- ]*( to [\d.,:e+\- ]*)?")  # such as -50 to -21: nothing is called in it
 
-Format = Literal["csv", "json", "html", "python", "receipt"]
 _TYPES: dict[str, tuple[str, str]] = {
     "csv": ("text/csv; charset=utf-8", "csv"),
     "json": ("application/json", "json"),
@@ -35,73 +40,6 @@ _TYPES: dict[str, tuple[str, str]] = {
     "python": ("text/x-python; charset=utf-8", "py"),
     "receipt": ("application/json", "receipt.json"),
 }
-
-
-class _View(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Charged(_View):
-    """What was charged for a release."""
-
-    epsilon: float | None = Field(description="null: unbounded")
-    delta: float
-
-
-class CellView(_View):
-    """One number with its 95% interval; what is not finite is null."""
-
-    label: str
-    value: float | None
-    raw: float | None = Field(
-        description="unbiased, before answers are made consistent; counts may be negative"
-    )
-    error: float | None = Field(description="the truth is within this of the value in 95 cases out of 100")
-    lower: float | None
-    upper: float | None
-    lower_at_once: float | None = Field(
-        default=None, description="of an interval that holds for all numbers of the release at once"
-    )
-    upper_at_once: float | None = None
-    standard_error: float | None
-
-
-class AnswerView(_View):
-    """One statistic; of very many cells the first ones."""
-
-    name: str
-    cells: list[CellView]
-    total: int = Field(description="how many cells there are; downloads have all of them")
-    note: str | None
-
-
-class ReleaseView(_View):
-    """A release: how far it is, what it cost, what it says."""
-
-    request_id: str = Field(description="the full one, as the ledger has it: owner:request_id")
-    state: Literal["queued", "running", "released", "forfeited", "refused", "failed"]
-    progress: float
-    error: ErrorBody | None
-    dataset: str
-    owner: str
-    created: str = Field(description="UTC, ISO 8601")
-    charged: Charged | None
-    answers: list[AnswerView] | None
-    about: str | None = Field(description="which rows the numbers are about, where that is not every row")
-    warnings: list[str] = Field(default_factory=list, description="why it protects little, if it does")
-    numbers: int | None = Field(
-        default=None, description="so many hold together, 95 times in 100, within the intervals at once"
-    )
-    receipt: str | None = Field(
-        description="the text of the receipt, to be kept as it is: it holds numbers too long for a double"
-    )
-    sentence: str
-
-
-class ReleaseList(_View):
-    """The newest releases; their answers are at their own address."""
-
-    releases: list[ReleaseView]
 
 
 def release_view(state: State, job: Job, *, with_answers: bool = True) -> ReleaseView:
@@ -129,15 +67,15 @@ def release_view(state: State, job: Job, *, with_answers: bool = True) -> Releas
     )
 
 
-def tells_of(state: State, stored: Stored, asked: Asked) -> bool:
+def is_release_of(state: State, stored: Stored, asked: Asked) -> bool:
     """Whether what the ledger has of a request is the release of these statistics, or no answer at all."""
     if stored.answer is None:
         return True
     try:
-        found = reopened(state.root, stored.charge.request_id)
+        release = reopened(state.root, stored.charge.request_id)
     except InvalidValue:  # the opening of a session
         return False
-    return list(found) == [statistic.name for statistic in asked.statistics]
+    return list(release) == [statistic.name for statistic in asked.statistics]
 
 
 def refuse_unreleased(job: Job) -> None:
@@ -198,12 +136,12 @@ def _answers(release: Release) -> list[AnswerView]:
     records: dict[str, list[dict[str, Any]]] = {}
     for record in release.records():
         records.setdefault(record["statistic"], []).append(record)
-    found = []
+    views = []
     for answer in release.answers.values():
         rows = records[answer.name]
         cells = [_cell(row) for row in rows[:MOST_CELLS]]
-        found.append(AnswerView(name=answer.name, cells=cells, total=len(rows), note=answer.note or None))
-    return found
+        views.append(AnswerView(name=answer.name, cells=cells, total=len(rows), note=answer.note or None))
+    return views
 
 
 def _cell(row: dict[str, Any]) -> CellView:

@@ -1,195 +1,72 @@
-"""Sessions: priced, opened as a job, asked in, and shown to whoever opened them and to nobody else."""
+"""Query sessions: priced, opened as a job, asked in, and visible only to whoever opened them."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import FarthingError, RequestRefused, SessionEnded
+from farthing.numerics.digits import shown_up
 from farthing.server.auth.permissions import Caller
 from farthing.server.http.error_envelope import error_of
-from farthing.server.jobs.job_queue import as_the_ledger_has_it, full_id, submitted
-from farthing.server.jobs.job_runner import KIND, wish_of
 from farthing.server.schemas.session_schema import (
     AnswerView,
+    AskedView,
+    ColumnView,
     QuoteView,
     SessionAsked,
     SessionList,
     SessionOpening,
     SessionPlanView,
     SessionView,
-    answer_sentence,
-    asked_view,
-    columns_view,
-    facts_plan,
-    quote_view,
-    state_sentence,
 )
+from farthing.server.services.app_state import State
+from farthing.server.services.dataset_service import study_of
+from farthing.server.services.job_queue import as_the_ledger_has_it, full_id, submitted
+from farthing.server.services.open_sessions import OpenSession
 from farthing.server.services.release_status import refuse_unreleased
-from farthing.server.store import Store
 from farthing.server.store import session_answers as rows
-from farthing.server.store.job_rows import RELEASED, Job, job_of, listed
+from farthing.server.store.job_rows import RELEASED, SESSION, Job, job_of, listed
 from farthing.server.store.session_answers import Asked
 
 if TYPE_CHECKING:
-    from farthing.server.app_state import State
     from farthing.study import Study
-    from farthing.study.sessions.session_defaults import Conversation
+    from farthing.study.sessions.session_defaults import Column, Conversation, Offer, Wish
 
-
-MOST = 64  # sessions
-MOST_CELLS = 2**24  # of all of them: a few hundred megabytes
-PATIENCE = 30.0  # seconds to wait for the questions before
-
-Key = tuple[str, str, str]  # session, owner, role
-
-
-class Kept:
-    """One open session, the turn of whoever asks, and what is known to be answered."""
-
-    def __init__(self) -> None:
-        self.turn = threading.Lock()
-        self.waiting = 0
-        self.conversation: Conversation | None = None
-        self.answered: dict[str, Asked] = {}
-        self.last = 0
-
-    @property
-    def cells(self) -> int:
-        """How much room it takes."""
-        return 0 if self.conversation is None else self.conversation.plan.cells
-
-    @property
-    def running(self) -> bool:
-        """Whether a round is under way here, which would be lost."""
-        return self.conversation is not None and self.conversation.running
-
-    def catch_up(self, store: Store, session: str) -> None:
-        """Read what was answered since the last look, here or at another server."""
-        for one in rows.after(store, session, self.last):
-            self.answered.setdefault(one.key, one)
-            self.last = one.number
-
-
-class Conversations:
-    """The open sessions of one server."""
-
-    def __init__(self, most: int = MOST, most_cells: int = MOST_CELLS, patience: float = PATIENCE) -> None:
-        self._most, self._most_cells, self._patience = most, most_cells, patience
-        self._kept: OrderedDict[Key, Kept] = OrderedDict()
-        self._changing = threading.Lock()
-
-    @contextmanager
-    def turn(self, key: Key, take_up: Callable[[], Conversation]) -> Iterator[tuple[Kept, Conversation]]:
-        """The session, for one question at a time; `take_up` opens it if it is not open here."""
-        with self._changing:
-            kept = self._kept.setdefault(key, Kept())
-            self._kept.move_to_end(key)
-            kept.waiting += 1
-        try:
-            if not kept.turn.acquire(timeout=self._patience):
-                raise RequestRefused(
-                    "rate_limited",
-                    "this session is busy with other questions; ask again in a moment.",
-                    {"retry_after": 5},
-                )
-            try:
-                if kept.conversation is None:
-                    kept.conversation = take_up()
-                yield kept, kept.conversation
-            finally:
-                kept.turn.release()
-        finally:
-            with self._changing:
-                kept.waiting -= 1
-                self._put_away()
-
-    def is_running(self, key: Key) -> bool:
-        """Whether a round of this session is under way here."""
-        with self._changing:
-            kept = self._kept.get(key)
-        return kept is not None and kept.running
-
-    def __len__(self) -> int:
-        with self._changing:
-            return len(self._kept)
-
-    def _put_away(self) -> None:
-        """Make room: those that were never opened, then those without a round, then the one longest unused."""
-        idle = [(key, kept) for key, kept in self._kept.items() if not kept.waiting]
-        idle.sort(key=lambda item: (item[1].conversation is not None, item[1].running))
-        for key, kept in idle:
-            crowded = len(self._kept) > self._most or self._cells() > self._most_cells
-            if kept.conversation is not None and not crowded:
-                return
-            del self._kept[key]
-
-    def _cells(self) -> int:
-        return sum(kept.cells for kept in self._kept.values())
-
-
+MOST_CATEGORIES = 1_000  # that are shown of one column
+_PRICE_WAIT = 20.0  # seconds to wait for other prices
 MOST_LISTED = 50
-_PLANNING = 2  # prices that are worked out at a time: each takes a core for a second or more
-_WAIT = 20.0  # seconds to wait for other prices
-_MOST_PLANS = 512
 _WAY_OUT = (
     "what was answered can be asked again and keeps its answer; for other questions open another session, which is "
     "paid anew"
 )
 
 
-class Asking:
-    """What a server keeps at hand about sessions, none of it the only copy."""
-
-    def __init__(self) -> None:
-        self.conversations = Conversations()
-        self.planning = threading.BoundedSemaphore(_PLANNING)
-        self._plans: OrderedDict[str, SessionPlanView] = OrderedDict()
-        self._changing = threading.Lock()
-
-    def plan(self, study: Study, session: str) -> SessionPlanView:
-        """The plan of a session that was opened; it never changes."""
-        with self._changing:
-            found = self._plans.get(session)
-        if found is None:
-            from farthing.study.sessions.session_defaults import opened_facts
-
-            found = facts_plan(opened_facts(study, session))
-            with self._changing:
-                self._plans[session] = found
-                while len(self._plans) > _MOST_PLANS:
-                    self._plans.popitem(last=False)
-        return found
-
-
 def priced(state: State, who: Caller, asked: SessionAsked) -> QuoteView:
     """What a session would cost and promise."""
     from farthing.study.sessions.session_defaults import offered
 
-    study = state.study(who, asked.dataset)
-    if not state.asking.planning.acquire(timeout=_WAIT):
+    study = study_of(state, who, asked.dataset)
+    if not state.sessions.pricing.acquire(timeout=_PRICE_WAIT):
         raise RequestRefused(
             "rate_limited", "other prices are being worked out; ask again in a moment.", {"retry_after": 5}
         )
     try:
         return quote_view(offered(study, wish_of(asked.words())))
     finally:
-        state.asking.planning.release()
+        state.sessions.pricing.release()
 
 
 def opening(state: State, who: Caller, body: SessionOpening) -> Job:
     """The job that opens a session."""
     from farthing.study.sessions.session_defaults import is_session_of
 
-    study = state.study(who, body.dataset)  # a dataset that is not theirs is not there
+    study = study_of(state, who, body.dataset)  # a dataset that is not theirs is not there
     return submitted(
         state,
         who,
-        kind=KIND,
+        kind=SESSION,
         request_id=body.request_id,
         dataset=body.dataset,
         asked=body.words(),
@@ -200,17 +77,17 @@ def opening(state: State, who: Caller, body: SessionOpening) -> Job:
     )
 
 
-def own_session(state: State, who: Caller, session: str) -> Job:
+def own_session(state: State, who: Caller, session_id: str) -> Job:
     """The session, if it is the caller's own; to everybody else, curators included, it is not there."""
-    job = job_of(state.store, full_id(who, session))
-    if job is None or job.kind != KIND or job.owner != who.name:
+    job = job_of(state.store, full_id(who, session_id))
+    if job is None or job.kind != SESSION or job.owner != who.name:
         raise RequestRefused("not_found", "there is no session of this id; check it, or list yours.")
     return as_the_ledger_has_it(state, job)
 
 
 def sessions_of(state: State, who: Caller, dataset: str | None) -> SessionList:
     """The caller's own sessions."""
-    jobs = listed(state.store, KIND, who.name, dataset)[:MOST_LISTED]
+    jobs = listed(state.store, SESSION, who.name, dataset)[:MOST_LISTED]
     return SessionList(sessions=[_listed_view(state, who, as_the_ledger_has_it(state, job)) for job in jobs])
 
 
@@ -220,7 +97,7 @@ def session_view(state: State, who: Caller, job: Job, history: int = 200) -> Ses
         return _view(state, job)
     from farthing.study.sessions.session_defaults import columns_of
 
-    study = state.study(_owner(job), job.dataset)
+    study = study_of(state, _owner(job), job.dataset)
     plan, left = _standing(state, study, job)
     return _view(
         state,
@@ -242,18 +119,18 @@ def answered(state: State, who: Caller, job: Job, question: str) -> AnswerView:
     owner = _owner(job)
     text = question.strip()
 
-    def take_up() -> Conversation:
-        return taken_up(state.study(owner, job.dataset), wish_of(job.asked), job.id)
+    def resume() -> Conversation:
+        return taken_up(study_of(state, owner, job.dataset), wish_of(job.asked), job.id)
 
-    with state.asking.conversations.turn((job.id, job.owner, job.role), take_up) as (kept, conversation):
-        key = conversation.key(text)
-        kept.catch_up(state.store, job.id)
-        one = kept.answered.get(key)
+    with state.sessions.turn((job.id, job.owner, job.role), resume) as (session, query_session):
+        key = query_session.key(text)
+        session.catch_up(state.store, job.id)
+        one = session.answered.get(key)
         repeated = one is not None
         if one is None:
-            one = _fresh(state, job, kept, conversation, text, key)
-        left = conversation.updates_left
-        asked_for = conversation.plan.queries - kept.last
+            one = _fresh(state, job, session, query_session, text, key)
+        left = query_session.updates_left
+        asked_for = query_session.plan.queries - session.last
     return AnswerView(
         question=text,
         value=one.value,
@@ -267,25 +144,29 @@ def answered(state: State, who: Caller, job: Job, question: str) -> AnswerView:
     )
 
 
-def _fresh(state: State, job: Job, kept: Kept, conversation: Conversation, text: str, key: str) -> Asked:
+def _fresh(
+    state: State, job: Job, session: OpenSession, query_session: Conversation, text: str, key: str
+) -> Asked:
     """A new answer, unless another server wrote one down first: then that is the answer."""
     try:
-        answer = conversation.ask(text)
+        answer = query_session.ask(text)
     except SessionEnded as ended:
-        raise _ended(ended, kept, conversation, text) from None
-    while key not in kept.answered:
-        one = rows.fresh(kept.last + 1, text, key, answer.value, answer.error, answer.paid)
+        raise _ended(ended, session, query_session, text) from None
+    while key not in session.answered:
+        one = rows.fresh(session.last + 1, text, key, answer.value, answer.error, answer.paid)
         if rows.add(state.store, job.id, job.owner, one):
-            kept.answered[key] = one
-            kept.last = one.number
+            session.answered[key] = one
+            session.last = one.number
         else:
-            kept.catch_up(state.store, job.id)
-    return kept.answered[key]
+            session.catch_up(state.store, job.id)
+    return session.answered[key]
 
 
-def _ended(ended: SessionEnded, kept: Kept, conversation: Conversation, text: str) -> RequestRefused:
-    estimate = conversation.estimate(text).value  # from what was paid for already, and public
-    answered = [one.question for one in kept.answered.values()][-20:]
+def _ended(
+    ended: SessionEnded, session: OpenSession, query_session: Conversation, text: str
+) -> RequestRefused:
+    estimate = query_session.estimate(text).value  # from what was paid for already, and public
+    answered = [one.question for one in session.answered.values()][-20:]
     return RequestRefused(
         "session_ended",
         f"all {ended.rounds:,} updates of this session are used up; {_WAY_OUT}. A guess without any promise: about "
@@ -301,10 +182,10 @@ def _owner(job: Job) -> Caller:
 
 def _standing(state: State, study: Study, job: Job) -> tuple[SessionPlanView, int]:
     """The plan, and how many updates are left."""
-    from farthing.study.sessions.session_defaults import updates_begun
+    from farthing.study.sessions.session_defaults import opened_facts, updates_begun
 
-    plan = state.asking.plan(study, job.id)
-    here = state.asking.conversations.is_running((job.id, job.owner, job.role))
+    plan = state.sessions.plan(job.id, lambda: facts_plan(opened_facts(study, job.id)))
+    here = state.sessions.is_running((job.id, job.owner, job.role))
     begun = updates_begun(study, job.id, plan.updates)
     return plan, min(plan.updates, plan.updates - begun + here)
 
@@ -313,7 +194,7 @@ def _listed_view(state: State, who: Caller, job: Job) -> SessionView:
     if job.state != RELEASED:
         return _view(state, job)
     try:
-        plan, left = _standing(state, state.study(_owner(job), job.dataset), job)
+        plan, left = _standing(state, study_of(state, _owner(job), job.dataset), job)
     except FarthingError as problem:  # its dataset cannot be opened now: the others are listed all the same
         return _view(state, job, error=error_of(problem))
     return _view(state, job, plan=plan, updates_left=left)
@@ -328,13 +209,13 @@ def _view(
     error: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> SessionView:
-    told = error or job.error
+    problem = error or job.error
     count = rows.counted(state.store, job.id) if job.state == RELEASED else 0
     return SessionView(
         id=job.id,
         state=job.state,  # type: ignore[arg-type]
         progress=job.progress,
-        error=None if told is None else dict(told),  # type: ignore[arg-type]
+        error=None if problem is None else dict(problem),  # type: ignore[arg-type]
         dataset=job.dataset,
         created=datetime.fromtimestamp(job.created / 1e9, UTC).isoformat(timespec="milliseconds"),
         plan=plan,
@@ -345,3 +226,141 @@ def _view(
         columns=more.get("columns", []),
         sentence=state_sentence(job.state, updates_left),
     )
+
+
+def wish_of(asked: Any) -> Wish:
+    """What was wished for, as the words of the request have it."""
+    from farthing.study.sessions.session_defaults import Wish
+
+    words = {name: said for name, said in asked.items() if said is not None}
+    if "columns" in words:
+        words["columns"] = tuple(words["columns"])
+    return Wish(**words)
+
+
+def plan_view(plan: Any) -> dict[str, Any]:
+    """The fields of a plan."""
+    names = (
+        "alpha",
+        "queries",
+        "updates",
+        "epsilon",
+        "delta",
+        "error",
+        "paid_error",
+        "rows",
+        "cells",
+        "confidence",
+    )
+    return {
+        **{name: getattr(plan, name) for name in names},
+        "promise": _promise(plan),
+        "caution": plan.caution,
+    }
+
+
+def quote_view(offer: Offer) -> QuoteView:
+    """An offer in words and numbers."""
+    notes = []
+    if offer.guessed:
+        notes.append(
+            f"{offer.plan.rows:,} rows are a guess: how many there are is not public, and a hundredth of epsilon goes "
+            "into counting them first. Say rows if you know about how many there are."
+        )
+    if offer.left_out:
+        notes.append(
+            f"Left out, because all columns together have too many combinations: {', '.join(offer.left_out)}. "
+            "Name the columns you want instead."
+        )
+    updates = offer.plan.updates
+    several = "1 answer" if updates == 1 else f"{updates:,} answers"
+    return QuoteView(
+        **plan_view(offer.plan),
+        rows_are_a_guess=offer.guessed,
+        columns=columns_view(offer.columns),
+        left_out=list(offer.left_out),
+        notes=notes,
+        sentence=(
+            f"Opening it costs epsilon {shown_up(offer.plan.epsilon, 3)}, once. {several} may be a surprise; "
+            "all others are free."
+        ),
+    )
+
+
+def columns_view(columns: Sequence[Column]) -> list[ColumnView]:
+    """What may be asked about, from the schema alone."""
+    return [_column(column) for column in columns]
+
+
+def asked_view(one: Asked) -> AskedView:
+    """A line of the history."""
+    return AskedView(
+        number=one.number,
+        question=one.question,
+        value=one.value,
+        error=one.error,
+        paid=one.paid,
+        sentence=answer_sentence(one),
+    )
+
+
+def answer_sentence(one: Asked, repeated: bool = False) -> str:
+    """An answer in words; what it took when it was first given is not taken again.
+
+    >>> answer_sentence(Asked(1, "age < 30", "ab", 1200, 300, False, 0))
+    'About 1,200 rows, give or take 300: this answer was free.'
+    >>> answer_sentence(Asked(1, "age < 30", "ab", 1200, 300, True, 0), repeated=True)
+    'About 1,200 rows, give or take 300: you asked this before, and the same answer is free.'
+    """
+    rows = "1 row" if one.value == 1 else f"{one.value:,} rows"
+    cost = "it was a surprise and used up one update" if one.paid else "this answer was free"
+    if repeated:
+        cost = "you asked this before, and the same answer is free"
+    return f"About {rows}, give or take {one.error or 0:,}: {cost}."
+
+
+def state_sentence(state: str, left: int | None) -> str:
+    """How a session stands, in words."""
+    if state == "released":
+        if left == 0:
+            return "Its updates are used up: what was answered can be asked again, nothing else."
+        return "It is open: ask."
+    return {
+        "queued": "It waits to be opened; nothing is charged yet.",
+        "running": "It is being opened.",
+        "forfeited": "It was charged and lost while it was being opened; what was paid stays spent.",
+    }.get(state, "It was not opened, and nothing was charged for it.")
+
+
+def _promise(plan: Any) -> str:
+    return (
+        f"Every answer is within {plan.error:,} of the true number of rows ({100 * plan.alpha:.3g}% of about "
+        f"{plan.rows:,}), for {plan.queries:,} questions together, with confidence {plan.confidence:.4g}."
+    )
+
+
+def _column(column: Column) -> ColumnView:
+    domain: Any = column.domain
+    kind: Any = type(domain).__name__.lower()
+    values = getattr(domain, "values", None)
+    edges: Sequence[Any] | None = column.edges
+    return ColumnView(
+        name=column.column,
+        kind=kind,
+        lower=_plain(getattr(domain, "lower", None)),
+        upper=_plain(getattr(domain, "upper", None)),
+        categories=None if values is None else list(values[:MOST_CATEGORIES]),
+        edges=None if edges is None else [_plain(edge) for edge in edges],
+        cells=len(column),
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def facts_plan(facts: Mapping[str, Any]) -> SessionPlanView:
+    """The plan that a session was opened with, from what was recorded then."""
+    from farthing.study.sessions.session_defaults import plan_of
+
+    return SessionPlanView(**plan_view(plan_of(facts)))

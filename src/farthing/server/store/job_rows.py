@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from farthing.server.store.store_engine import Store, now
 from farthing.server.store.store_tables import jobs
 
+RELEASE, SESSION, ROW_COUNT = "release", "session", "rows"  # kinds of jobs
 QUEUED, RUNNING = "queued", "running"
 RELEASED, FORFEITED, REFUSED, FAILED = "released", "forfeited", "refused", "failed"
 ENDED = frozenset({RELEASED, FORFEITED, REFUSED, FAILED})
@@ -51,14 +52,14 @@ class Job:
     @property
     def asked(self) -> Mapping[str, Any]:
         """What is to be done."""
-        found: Mapping[str, Any] = self.body["asked"]
-        return found
+        asked: Mapping[str, Any] = self.body["asked"]
+        return asked
 
     @property
     def limits(self) -> Mapping[str, Any]:
         """What a retry may say otherwise: how much was confirmed."""
-        found: Mapping[str, Any] = self.body["limits"]
-        return found
+        limits: Mapping[str, Any] = self.body["limits"]
+        return limits
 
     @property
     def attempts(self) -> int:
@@ -91,9 +92,9 @@ def add(store: Store, job_id: str, owner: str, role: str, kind: str, body: str) 
             connection.execute(sa.insert(jobs).values(row))
     except sa.exc.IntegrityError:
         pass  # another request, perhaps at another server, was quicker: its job is the job
-    found = job_of(store, job_id)
-    assert found is not None
-    return found
+    job = job_of(store, job_id)
+    assert job is not None
+    return job
 
 
 def job_of(store: Store, job_id: str) -> Job | None:
@@ -178,11 +179,11 @@ def beat(store: Store, worker: str) -> None:
 
 def holds(store: Store, job_id: str, worker: str) -> bool:
     """Whether a job is still this worker's to run."""
-    found = job_of(store, job_id)
-    return found is not None and (found.state, found.worker) == (RUNNING, worker)
+    job = job_of(store, job_id)
+    return job is not None and (job.state, job.worker) == (RUNNING, worker)
 
 
-def tell(store: Store, job_id: str, worker: str, progress: float) -> bool:
+def write_progress(store: Store, job_id: str, worker: str, progress: float) -> bool:
     """Write down how far a job is; False if it is not this worker's any more."""
     return _changed(store, _own(job_id, worker).values(progress=progress))
 
@@ -194,7 +195,7 @@ def end(store: Store, job_id: str, worker: str, state: str, error: Mapping[str, 
     return _changed(store, _own(job_id, worker).values(state=state, error=text, **done))
 
 
-def let_wait(store: Store, job: Job, worker: str) -> bool:
+def put_back(store: Store, job: Job, worker: str) -> bool:
     """Put a job back whose worker died before anything was charged; it is counted."""
     body = json.dumps({**job.body, "attempts": job.attempts + 1}, separators=(",", ":"), allow_nan=False)
     values = {"state": QUEUED, "body": body, "worker": None, "heartbeat": None, "progress": 0.0}
@@ -235,8 +236,8 @@ def take_over(store: Store, job: Job, worker: str) -> bool:
 def counted(store: Store) -> dict[str, int]:
     """How many jobs there are in each state; for the metrics."""
     with store.reading() as connection:
-        found = connection.execute(sa.select(jobs.c.state, sa.func.count()).group_by(jobs.c.state))
-        return {str(state): int(count) for state, count in found}
+        counts = connection.execute(sa.select(jobs.c.state, sa.func.count()).group_by(jobs.c.state))
+        return {str(state): int(count) for state, count in counts}
 
 
 def _own(job_id: str, worker: str) -> sa.Update:

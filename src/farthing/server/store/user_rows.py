@@ -1,6 +1,6 @@
-"""Rows about people: who there is, in which role, and what the store keeps of their password.
+"""Rows about people and their API tokens: who there is, in which role, and the hashes of passwords and tokens.
 
-Functions take a connection inside a transaction; the rules about who may change whom are in `auth/people.py`.
+Functions take a connection inside a transaction; the rules about who may change whom are in `auth/user_rules.py`.
 A removed user's row stays, without credentials, so that the name is not given to somebody else by accident: grants,
 answers and drafts stand under the name.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from farthing.server.store.store_tables import users
+from farthing.server.store.store_tables import tokens, users
 
 REMOVED = "removed"  # stands in the place of a role
 
@@ -28,7 +28,7 @@ class User:
     oidc_subject: str | None
     created: int
     has_password: bool
-    password_mark: str = field(default="", repr=False)  # another one after every change of the password
+    password_version: str = field(default="", repr=False)  # another one after every change of the password
 
 
 def find(connection: sa.Connection, name: str) -> User | None:
@@ -106,3 +106,73 @@ def _user_of(row: Any) -> User | None:
         row.name, row.role, bool(row.disabled), row.oidc_subject, row.created, row.password_hash is not None,
         hashlib.sha256((row.password_hash or "").encode()).hexdigest(),
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token as the store knows it."""
+
+    id: str
+    user: str
+    label: str
+    scopes: frozenset[str]
+    created: int
+    expires: int
+    revoked: int | None
+
+    def is_live(self, now: int) -> bool:
+        """Whether it still lets somebody in."""
+        return self.revoked is None and now < self.expires
+
+
+def insert_token(connection: sa.Connection, token: Token, secret_hash: str) -> None:
+    """Write a new token down."""
+    connection.execute(
+        tokens.insert().values(
+            id=token.id,
+            user=token.user,
+            label=token.label,
+            hash=secret_hash,
+            scopes=" ".join(sorted(token.scopes)),
+            created=token.created,
+            expires=token.expires,
+            revoked=token.revoked,
+        )
+    )
+
+
+def find_token(connection: sa.Connection, secret_hash: str) -> Token | None:
+    """The token whose secret has this hash."""
+    row = connection.execute(sa.select(tokens).where(tokens.c.hash == secret_hash)).first()
+    return None if row is None else _token_of(row)
+
+
+def tokens_of_user(connection: sa.Connection, user: str) -> list[Token]:
+    """A user's tokens, the newest first."""
+    statement = sa.select(tokens).where(tokens.c.user == user).order_by(tokens.c.created.desc(), tokens.c.id)
+    return [_token_of(row) for row in connection.execute(statement)]
+
+
+def revoke_token(connection: sa.Connection, user: str, token_id: str, now: int) -> bool:
+    """End one token of a user; whether there was one. What is revoked already keeps its time."""
+    mine = (tokens.c.user == user) & (tokens.c.id == token_id)
+    connection.execute(tokens.update().where(mine, tokens.c.revoked.is_(None)).values(revoked=now))
+    return connection.execute(sa.select(tokens.c.id).where(mine)).first() is not None
+
+
+def revoke_tokens(connection: sa.Connection, user: str, now: int) -> None:
+    """End every token of a user."""
+    mine = (tokens.c.user == user) & tokens.c.revoked.is_(None)
+    connection.execute(tokens.update().where(mine).values(revoked=now))
+
+
+def forget_ended_tokens(connection: sa.Connection, user: str, before: int) -> None:
+    """Drop rows of tokens that ended before this time, so that lists stay short."""
+    ended = (tokens.c.expires < before) | (tokens.c.revoked < before)
+    connection.execute(tokens.delete().where(tokens.c.user == user, ended))
+
+
+def _token_of(row: Any) -> Token:
+    return Token(
+        row.id, row.user, row.label, frozenset(row.scopes.split()), row.created, row.expires, row.revoked
+    )

@@ -24,7 +24,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from farthing.server.auth.permissions import ROLES
+from farthing.server.auth.api_tokens import ROLES
 from system.server.fuzzing.people import WAYS
 from system.server.fuzzing.run import Fault, Tally, run
 from system.server.fuzzing.served import fuzzed

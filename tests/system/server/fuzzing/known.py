@@ -6,8 +6,7 @@ import secrets
 from collections import defaultdict
 from typing import Any
 
-from farthing.server.auth.permissions import SCOPES_OF_ROLE
-from farthing.server.auth.token_hashes import fresh_word, mark_of
+from farthing.server.auth.api_tokens import SCOPES_OF_ROLE, new_secret, secret_hash
 from farthing.server.store import draft_rows, now
 from system.server.fuzzing.people import HOUR, People
 from system.server.fuzzing.tables import DECLARED
@@ -49,7 +48,7 @@ class Known:
             self.people.add(name, "analyst")
         elif kind == "token":
             scopes = SCOPES_OF_ROLE.get(owner, frozenset({"read"}))
-            name = self.people.token_row(owner, scopes, mark_of(fresh_word()), now() + HOUR)
+            name = self.people.token_row(owner, scopes, secret_hash(new_secret()), now() + HOUR)
         elif kind == "study":
             name = draft_rows.make_study(self.people.store, owner, "people", "to be forgotten").id
         else:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
+from farthing.server.auth.api_tokens import ROLES, SCOPES_OF_ROLE, new_secret, secret_hash
 from farthing.server.auth.login_sessions import COOKIE, csrf_of
 from farthing.server.auth.passwords import Passwords
-from farthing.server.auth.permissions import ROLES, SCOPES_OF_ROLE, rule_of
-from farthing.server.auth.route_guard import SAFE
-from farthing.server.auth.token_hashes import fresh_word, mark_of
+from farthing.server.auth.permissions import SAFE, rule_of
 from farthing.server.auth.user_rules import add_user
 from farthing.server.store import Store, now
 from farthing.server.store.store_tables import attempts, links, logins, tokens
@@ -105,8 +104,8 @@ class People:
 
     def token(self, user: str, scopes: frozenset[str], expires: int | None = None) -> str:
         """A token of somebody; its id is known as well where it may be revoked."""
-        word = self.canaries.secret(f"token of {user}", fresh_word("ft_"))
-        self.token_row(user, scopes, mark_of(word), expires or now() + 24 * HOUR)
+        word = self.canaries.secret(f"token of {user}", new_secret("ft_"))
+        self.token_row(user, scopes, secret_hash(word), expires or now() + 24 * HOUR)
         return word
 
     def token_row(self, user: str, scopes: frozenset[str], mark: str, expires: int) -> str:
@@ -123,11 +122,11 @@ class People:
 
     def session(self, user: str) -> str:
         """The word of a new web session."""
-        word = self.canaries.secret(f"session of {user}", fresh_word())
+        word = self.canaries.secret(f"session of {user}", new_secret())
         with self.store.begin() as connection:
             connection.execute(
                 logins.insert().values(
-                    hash=mark_of(word), user=user, csrf_hash=mark_of(csrf_of(word)), expires=now() + 24 * HOUR,
+                    hash=secret_hash(word), user=user, csrf_hash=secret_hash(csrf_of(word)), expires=now() + 24 * HOUR,
                     via="session",
                 )
             )  # fmt: skip
@@ -135,10 +134,10 @@ class People:
 
     def link(self, user: str) -> str:
         """The word of a one-time link."""
-        word = self.canaries.secret("one-time link", fresh_word())
+        word = self.canaries.secret("one-time link", new_secret())
         with self.store.begin() as connection:
             connection.execute(
-                links.insert().values(hash=mark_of(word), user=user, expires=now() + HOUR, used=None)
+                links.insert().values(hash=secret_hash(word), user=user, expires=now() + HOUR, used=None)
             )
         return word
 

@@ -20,7 +20,7 @@ import requests
 
 from backends.processes import free_port
 from farthing.ledger import open_ledger
-from farthing.server.auth.permissions import SCOPES_OF_ROLE
+from farthing.server.auth.api_tokens import SCOPES_OF_ROLE
 from farthing.server.store import Store
 from system.server.fuzzing.canaries import Canaries, word
 from system.server.fuzzing.people import ROLES, People

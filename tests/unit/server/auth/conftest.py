@@ -87,9 +87,8 @@ def at_provider(served_app: FastAPI, provider: LittleProvider) -> Iterator[FastA
     add_user(state.store, state.passwords, "ada", "curator", by="a test")
     add_user(state.store, state.passwords, "bob", "analyst", by="a test", subject="bob@example.org")
     provider.honest()
-    known = state.provider
     yield served_app
-    state.provider = known
+    served_app.state.farthing = state
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -162,7 +163,8 @@ class LittleProvider:
 def setting(app: FastAPI, **changes: Any) -> None:
     """The same provider, set up otherwise."""
     state = app.state.farthing
-    state.provider = Provider(OidcSettings(**(vars(state.provider.settings) | changes)))
+    provider = Provider(OidcSettings(**(vars(state.provider.settings) | changes)))
+    app.state.farthing = replace(state, provider=provider)
 
 
 def begun(client: TestClient, provider: LittleProvider) -> dict[str, str]:

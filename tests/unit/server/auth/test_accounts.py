@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from farthing.server.auth.token_hashes import mark_of
+from farthing.server.auth.api_tokens import secret_hash
 from farthing.server.auth.user_rules import add_user
 from farthing.server.store import now
 from farthing.server.store import store_tables as t
@@ -132,7 +132,7 @@ def test_a_token_is_shown_once_and_stored_as_a_mark(bob: TestClient, app: FastAP
     assert (listed["label"], listed["state"]) == ("nightly", "live")
     with app.state.farthing.store.reading() as connection:
         (row,) = connection.execute(t.tokens.select()).all()
-    assert row.hash == mark_of(word) and word not in str(row)
+    assert row.hash == secret_hash(word) and word not in str(row)
     assert 6.9 < (row.expires - now()) / 86400e9 <= 7
     script = browser(app)
     script.headers["Authorization"] = f"Bearer {word}"
@@ -246,7 +246,7 @@ def test_secrets_are_in_no_log_and_in_no_body_but_the_one_that_makes_them(
     call(amy, "POST", "/login", {"user": "amy", "password": passwords["new"]})
 
     secrets = {**passwords, "session": session, "token": token, "csrf": csrf, "name": "canary6"}
-    secrets |= {f"mark of {name}": mark_of(secret) for name, secret in secrets.items()}
+    secrets |= {f"mark of {name}": secret_hash(secret) for name, secret in secrets.items()}
     allowed = {("POST /tokens", "token"), ("POST /login", "csrf"), ("GET /me", "csrf")}
     found = {(where, name) for where, text in heard for name, secret in secrets.items() if secret in text}
     assert found == allowed

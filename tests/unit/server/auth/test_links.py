@@ -10,8 +10,8 @@ import pytest
 from fastapi import FastAPI
 
 from farthing.errors import RequestRefused
+from farthing.server.auth.api_tokens import secret_hash
 from farthing.server.auth.login_sessions import login_link, login_name
-from farthing.server.auth.token_hashes import mark_of
 from farthing.server.auth.user_rules import add_user, change_user, remove_user
 from farthing.server.store import now
 from farthing.server.store import store_tables as t
@@ -71,7 +71,7 @@ def test_a_link_works_for_ten_minutes_and_is_kept_as_a_mark(app: FastAPI, browse
     link = login_link(app.state.farthing)
     with app.state.farthing.store.begin() as connection:
         (row,) = connection.execute(t.links.select()).all()
-        assert row.hash == mark_of(link.partition("=")[2])
+        assert row.hash == secret_hash(link.partition("=")[2])
         assert 590 * 10**9 < row.expires - now() <= 600 * 10**9
         connection.execute(t.links.update().values(expires=now()))
     assert opened(browser(app), link) == PROBLEM
@@ -101,7 +101,7 @@ def test_a_server_that_others_can_reach_makes_and_takes_no_links(
         login_link(state)
     with state.store.begin() as connection:  # even if there were one
         connection.execute(
-            t.links.insert().values(hash=mark_of("word"), user="ada", expires=now() + 10**12, used=None)
+            t.links.insert().values(hash=secret_hash("word"), user="ada", expires=now() + 10**12, used=None)
         )
     here = settings.get("public_url", HERE)
     assert opened(browser(app, here=here), "/login?token=word") == PROBLEM

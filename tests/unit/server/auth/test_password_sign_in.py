@@ -11,12 +11,11 @@ from argon2 import PasswordHasher, extract_parameters
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from farthing.server.auth.api_tokens import secret_hash
 from farthing.server.auth.password_sign_in import PER_ADDRESS, PER_USER, WINDOW, counted_attempt
-from farthing.server.auth.token_hashes import mark_of
 from farthing.server.auth.user_rules import add_user, change_user
 from farthing.server.routes import people_routes
-from farthing.server.store import Store, now, user_rows
-from farthing.server.store import login_rows as attempts
+from farthing.server.store import Store, login_rows, now, user_rows
 from farthing.server.store import store_tables as t
 
 API = "/api/v1"
@@ -83,7 +82,7 @@ def test_the_store_has_marks_and_not_the_words(app: FastAPI, state: Any, browser
     csrf = sign_in(client).json()["csrf"]
     session = client.cookies["farthing_session"]
     (row,) = rows(state, t.logins)
-    assert (row.hash, row.csrf_hash, row.user) == (mark_of(session), mark_of(csrf), "bob")
+    assert (row.hash, row.csrf_hash, row.user) == (secret_hash(session), secret_hash(csrf), "bob")
     assert session not in str(row) and csrf not in str(row)
     assert 11.9 * 3600 < (row.expires - now()) / 10**9 <= 12 * 3600
 
@@ -347,4 +346,4 @@ def test_of_many_at_once_no_more_than_the_limit_are_let_through(store: Store) ->
         thread.join(30)
     assert len(passed) <= PER_USER
     with store.reading() as connection:
-        assert len(attempts.times_since(connection, "user:bob", 0)) == len(passed)
+        assert len(login_rows.attempts_since(connection, "user:bob", 0)) == len(passed)

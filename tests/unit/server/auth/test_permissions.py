@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from farthing.errors import RequestRefused
-from farthing.server.auth import route_guard
+from farthing.server.auth import permissions
+from farthing.server.auth.api_tokens import ROLES, SCOPES, SCOPES_OF_ROLE, new_secret, secret_hash
 from farthing.server.auth.login_sessions import COOKIE, csrf_of, open_session
-from farthing.server.auth.permissions import PERMISSIONS, PUBLIC, ROLES, SCOPES, SCOPES_OF_ROLE, Rule, rule_of
-from farthing.server.auth.route_guard import SAFE, GuardedRoute
-from farthing.server.auth.token_hashes import fresh_word, mark_of
+from farthing.server.auth.permissions import PERMISSIONS, PUBLIC, SAFE, GuardedRoute, Rule, rule_of
 from farthing.server.store import now
 from farthing.server.store.store_tables import logins, tokens, users
 
@@ -45,9 +44,9 @@ class Ways:
         self.closed = open_session(state, "a.curator", "password")
         with state.store.begin() as connection:
             connection.execute(
-                logins.update().where(logins.c.hash == mark_of(self.ended)).values(expires=now() - 1)
+                logins.update().where(logins.c.hash == secret_hash(self.ended)).values(expires=now() - 1)
             )
-            connection.execute(logins.delete().where(logins.c.hash == mark_of(self.closed)))
+            connection.execute(logins.delete().where(logins.c.hash == secret_hash(self.closed)))
         self.tokens = {(name, scope): self.token(name, scope) for name in self.names() for scope in SCOPES}
         self.expired = self.token("a.curator", *SCOPES, expires=now() - 1)
         self.revoked = self.token("a.curator", *SCOPES, revoked=now())
@@ -56,14 +55,14 @@ class Ways:
         return (f"{prefix}.{role}" for role in ROLES for prefix in ("a", "no"))
 
     def token(self, user: str, *scopes: str, expires: int | None = None, revoked: int | None = None) -> str:
-        word = fresh_word("ft_")
+        word = new_secret("ft_")
         with self.state.store.begin() as connection:
             connection.execute(
                 tokens.insert().values(
-                    id=fresh_word(),
+                    id=new_secret(),
                     user=user,
                     label="",
-                    hash=mark_of(word),
+                    hash=secret_hash(word),
                     scopes=" ".join(scopes),
                     expires=expires or now() + HOUR,
                     created=now(),
@@ -76,7 +75,7 @@ class Ways:
         """What is tried, its headers, and how it must end."""
         yield "nobody", {}, UNKNOWN
         yield "a session that has ended", page(self.ended), UNKNOWN
-        yield "a token of another server", bearer(fresh_word("ft_")), UNKNOWN
+        yield "a token of another server", bearer(new_secret("ft_")), UNKNOWN
         yield "an expired token", bearer(self.expired), UNKNOWN
         yield "a revoked token", bearer(self.revoked), UNKNOWN
         for role in ROLES:
@@ -97,15 +96,15 @@ class Ways:
         """What is tried at one route only, because it never gets as far as a row of the table."""
         mine = page(self.sessions["a.curator"])
         yield "an empty cookie", {"Cookie": f"{COOKIE}=", "Origin": HERE}, UNKNOWN
-        yield "a made-up session", page(fresh_word()), UNKNOWN
+        yield "a made-up session", page(new_secret()), UNKNOWN
         yield "a session that was closed", page(self.closed), UNKNOWN
-        yield "a session's mark", page(mark_of(self.sessions["a.curator"])), UNKNOWN
+        yield "a session's mark", page(secret_hash(self.sessions["a.curator"])), UNKNOWN
         yield "a token in the cookie", page(self.tokens["a.curator", "manage"]), UNKNOWN
-        yield "a token's mark", bearer(mark_of(self.tokens["a.curator", "read"])), UNKNOWN
+        yield "a token's mark", bearer(secret_hash(self.tokens["a.curator", "read"])), UNKNOWN
         yield "a session as a token", bearer(self.sessions["a.curator"]), UNKNOWN
         yield "a password", {"Authorization": "Basic YWRhOmFkYQ=="}, UNKNOWN
         yield "an empty token", {"Authorization": ""}, UNKNOWN
-        yield "a bad token beside a good session", mine | bearer(fresh_word("ft_")), UNKNOWN
+        yield "a bad token beside a good session", mine | bearer(new_secret("ft_")), UNKNOWN
         yield "a session by a link", page(self.links["curator"]), LET_IN
         other = mine | {"X-CSRF-Token": csrf_of(self.links["curator"])}
         yield "a session with another's word", other, CSRF
@@ -136,13 +135,13 @@ def ways(served: Any) -> Ways:
 @pytest.fixture
 def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever the guard lets through gets 410 instead of the route."""
-    admitted = route_guard.admitted
+    admitted = permissions.admitted
 
     def then_stopped(*arguments: Any) -> Any:
         admitted(*arguments)
         raise RequestRefused("answer_forfeited", LET_IN)
 
-    monkeypatch.setattr(route_guard, "admitted", then_stopped)
+    monkeypatch.setattr(permissions, "admitted", then_stopped)
 
 
 @pytest.mark.usefixtures("stopped")

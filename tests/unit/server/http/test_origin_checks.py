@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from farthing.server.app import _calls
 from farthing.server.auth.permissions import check_every
-from farthing.server.http.origin_checks import HEADERS, Doors, Forwarded, SafeHeaders
+from farthing.server.http.origin_checks import HEADERS, Forwarded, OriginChecks, SafeHeaders
 from farthing.server.routes import dataset_routes
 from farthing.server.settings import Settings
 from unit.server.conftest import HERE, Served
@@ -38,7 +38,7 @@ def test_this_machine_may_be_called_by_its_names(stranger: TestClient, host: str
 def test_two_hosts_are_no_host(served: Served) -> None:
     twice = {"type": "http", "method": "GET", "scheme": "http", "path": "/healthz"}
     headers = [(b"host", b"127.0.0.1:8642"), (b"host", b"evil")]
-    problem = Doors(served.app, served.settings)._problem({**twice, "headers": headers})
+    problem = OriginChecks(served.app, served.settings)._problem({**twice, "headers": headers})
     assert problem is not None
     assert problem.code == "host_refused"
 
@@ -47,7 +47,7 @@ def test_a_declared_name_is_allowed_and_its_origin_too() -> None:
     told = Settings(
         ledger="x", public_url="https://farthing.example.org", allowed_hosts=("other.example.org:8443",)
     )
-    doors = Doors(lambda *_: None, told)  # type: ignore[arg-type, return-value]
+    doors = OriginChecks(lambda *_: None, told)  # type: ignore[arg-type, return-value]
     for host, origin, fits in (
         ("farthing.example.org", "https://farthing.example.org", True),
         ("farthing.example.org:443", "https://farthing.example.org", True),

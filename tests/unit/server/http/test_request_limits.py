@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 
 from farthing.server.http import request_limits
-from farthing.server.http.request_limits import Impatient
+from farthing.server.http.request_limits import TimedProtocol
 
 LIMIT = 0.4  # seconds, for heads and bodies of these tests
 HEAD = b"POST /%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n"
@@ -46,7 +46,7 @@ def port() -> Iterator[int]:
         door.bind(("127.0.0.1", 0))
         door.listen()
         server = uvicorn.Server(
-            uvicorn.Config(app, http=Impatient, lifespan="off", log_config=None, timeout_keep_alive=30)
+            uvicorn.Config(app, http=TimedProtocol, lifespan="off", log_config=None, timeout_keep_alive=30)
         )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
         thread.start()

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from farthing.errors import AnswerForfeited, BudgetExceeded, EngineError, InvalidValue, LedgerUnavailable
-from farthing.server.app_state import State
 from farthing.server.auth.permissions import Caller
-from farthing.server.jobs.job_queue import submitted
 from farthing.server.jobs.job_runner import MOST_ATTEMPTS, Kind, Progress, TakenOver, perform
-from farthing.server.jobs.job_worker import SLOTS, Worker
+from farthing.server.jobs.job_worker import SLOTS, Worker, WorkerProcesses
+from farthing.server.services.app_state import State
+from farthing.server.services.job_queue import submitted
 from farthing.server.settings import Settings
 from farthing.server.store import job_rows as rows
 from farthing.server.store.store_tables import jobs, users
@@ -26,7 +26,7 @@ COST = 0.25
 
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[State]:
-    found = State(Settings(ledger=str(tmp_path / "study.db"), data=tmp_path, workers=0))
+    found = State.open(Settings(ledger=str(tmp_path / "study.db"), data=tmp_path, workers=0), WorkerProcesses)
     with found.store.begin() as connection:
         people = {
             "role": "analyst",

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from farthing.server.auth.permissions import PERMISSIONS, PUBLIC, rule_of
-from farthing.server.http.openapi import TAGS
+from farthing.server.routes.openapi_routes import TAGS
 
 
 @pytest.fixture(scope="module")

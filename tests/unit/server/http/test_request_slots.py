@@ -10,12 +10,12 @@ import httpx
 import pytest
 
 from farthing.server.auth.login_sessions import COOKIE
-from farthing.server.http.request_limits import Turns
+from farthing.server.http.request_limits import RequestSlots
 from unit.server.conftest import HERE, Served
 
 
 def test_of_one_person_a_few_are_served_at_a_time_and_nothing_is_remembered() -> None:
-    turns, inside, most = Turns(at_a_time=3), 0, 0
+    turns, inside, most = RequestSlots(at_a_time=3), 0, 0
 
     async def one(name: str) -> None:
         nonlocal inside, most
@@ -48,7 +48,7 @@ def test_many_long_questions_of_one_analyst_hold_up_nobody_else(
         assert go_on.wait(60)
         return {}
 
-    monkeypatch.setattr(served.state.reckoner, "ask", slow)
+    monkeypatch.setattr(served.state.accountant, "ask", slow)
     bob, eve = served.signed_in("bob"), served.signed_in("eve")
     asked = {"k": 1, "epsilon": 1.0, "delta": 0.0, "at_delta": 0.1}
 

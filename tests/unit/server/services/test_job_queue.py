@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from farthing.errors import RequestRefused
-from farthing.server.app_state import State
 from farthing.server.auth.permissions import Caller
-from farthing.server.jobs.job_queue import MOST_WAITING, submitted, visible_job
+from farthing.server.jobs.job_worker import WorkerProcesses
+from farthing.server.services.app_state import State
+from farthing.server.services.job_queue import MOST_WAITING, submitted, visible_job
 from farthing.server.settings import Settings
 from farthing.server.store import job_rows as rows
 
@@ -22,7 +23,7 @@ ADA = Caller("ada", "curator", frozenset({"spend"}), "token")
 
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[State]:
-    found = State(Settings(ledger=str(tmp_path / "study.db"), data=tmp_path, workers=0))
+    found = State.open(Settings(ledger=str(tmp_path / "study.db"), data=tmp_path, workers=0), WorkerProcesses)
     yield found
     found.close()
 
@@ -87,9 +88,9 @@ def test_kinds_that_a_worker_does_not_know_are_left(state: State) -> None:
 def test_only_the_worker_of_a_job_may_end_it(state: State) -> None:
     ask(state, "r-1")
     rows.take(state.store, "w-1", ["release"])
-    assert not rows.tell(state.store, "bob:r-1", "w-2", 0.5)
+    assert not rows.write_progress(state.store, "bob:r-1", "w-2", 0.5)
     assert not rows.end(state.store, "bob:r-1", "w-2", "released")
-    assert rows.tell(state.store, "bob:r-1", "w-1", 0.5)
+    assert rows.write_progress(state.store, "bob:r-1", "w-1", 0.5)
     assert rows.end(state.store, "bob:r-1", "w-1", "released")
     assert not rows.end(state.store, "bob:r-1", "w-1", "refused")
     found = rows.job_of(state.store, "bob:r-1")

@@ -9,10 +9,8 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
-from farthing.server.auth.login_sessions import COOKIE
-from farthing.server.auth.permissions import rule_of
-from farthing.server.auth.route_guard import guarded
-from farthing.server.http.origin_checks import described_headers
+from farthing.server.auth.permissions import guarded, rule_of
+from farthing.server.http.origin_checks import COOKIE, described_headers
 
 router = guarded("health", prefix="")
 

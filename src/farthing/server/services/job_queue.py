@@ -8,11 +8,14 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
 from farthing.errors import RequestRefused
+from farthing.ledger import Stored
+from farthing.server.auth.permissions import Caller
+from farthing.server.services.app_state import State
 from farthing.server.store import Store
 from farthing.server.store.job_rows import (
     RELEASED,
@@ -25,11 +28,6 @@ from farthing.server.store.job_rows import (
     job_of,
     waiting_of,
 )
-
-if TYPE_CHECKING:
-    from farthing.ledger import Stored
-    from farthing.server.app_state import State
-    from farthing.server.auth.permissions import Caller
 
 MOST_WAITING = 100  # jobs of one person that wait or run at a time
 _ASK_LEDGER = 1.0  # seconds between two looks into the ledger, where the row says that it runs
@@ -105,8 +103,8 @@ def digest_of(kind: str, dataset: str, asked: Mapping[str, Any]) -> str:
 
 async def awaited(state: State, job: Job, seconds: float) -> Job:
     """The job when it has ended, or as it stands after so many seconds."""
-    async for found in changes(state, job, time.monotonic() + seconds):
-        job = found
+    async for latest in changes(state, job, time.monotonic() + seconds):
+        job = latest
     return job
 
 
@@ -122,10 +120,10 @@ async def changes(state: State, job: Job, until: float) -> AsyncIterator[Job]:
         by_ledger = time.monotonic() >= ledger_at
         if by_ledger:
             ledger_at = time.monotonic() + _ASK_LEDGER
-        found = await run_in_threadpool(_looked_at, state, job.id, by_ledger)
-        if found is not None and found != job:
-            moved = (found.state, found.progress) != (job.state, job.progress)
-            job = found
+        latest = await run_in_threadpool(_latest, state, job.id, by_ledger)
+        if latest is not None and latest != job:
+            moved = (latest.state, latest.progress) != (job.state, job.progress)
+            job = latest
             if moved:
                 yield job
                 pause = _FIRST_LOOK
@@ -140,7 +138,7 @@ def as_the_ledger_has_it(state: State, job: Job) -> Job:
     return job if stored is None or stored.state != "released" else replace(job, state=RELEASED, progress=1.0)
 
 
-def _looked_at(state: State, job_id: str, by_ledger: bool) -> Job | None:
+def _latest(state: State, job_id: str, by_ledger: bool) -> Job | None:
     job = job_of(state.store, job_id)
     return as_the_ledger_has_it(state, job) if job is not None and by_ledger else job
 

@@ -1,0 +1,227 @@
+"""Datasets as they were declared: which table they come from, whose rows they are, and how their budgets stand."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from farthing.errors import EngineError, FarthingError, InvalidValue, RequestRefused
+from farthing.ledger import Budget
+from farthing.server.auth.permissions import Caller
+from farthing.server.schemas.budget_schema import Amount, BudgetView, Spent
+from farthing.server.services.app_state import State
+from farthing.server.store import Store, now
+from farthing.server.store.store_tables import declarations
+from farthing.study import Study
+from farthing.study.allowance import left_of
+from farthing.study.documents.dataset_declaration import declared_dataset
+from farthing.study.plan_text import shown
+
+_HARDLY = 1e-5  # a difference that comes from rounding
+
+
+@dataclass(frozen=True)
+class StoredDeclaration:
+    """One dataset: its name, what was said about it (`text` as it is kept), by whom and when."""
+
+    name: str
+    text: str
+    created_by: str
+    created: int
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What was said."""
+        words: dict[str, Any] = json.loads(self.text)
+        return words
+
+
+def canonical(words: Mapping[str, Any]) -> str:
+    """One spelling, so that the same declaration is the same text."""
+    return json.dumps(words, sort_keys=True, ensure_ascii=False, allow_nan=False)
+
+
+def declaration_of(store: Store, name: str) -> StoredDeclaration | None:
+    """The declaration of that name."""
+    with store.reading() as connection:
+        row = connection.execute(sa.select(declarations).where(declarations.c.name == name)).one_or_none()
+    return None if row is None else StoredDeclaration(row.name, row.body, row.created_by, row.created)
+
+
+def all_declarations(store: Store) -> list[StoredDeclaration]:
+    """Every dataset, by name."""
+    with store.reading() as connection:
+        rows = connection.execute(sa.select(declarations).order_by(declarations.c.name)).all()
+    return [StoredDeclaration(row.name, row.body, row.created_by, row.created) for row in rows]
+
+
+def declare(store: Store, name: str, words: Mapping[str, Any], by: str) -> StoredDeclaration:
+    """Write a declaration down; the same one again finds the one that stands, another one is refused."""
+    text = canonical(words)
+    values = {"name": name, "body": text, "created_by": by, "created": now()}
+    try:
+        with store.begin() as connection:
+            connection.execute(declarations.insert().values(values))
+    except sa.exc.IntegrityError:
+        pass
+    stands = declaration_of(store, name)
+    assert stands is not None
+    if canonical(stands.words) != text:
+        raise RequestRefused(
+            "conflict",
+            f"there is a dataset {name!r} already, declared otherwise; give this one another name.",
+            {"name": name},
+        )
+    return stands
+
+
+def not_there(name: str) -> RequestRefused:
+    """Said of a dataset that is not there, or not for whoever asks."""
+    return RequestRefused(
+        "not_found", f"there is no dataset {name!r} for you; look at the list of datasets.", {"name": name}
+    )
+
+
+def dataset_of(state: State, declaration: StoredDeclaration) -> Any:
+    """The dataset that was declared, opened; the same as long as its table and its words are."""
+    try:
+        source = state.plans.folder.opened(declaration.words["source"])
+        key = (declaration.name, declaration.text)
+        kept = state.plans.datasets.value(key)
+        if kept is not None and kept[0] is source:
+            return kept[1]
+        dataset = declared_dataset(declaration.name, declaration.words, source)
+        return state.plans.datasets.keep(key, (source, dataset))[1]
+    except FarthingError:
+        pass
+    # Said again in other words: those of the refusal may name the file or the server.
+    raise _cannot_be_opened(declaration)
+
+
+def study_of(state: State, who: Caller, name: str) -> Study:
+    """The study of a registered dataset, as this caller may use it."""
+    declaration = declaration_of(state.store, name)
+    if declaration is None:
+        raise not_there(name)
+    ledger = state.ledger(who)
+    analyst = who.name if who.role == "analyst" else None
+    try:  # before the table is opened: that it is broken, or slow to open, would tell that it is there
+        ledger.budget(name, analyst)
+    except InvalidValue:
+        raise not_there(name) from None
+    # Twice: the budget may be set anew between reading it and opening the study, or a connection may have been lost.
+    for last in (False, True):
+        dataset = dataset_of(state, declaration)
+        try:
+            total = ledger.budget(name).total
+            study = Study(dataset, total.epsilon, total.delta, ledger=ledger, name=name, analyst=analyst)
+            _ = study.budget
+            return study
+        except EngineError:
+            if last:
+                break
+            _reconnect(state, declaration)
+        except InvalidValue as problem:
+            if problem.name in ("dataset", "analyst"):  # not registered yet, or no grant
+                raise not_there(name) from None
+            if last:
+                raise
+    raise _cannot_be_opened(declaration)
+
+
+def _reconnect(state: State, declaration: StoredDeclaration) -> None:
+    """Open a table of a database again whose connection was lost; whether it can be is said by whoever reads it."""
+    with suppress(FarthingError):  # whose words may name the server
+        state.plans.folder.answering(declaration.words["source"])
+
+
+def _cannot_be_opened(declaration: StoredDeclaration) -> EngineError:
+    return EngineError(
+        "data folder",
+        f"the table of {declaration.name!r} cannot be opened as it was declared",
+        "its curator should look whether it is still there and has the same columns",
+    )
+
+
+def study_budget_view(study: Study) -> BudgetView:
+    """The view of what a study spends; where another budget of the same table has less left, that is what is left."""
+    whole = None if study.analyst is None else study.ledger.budget(study.name)
+    view = budget_view(study.budget, whole)
+    others = {name: left_of(*study.budgets_of(name)) for name in study.accounts if name != study.name}
+    if not others:
+        return view
+    name, (left, exhausted) = min(others.items(), key=lambda other: other[1][0].epsilon)
+    if not left.epsilon < view.remaining.epsilon * (1 - _HARDLY):
+        return view
+    limit = "nothing" if exhausted else f"only epsilon {shown(left.epsilon)}"
+    sentence = f"{view.sentence} The budget of {name} pays for this table too, and has {limit} left."
+    remaining = Amount(epsilon=left.epsilon, delta=min(left.delta, view.remaining.delta))
+    return view.model_copy(
+        update={
+            "remaining": remaining,
+            "limited_by": name,
+            "exhausted": view.exhausted or exhausted,
+            "sentence": sentence,
+        }
+    )
+
+
+def budget_view(budget: Budget, whole: Budget | None = None) -> BudgetView:
+    """The view of a budget; `whole` is the dataset's own where it is a grant, which a charge must fit as well."""
+    left, exhausted = left_of(budget, whole)
+    spent = budget.spent_upper
+    return BudgetView(
+        dataset=budget.dataset,
+        analyst=budget.analyst or None,
+        total=Amount(epsilon=budget.total.epsilon, delta=budget.total.delta),
+        spent=Spent(epsilon=spent if math.isfinite(spent) else None),
+        waiting=budget.reserved,
+        withheld={
+            name: Amount(epsilon=amount.epsilon, delta=amount.delta)
+            for name, amount in budget.withheld.items()
+        },
+        remaining=Amount(epsilon=left.epsilon, delta=left.delta),
+        charges=budget.count,
+        exhausted=exhausted,
+        sentence=_budget_sentence(budget, left.epsilon, exhausted),
+    )
+
+
+def _shared_note(budget: Budget, left: float) -> str:
+    """Why less is left than the grant alone would give; nothing where that is not so."""
+    if not left < budget.remaining.epsilon * (1 - _HARDLY):
+        return ""
+    return f" The budget of {budget.dataset}, which is shared, has no more left."
+
+
+def _budget_sentence(budget: Budget, left: float, exhausted: bool) -> str:
+    total = f"epsilon {shown(budget.total.epsilon)}"
+    what = "grant" if budget.analyst else "budget"
+    if budget.analyst:
+        total = f"the grant of {total}"
+    if not budget.total.epsilon > 0:
+        return f"There is no {what} yet; ask a curator for one."
+    shared = _shared_note(budget, left)
+    if exhausted and budget.spent_upper > budget.total.epsilon * (1 + _HARDLY):
+        return (
+            f"Epsilon {shown(budget.spent_upper)} is spent, more than the {shown(budget.total.epsilon)} that the "
+            f"{what} was lowered to; nothing more can be released unless a curator gives more."
+        )
+    if exhausted and shared:
+        return f"Nothing of {total} can be spent any more, unless a curator gives more.{shared}"
+    if exhausted:
+        return f"All of {total} is used up or set aside; nothing more can be released unless a curator gives more."
+    if not budget.count:
+        return (
+            f"Nothing of {total} is spent yet."
+            if left >= budget.total.epsilon
+            else f"Nothing of {total} is spent yet, and {shown(left)} is free.{shared}"
+        )
+    charges = "1 charge" if budget.count == 1 else f"{budget.count:,} charges"
+    return f"{charges} so far; about {shown(left)} of {total} is left.{shared}"
