@@ -6,6 +6,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +32,23 @@ def test_every_command_and_option_is_explained() -> None:
     page = (DOCS / "cli.md").read_text(encoding="utf-8")
     missing = [word for word in _words_of_the_command_line() if word not in page]
     assert missing == []
+
+
+def test_prose_is_wrapped_at_the_line_length_of_the_code() -> None:
+    """Tables, examples and pictures cannot be wrapped; the page that `make map` makes is not written by hand."""
+    ruff = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]
+    length = ruff["lint"]["pycodestyle"]["max-line-length"]
+    pages = [TOP / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    pages += [path for path in DOCS.rglob("*.md") if path.name != "architecture.md"]
+    long = [
+        f"{page.relative_to(TOP)}: {line[:60]}"
+        for page in pages
+        for line in re.sub(
+            r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S
+        ).splitlines()
+        if len(line) > length and not line.startswith(("|", "<", "![", "    "))
+    ]
+    assert long == []
 
 
 def test_links_from_the_top_lead_somewhere() -> None:
