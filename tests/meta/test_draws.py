@@ -24,7 +24,7 @@ import pytest
 
 from farthing.data.engines.duckdb import DuckDBEngine, connection
 from farthing.mechanisms import DiscreteLaplace
-from farthing.mechanisms.samplers import opendp
+from farthing.mechanisms.samplers import opendp_samplers as opendp
 
 marked = pytest.mark.draws(false_alarm=1e-12, miss=0)
 
