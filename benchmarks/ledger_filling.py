@@ -28,17 +28,16 @@ def fill(ledger: Any, charges: int, budget: tuple[float, float], epsilon: float)
 
 
 def _batch(ledger: Any, many: int, present: int) -> int:
-    from farthing.ledger.charge_prices import Price
-    from farthing.ledger.entries import APPEND
-    from farthing.ledger.ledger_replay import totals_of
+    from farthing.ledger.charge_prices import ChargePrice
+    from farthing.ledger.entries import APPEND, totals_of
     from farthing.ledger.ledger_tables import HEAD
-    from farthing.ledger.snapshot import Question
+    from farthing.ledger.transaction import Question
 
     chain = ledger._chain
 
     def fill_batch(tx: Any) -> None:
         pattern, holding = tx.charge(), tx.whole()
-        price, body = Price.from_dict(pattern.body["price"]), pattern.body_text
+        price, body = ChargePrice.from_dict(pattern.body["price"]), pattern.body_text
         rows: list[tuple[Any, ...]] = []
         for n in range(many - 1):
             holding = holding.charged(price)

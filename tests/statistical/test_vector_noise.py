@@ -16,8 +16,7 @@ from scipy import stats
 
 from farthing.mechanisms import exact_samplers
 from farthing.mechanisms.samplers import discrete_gaussian_noise, discrete_laplace_noise, opendp_samplers
-from farthing.mechanisms.samplers.staircase import Staircase
-from farthing.mechanisms.samplers.staircase_table import Law
+from farthing.mechanisms.samplers.staircase import Law, Staircase
 from sources import TestSource
 from statistical.chi_square import SCALES, Bins, rejects
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import farthing as ft
-from farthing.accounting.algorithms.atoms import Atoms, half_sizes
+from farthing.accounting.algorithm_choice import half_sizes
+from farthing.accounting.algorithms.atoms import Atoms
 from farthing.accounting.loss_transforms import Transform
 
 NONE = np.zeros(0)

@@ -14,8 +14,8 @@ import pytest
 from farthing import compose
 from farthing.accounting import group_privacy
 from farthing.accounting.algorithms.grid_algorithm import compose_on_grid
+from farthing.accounting.event_price import renyi_divergence_upper
 from farthing.accounting.filters import BasicFilter, FullyAdaptiveFilter
-from farthing.accounting.filters.event_prices import renyi_divergence_upper
 from farthing.accounting.hockey_stick import hockey_stick_divergence
 from farthing.mechanisms.weighted_choice import event_of_bounded_range
 from farthing.privacy import ApproxDP, BoundedRange, Composed, GaussianNoise, LaplaceNoise, Sampled

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from farthing.accounting.algorithms.ball_line import BallProof
 from farthing.accounting.algorithms.contour import BoxBounds, excess_constant, prove
+from farthing.accounting.algorithms.line_integral import Aliases, Saddle, saddle_for_loss
 from farthing.accounting.lattice import recognise
 from farthing.accounting.loss_transforms import FUNCTION_ERROR, Transform
-from farthing.accounting.saddle_point import Aliases, Saddle, saddle_for_loss
 
 NONE = np.zeros(0)
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from farthing import compose
 from farthing.accounting.algorithms.ball_line import BallProof
 from farthing.accounting.algorithms.contour import BoxBounds, Proof, excess_constant, prove
+from farthing.accounting.algorithms.line_integral import Aliases, saddle_for_loss
 from farthing.accounting.inversion import Curve
 from farthing.accounting.lattice import Lattice, recognise
 from farthing.accounting.loss_transforms import Transform
-from farthing.accounting.saddle_point import Aliases, saddle_for_loss
 from farthing.privacy import GaussianNoise, LaplaceNoise
 from theorems.enumeration import Enumeration
 from theorems.transcripts import many_digits

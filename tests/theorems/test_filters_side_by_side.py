@@ -12,19 +12,18 @@ import mpmath
 import pytest
 
 from adaptive_adversary import Adversary, NaturalFilter, Strategy, hockey_stick
-from farthing.accounting.filters.event_prices import renyi_divergence_upper
-from farthing.ledger.account import Account
-from farthing.ledger.charge_prices import (
+from farthing.accounting.event_price import (
+    DELTA_UNITS,
     EXCESSES,
+    NANO,
     NOTHING,
     ORDERS,
     PARTS,
-    Order,
-    conversion_in_nano,
     divergences_of,
-    order_of,
+    renyi_divergence_upper,
 )
-from farthing.ledger.integer_amounts import DELTA_UNITS, NANO
+from farthing.ledger.account import Account
+from farthing.ledger.charge_prices import Order, conversion_in_nano, order_of
 from farthing.privacy import (
     ApproxDP,
     BoundedRange,

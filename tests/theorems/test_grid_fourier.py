@@ -21,7 +21,7 @@ from farthing.accounting.algorithms.grid_fourier import (
     tails,
     tilted,
 )
-from farthing.numerics.balls import precision
+from farthing.numerics.bounds import precision
 
 
 def law_of(weights: list[float], count: int, first: int = 0, step: float = 0.25) -> TiltedLaw:

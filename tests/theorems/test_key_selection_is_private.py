@@ -21,7 +21,7 @@ from farthing.mechanisms.key_selection import (
     optimal_keep_probabilities,
     truncated_geometric_threshold,
 )
-from farthing.numerics.balls import precision
+from farthing.numerics.bounds import precision
 
 Law = dict[object, flint.arb]
 

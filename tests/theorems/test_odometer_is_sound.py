@@ -10,7 +10,7 @@ import pytest
 from mpmath import mp, mpf
 
 from farthing.accounting.filters import Odometer, RenyiFilter
-from farthing.accounting.filters.exact_amounts import exact
+from farthing.numerics.bounds import exact
 from farthing.privacy import GaussianNoise, LaplaceNoise
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
 from farthing.inference import Term, error_of_sum
-from farthing.inference.ratios import Measured, Ratio
+from farthing.inference.error_distributions import Measured, Ratio
 from farthing.inference.variance_estimates import StandardDeviation, Variance
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from mpmath import mp, mpf, quad
 
-from farthing.accounting.filters.event_prices import renyi_divergence_upper
+from farthing.accounting.event_price import renyi_divergence_upper
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,

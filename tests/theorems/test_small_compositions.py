@@ -11,7 +11,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from farthing import Bounds, compose
-from farthing.accounting.algorithms.atoms import Atoms, half_sizes
+from farthing.accounting.algorithm_choice import half_sizes
+from farthing.accounting.algorithms.atoms import Atoms
 from farthing.accounting.loss_transforms import Transform
 from strategies import epsilons, leaks, target_deltas
 from theorems.enumeration import Enumeration

@@ -11,7 +11,7 @@ import pytest
 
 from farthing import compose
 from farthing.accounting.algorithms.grid_algorithm import compose_on_grid
-from farthing.accounting.discrete_laplace import Stepped
+from farthing.accounting.loss_transforms import Stepped
 from farthing.privacy import (
     BoundedRange,
     DiscreteLaplaceNoise,

@@ -8,25 +8,28 @@ import numpy as np
 import pytest
 
 from farthing.inference import ErrorLaw, Term, error_of_sum, tail_of_sum
-from farthing.inference.mixed_sums import MixedSum, SeriesSum, series_sum
 from farthing.inference.noise_sums import (
+    MixedSum,
     Normal,
     OneLaplace,
+    SeriesSum,
     SumLaw,
     error_of_parts,
     errors_of_many,
     law_of,
+    series_sum,
     tails_of_many,
 )
 from farthing.inference.noise_terms import (
     LatticeSum,
     Parts,
+    WideSum,
     chernoff_radius,
     lattice_sum,
     parts_of,
     variance_of_parts,
+    wide_sum,
 )
-from farthing.inference.wide_sums import WideSum, wide_sum
 from theorems.convolution_twin import atoms, lattice_within
 
 CONFIDENCES = (0.1, 0.5, 0.8, 0.95, 0.99, 0.999)

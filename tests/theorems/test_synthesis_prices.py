@@ -20,7 +20,7 @@ from farthing.adaptive.synthesis.synthesis_transcript import Transcript
 from farthing.data import Sensitivity
 from farthing.errors import InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
-from farthing.mechanisms.gaussian_domination import vector_event
+from farthing.mechanisms.additive import vector_event
 from sources import TestSource
 
 cached_prices = cache(prices_within)

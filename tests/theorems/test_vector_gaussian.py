@@ -11,7 +11,7 @@ import pytest
 from farthing.accounting import compose
 from farthing.errors import InvalidValue
 from farthing.mechanisms import DiscreteGaussian
-from farthing.mechanisms.gaussian_domination import vector_event
+from farthing.mechanisms.additive import vector_event
 from farthing.privacy import ApproxDP, GaussianNoise
 
 

@@ -1,10 +1,10 @@
 """Choose the engine for a multiset of charges, and ask it.
 
     nothing left to price      -> closed form       (no charges, infeasible or zero target, one atom decides)
-    events without a transform -> grid              (engines/grid.py)
-    few transcripts            -> atoms             (engines/atoms.py)
-    epsilons on one lattice    -> lattice           (engines/contour.py with the lattice kernel)
-    anything else              -> contour           (engines/contour.py with the Gaussian sandwich)
+    events without a transform -> grid              (algorithms/grid_algorithm.py)
+    few transcripts            -> atoms             (algorithms/atoms.py)
+    epsilons on one lattice    -> lattice           (algorithms/contour.py with the lattice kernel)
+    anything else              -> contour           (algorithms/contour.py with the Gaussian sandwich)
 
 Proofs work on the epsilons themselves; estimates on their sketch.
 """
@@ -14,27 +14,118 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import flint
 import numpy as np
 
-from farthing.accounting.algorithms.atoms import LARGEST_HALF, Atoms, half_sizes
+from farthing.accounting.algorithms.atoms import Atoms
 from farthing.accounting.algorithms.ball_line import BallProof, worthwhile
-from farthing.accounting.algorithms.contour import Proof, prove, reach
+from farthing.accounting.algorithms.contour import Estimate, Proof, estimate_line, prove, reach, sketched_line
 from farthing.accounting.algorithms.gaussian_composition import GaussianCurve
-from farthing.accounting.charges import Target, joined, leak_of, target_of
-from farthing.accounting.composed_loss import ComposedLoss
-from farthing.accounting.fast_estimate import Estimate, estimate_line, sketched_line
+from farthing.accounting.algorithms.line_integral import Saddle, saddle_for_delta, saddle_for_loss
+from farthing.accounting.charges import ComposedLoss, Leaks, joined
 from farthing.accounting.inversion import Curve, least_epsilon
 from farthing.accounting.lattice import Lattice
 from farthing.accounting.loss_transforms import Transform
-from farthing.accounting.saddle_point import Saddle, saddle_for_delta, saddle_for_loss
 from farthing.numerics import Bounds
+from farthing.numerics.bounds import down, precision, up
 from farthing.privacy.events import ApproxDP, Event
 
 if TYPE_CHECKING:
     from farthing.accounting.algorithms.grid_algorithm import GridComposition
+
+
+LARGEST_HALF = 1 << 20
+
+
+_LARGEST_LOSS = 1300.0
+
+
+def half_sizes(transform: Transform) -> tuple[int, int] | None:
+    """How many atoms each half would have after splitting evenly; None when the engine does not apply."""
+    if not transform.only_responses or len(transform.epsilons) > 64:
+        return None
+    top, log_mass = transform.top()
+    if not (top <= _LARGEST_LOSS and log_mass >= -300):  # beyond, exponentials over- or underflow
+        return None
+    sizes = sorted((int(n) + 1 for n in transform.weights.tolist()), reverse=True)
+    left = right = 1
+    for size in sizes:  # greedy: the larger ones first, each to the smaller half
+        if left <= right:
+            left *= size
+        else:
+            right *= size
+    return left, right
+
+
+_MANY = 4096  # distinct deltas beyond which they are summed in NumPy, with its error bound, not in balls
+
+
+class Target(NamedTuple):
+    """Bounds on log of what D may be; -inf is zero, and NaN in `low` marks a delta that is (maybe) infeasible."""
+
+    low: float
+    high: float
+
+    @property
+    def infeasible(self) -> bool:
+        """No epsilon exists at this delta."""
+        return math.isnan(self.high)
+
+
+def log_kept(leaks: Leaks) -> Any:
+    """A ball around log prod(1 - delta_i), at the working precision."""
+    if len(leaks.deltas) > _MANY:
+        terms = leaks.counts * np.log1p(-leaks.deltas)
+        total = float(np.sum(terms))
+        return flint.arb(total, 2.0**-45 * -total)
+    return sum((int(n) * (-flint.arb(float(d))).log1p() for d, n in zip(*leaks, strict=True)), flint.arb(0))
+
+
+def leak_of(leaks: Leaks) -> Bounds:
+    """1 - prod(1 - delta_i)."""
+    if not len(leaks.deltas):
+        return Bounds(0.0, 0.0)
+    with precision(128):
+        leak = -log_kept(leaks).expm1()
+        return Bounds(max(0.0, down(leak)), min(1.0, up(leak)), float(leak.mid()))
+
+
+def target_of(leaks: Leaks, delta: float) -> Target:
+    """log of 1 - (1 - delta) / prod(1 - delta_i)."""
+    if not len(leaks.deltas):
+        if delta == 0:
+            return Target(-math.inf, -math.inf)
+        return Target(math.nextafter(math.log(delta), -math.inf), math.nextafter(math.log(delta), math.inf))
+    for bits in (128, 512, 2048):
+        with precision(bits):
+            room = -((-flint.arb(delta)).log1p() - log_kept(leaks)).expm1()
+            if room > 0:
+                if room.rel_accuracy_bits() > 60 or bits == 2048 or len(leaks.deltas) > _MANY:
+                    return Target(down(room.log()), up(room.log()))
+            elif room < 0:
+                return Target(math.nan, math.nan)
+            elif room.is_finite() and bits == 2048:
+                high = up(room.upper().log()) if room.upper() > 0 else -math.inf
+                return _exactly(leaks, delta) or Target(math.nan, high)
+    return Target(math.nan, math.inf)
+
+
+def _exactly(leaks: Leaks, delta: float) -> Target | None:
+    """Decide in rationals whether delta is exactly the leak; None when that would take too long."""
+    if int(leaks.counts.sum()) > 256:
+        return None
+    kept = Fraction(1)
+    for leak, count in zip(*leaks, strict=True):
+        kept *= (1 - Fraction(float(leak))) ** int(count)
+    difference = kept - (1 - Fraction(delta))
+    if difference == 0:
+        return Target(-math.inf, -math.inf)
+    return Target(math.nan, math.nan) if difference < 0 else None
+
 
 _GOAL = 1e-7  # width of the sandwich for generic epsilons, in epsilon
 _FINE_GOAL = 4.5e-10  # the same for decimals whose lattice is too fine to walk through

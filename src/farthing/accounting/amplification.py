@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from farthing.accounting.filters.event_prices import Charge, amplified, as_event, price_of
-from farthing.accounting.filters.exact_amounts import (
+from farthing.accounting.event_price import Charge, amplified, as_event, price_of
+from farthing.errors import InvalidValue
+from farthing.numerics.bounds import (
     ball,
     exact,
     float_down,
@@ -17,7 +18,6 @@ from farthing.accounting.filters.exact_amounts import (
     precise_balls,
     upper_fraction,
 )
-from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,
     BoundedRange,

@@ -1,7 +1,8 @@
 """Read what the user hands to `compose`, refuse what is not a charge, and sort it by kind of loss.
 
 The kinds are those whose transforms are known in closed form (randomized response, Laplace, Gaussian); the leak of an
-(epsilon, delta) pair, which composes by itself; and everything else, which goes to the grid engine.
+(epsilon, delta) pair, which composes by itself; and everything else, which goes to the grid algorithm. `ComposedLoss`
+holds all of them together in the forms that algorithms need, each made when it is first needed.
 """
 
 from __future__ import annotations
@@ -10,19 +11,16 @@ import math
 import numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.accounting.discrete_laplace import Stepped
-from farthing.accounting.loss_transforms import Array
+from farthing.accounting.lattice import Lattice, recognise
+from farthing.accounting.loss_transforms import Array, Stepped, Transform
+from farthing.accounting.sketch import Sketch
 from farthing.errors import InvalidValue
-from farthing.numerics import Bounds
-from farthing.numerics.balls import down, precision, up
 from farthing.privacy.events import (
     ApproxDP,
     BoundedRange,
@@ -351,21 +349,6 @@ def _is_tame(event: DiscreteLaplaceNoise) -> bool:
     )
 
 
-_MANY = 4096  # distinct deltas beyond which they are summed in NumPy, with its error bound, not in balls
-
-
-class Target(NamedTuple):
-    """Bounds on log of what D may be; -inf is zero, and NaN in `low` marks a delta that is (maybe) infeasible."""
-
-    low: float
-    high: float
-
-    @property
-    def infeasible(self) -> bool:
-        """No epsilon exists at this delta."""
-        return math.isnan(self.high)
-
-
 class Leaks(NamedTuple):
     """The distinct positive deltas with their multiplicities."""
 
@@ -388,52 +371,159 @@ def collect_leaks(chunks: Sequence[Chunk]) -> Leaks:
     return Leaks(distinct, totals)
 
 
-def log_kept(leaks: Leaks) -> Any:
-    """A ball around log prod(1 - delta_i), at the working precision."""
-    if len(leaks.deltas) > _MANY:
-        terms = leaks.counts * np.log1p(-leaks.deltas)
-        total = float(np.sum(terms))
-        return flint.arb(total, 2.0**-45 * -total)
-    return sum((int(n) * (-flint.arb(float(d))).log1p() for d, n in zip(*leaks, strict=True)), flint.arb(0))
+class ComposedLoss:
+    """Charges sorted by kind, with their transform, sketch, lattice and leaks.
 
+    `off_lattice` says that a part of the charges is known to share no lattice, so the whole shares none; `calm` that
+    their transform is known not to come back far up the line, which more charges can only make truer.
+    """
 
-def leak_of(leaks: Leaks) -> Bounds:
-    """1 - prod(1 - delta_i)."""
-    if not len(leaks.deltas):
-        return Bounds(0.0, 0.0)
-    with precision(128):
-        leak = -log_kept(leaks).expm1()
-        return Bounds(max(0.0, down(leak)), min(1.0, up(leak)), float(leak.mid()))
+    def __init__(
+        self, charges: Charges, sketch: Sketch | None = None, off_lattice: bool = False, calm: bool = False
+    ) -> None:
+        self.charges = charges
+        self.calm = calm
+        self._sketch = sketch
+        self._off_lattice = off_lattice
 
+    @cached_property
+    def kinds(self) -> Kinds:
+        """Events other than (epsilon, delta) pairs."""
+        return sort_events(self.charges.events, alone=self.charges.k == 1)
 
-def target_of(leaks: Leaks, delta: float) -> Target:
-    """log of 1 - (1 - delta) / prod(1 - delta_i)."""
-    if not len(leaks.deltas):
-        if delta == 0:
-            return Target(-math.inf, -math.inf)
-        return Target(math.nextafter(math.log(delta), -math.inf), math.nextafter(math.log(delta), math.inf))
-    for bits in (128, 512, 2048):
-        with precision(bits):
-            room = -((-flint.arb(delta)).log1p() - log_kept(leaks)).expm1()
-            if room > 0:
-                if room.rel_accuracy_bits() > 60 or bits == 2048 or len(leaks.deltas) > _MANY:
-                    return Target(down(room.log()), up(room.log()))
-            elif room < 0:
-                return Target(math.nan, math.nan)
-            elif room.is_finite() and bits == 2048:
-                high = up(room.upper().log()) if room.upper() > 0 else -math.inf
-                return _exactly(leaks, delta) or Target(math.nan, high)
-    return Target(math.nan, math.inf)
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """Everything that is randomized response to the accountant."""
+        geometric = self.kinds.geometric
+        return (*self.charges.chunks, geometric) if len(geometric) else self.charges.chunks
 
+    @property
+    def exact(self) -> bool:
+        """Whether the epsilons are doubles as given, and not rounded quotients."""
+        return not len(self.kinds.geometric)
 
-def _exactly(leaks: Leaks, delta: float) -> Target | None:
-    """Decide in rationals whether delta is exactly the leak; None when that would take too long."""
-    if int(leaks.counts.sum()) > 256:
-        return None
-    kept = Fraction(1)
-    for leak, count in zip(*leaks, strict=True):
-        kept *= (1 - Fraction(float(leak))) ** int(count)
-    difference = kept - (1 - Fraction(delta))
-    if difference == 0:
-        return Target(-math.inf, -math.inf)
-    return Target(math.nan, math.nan) if difference < 0 else None
+    @cached_property
+    def leaks(self) -> Leaks:
+        """The positive deltas."""
+        return collect_leaks(self.charges.chunks)
+
+    @cached_property
+    def transform(self) -> Transform:
+        """The transform over distinct epsilons, for proofs."""
+        chunk = joined(self.chunks)
+        epsilons, inverse = np.unique(chunk.epsilons, return_inverse=True)
+        counts = np.bincount(inverse, chunk.counts.astype(np.float64), len(epsilons)).astype(np.float64)
+        positive = epsilons > 0
+        return self._transform(epsilons[positive], counts[positive])
+
+    @cached_property
+    def sketch(self) -> Sketch:
+        """The sketch of the epsilons, for estimates."""
+        if self._sketch is not None:
+            return self._sketch
+        sketch = Sketch()
+        for chunk in self.chunks:
+            positive = chunk.epsilons > 0
+            if positive.all():
+                sketch = sketch.plus(chunk.epsilons, chunk.counts)
+            else:
+                sketch = sketch.plus(chunk.epsilons[positive], chunk.counts[positive])
+        return sketch
+
+    @cached_property
+    def sketch_transform(self) -> Transform:
+        """The transform over the sketch's nodes, for estimates of large multisets."""
+        return self._transform(*self.sketch.nodes())
+
+    def _transform(self, epsilons: Array, weights: Array) -> Transform:
+        kinds = self.kinds
+        gaussian = math.fsum(n / m / m for m, n in kinds.gaussian)
+        return Transform(
+            epsilons,
+            weights,
+            kinds.laplace,
+            kinds.laplace_counts,
+            gaussian,
+            kinds.ranges,
+            kinds.range_counts,
+            kinds.stepped,
+        )
+
+    @property
+    def distinct(self) -> int:
+        """How many distinct positive epsilons there are."""
+        return len(self.transform.epsilons)
+
+    @cached_property
+    def lattice(self) -> Lattice | None:
+        """The lattice shared by all epsilons, if there is one and nothing else takes part."""
+        kinds = self.kinds
+        if self._off_lattice or kinds.grid or not self.transform.only_responses:
+            return None
+        return recognise(self.transform.epsilons)
+
+    @cached_property
+    def quick_lattice(self) -> Lattice | None:
+        """The same for estimates: a look at a few epsilons of a large array is enough to say no."""
+        if self._off_lattice:
+            return None
+        for chunk in self.chunks:
+            few = chunk.epsilons[:64] if len(chunk) > 4096 else np.zeros(0)
+            if few.any() and recognise(few[few > 0]) is None:
+                return None
+        return self.lattice
+
+    @cached_property
+    def cheap_transform(self) -> Transform:
+        """The transform to search and to estimate with: the true one where it is small, else the sketch's."""
+        return self.sketch_transform if self.sketched else self.transform
+
+    @property
+    def sketched(self) -> bool:
+        """Whether estimates go through the sketch."""
+        return self.charges.k > 4096 and bool(self.chunks) and self.quick_lattice is None
+
+    @cached_property
+    def witnesses(self) -> Array:
+        """Some hundreds of the epsilons, evenly picked."""
+        if not self.chunks:
+            return np.zeros(0)
+        largest = max(self.chunks, key=len)
+        few = largest.epsilons[:: max(1, len(largest) // 400)]
+        return few[few > 0]
+
+    @cached_property
+    def top(self) -> float:
+        """The largest possible loss."""
+        return self.transform.top()[0]
+
+    def losses(self, most: int) -> list[float] | None:
+        """All losses >= 0 that can occur, when there are at most `most`; None otherwise."""
+        transform = self.transform
+        if self.kinds.grid or not transform.only_responses:
+            return None
+        top = self.top
+        if self.lattice is not None and top / self.lattice.span < most:
+            below = [top - self.lattice.span * j for j in range(int(top / self.lattice.span) + 1)]
+        elif self.charges.k <= 6:
+            depths = [0.0]
+            for e, n in zip(transform.epsilons.tolist(), transform.weights.tolist(), strict=True):
+                depths = [depth + 2 * e * j for depth in depths for j in range(int(n) + 1)]
+            below = [top - depth for depth in depths]
+        else:
+            return None
+        return sorted({0.0, *(loss for loss in below if loss >= 0)})
+
+    def largest_loss(self, limit: float) -> list[float]:
+        """The largest loss if there is one below `limit`, as a list of one or none."""
+        return [] if self.kinds.grid or not self.top <= limit else [self.top]
+
+    def merge(self, other: ComposedLoss) -> ComposedLoss:
+        """Both together; sketches are added, not rebuilt."""
+        sketch = self.sketch.merge(other.sketch) if self._has_sketch else None
+        off_lattice = "quick_lattice" in self.__dict__ and self.quick_lattice is None
+        return ComposedLoss(self.charges.merge(other.charges), sketch, off_lattice, self.calm)
+
+    @property
+    def _has_sketch(self) -> bool:
+        return "sketch" in self.__dict__ or self._sketch is not None

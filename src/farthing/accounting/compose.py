@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from farthing.accounting.algorithm_choice import EngineChoice, Pricing
-from farthing.accounting.charges import Charges, check_range, read_charges
-from farthing.accounting.composed_loss import ComposedLoss
+from farthing.accounting.charges import Charges, ComposedLoss, check_range, read_charges
 from farthing.accounting.tradeoff_functions import Region, TradeoffFunction, region_of, tradeoff_of
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds

@@ -21,7 +21,7 @@ from farthing.accounting.algorithms.grid_pairs import Direction, LossPair
 from farthing.accounting.loss_transforms import Array
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
-from farthing.numerics.balls import down, precision, up
+from farthing.numerics.bounds import down, precision, up
 from farthing.privacy import (
     ApproxDP,
     BoundedRange,

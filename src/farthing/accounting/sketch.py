@@ -6,7 +6,7 @@ Lagrange basis over the epsilons, and sums add. Octaves with few epsilons are ke
 
 The nearest singularity of log cosh((z + 1/2) e) lies at |(z + 1/2) e| = pi / 2; seen from an octave its Bernstein
 ellipse has radius at least 5.8 on the real axis, so the interpolation error is below 6^-_NODES. Far up the line
-(t e near pi / 2) the sketch is not valid, and the estimate stops before (`estimate._sketch_reach`); with the many
+(t e near pi / 2) the sketch is not valid, and the estimate stops before (`contour.sketched_line`); with the many
 epsilons of a sketched octave the integrand is negligible there, which the estimate checks.
 Only estimates use the sketch; proofs go back to the epsilons.
 """

@@ -19,7 +19,7 @@ import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
 from farthing.errors import FarthingError, InvalidValue
-from farthing.numerics.digits import shown, shown_down
+from farthing.numerics.bounds import shown, shown_down
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,7 +14,7 @@ from farthing.accounting.comparison import Charges, charges_of_pairs
 from farthing.cli.charge_grammar import GRAMMAR, charge_of, decimal_number
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
-from farthing.numerics.digits import as_typed, interval, shown, shown_down, shown_up
+from farthing.numerics.bounds import as_typed, interval, shown, shown_down, shown_up
 from farthing.privacy.events import checked_delta, checked_epsilon
 
 if TYPE_CHECKING:

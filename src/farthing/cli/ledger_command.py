@@ -17,7 +17,7 @@ from farthing.errors import BudgetExceeded, InvalidValue, LedgerError
 
 if TYPE_CHECKING:
     from farthing.ledger import Entry, Ledger, Receipt, Verification
-    from farthing.ledger.holdings import Holding
+    from farthing.ledger.account import Holding
     from farthing.plots import Moment
 
 
@@ -44,7 +44,7 @@ def moments_of(ledger: Ledger, dataset: str) -> list[Moment]:
 
 
 def _moment(entry: Entry, holding: Holding) -> Moment:
-    from farthing.ledger.integer_amounts import epsilon_up
+    from farthing.accounting.event_price import epsilon_up
     from farthing.plots import Moment
 
     requested = None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.numerics.digits import shown, shown_down, shown_up
+from farthing.numerics.bounds import shown, shown_down, shown_up
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,7 +12,7 @@ import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
 from farthing.errors import InvalidValue
-from farthing.numerics.digits import as_typed
+from farthing.numerics.bounds import as_typed
 from farthing.privacy.events import checked_delta, checked_epsilon
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from farthing.data import Dataset
 from farthing.data.aggregates.aggregate import Aggregate
 from farthing.data.table_identity import fingerprint_of
 from farthing.errors import AnswerForfeited, InvalidValue, NotAllowed
-from farthing.ledger.ledger_arguments import checked_name
+from farthing.ledger.entries import checked_name
 from farthing.privacy.events import checked_real
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from farthing.data import Dataset
 from farthing.data.sources import Source
 from farthing.data.table_identity import Piece, pieces_of
 from farthing.errors import InvalidValue
-from farthing.ledger.ledger_arguments import checked_name
+from farthing.ledger.entries import checked_name
 from farthing.privacy.units import Unit, parts_of
 from farthing.statistics.measurements import checked_rate
 

@@ -21,7 +21,7 @@ from farthing.curator.curator import Curator, stored_answer
 from farthing.curator.questions import Progress, digest_of, record
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
-from farthing.ledger.ledger_arguments import checked_name
+from farthing.ledger.entries import checked_name
 from farthing.privacy import ApproxDP, Event
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 from farthing.data.expressions import Expression
 from farthing.data.schema import Schema
+from farthing.numerics.bounds import rounded_up
 
 ADD_REMOVE = "add-remove"
 REPLACE = "replace"
@@ -174,18 +175,6 @@ class Stability:
         if self.exact_probability < 1:
             text += f", if the unit is in the sample (probability {self.probability:.6g})"
         return text
-
-
-def rounded_up(share: Fraction) -> float:
-    """The least float that is not below a fraction.
-
-    >>> rounded_up(Fraction(1, 10)) >= Fraction(1, 10)
-    True
-    """
-    import math
-
-    number = float(share)
-    return number if Fraction(number) >= share else math.nextafter(number, math.inf)
 
 
 @dataclass(frozen=True)

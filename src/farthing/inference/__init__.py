@@ -12,7 +12,7 @@ graphical            one distribution over many columns from noisy tables over f
 """
 
 from farthing.inference.answers import Answer
-from farthing.inference.error_distributions import ErrorLaw, StatedLaw, errors_of_laws
+from farthing.inference.error_distributions import ErrorLaw, Measured, Ratio, StatedLaw, errors_of_laws
 from farthing.inference.integer_rounding import rounded, rounded_tree
 from farthing.inference.isotonic import nearest_increasing, nearest_increasing_in_norm
 from farthing.inference.least_squares import LeastSquares, implicit_least_squares, tree_least_squares
@@ -24,7 +24,6 @@ from farthing.inference.nonnegative import (
     nonnegative_cells,
     nonnegative_in_norm,
 )
-from farthing.inference.ratios import Measured, Ratio
 from farthing.inference.regular_tree import RegularTree
 from farthing.inference.variance_estimates import StandardDeviation, Variance
 

@@ -1,14 +1,16 @@
 """How far off the cells of an answer are: standard errors at once, errors at a confidence when asked.
 
-A law is cheap to make, since a planner makes thousands: only the terms are kept. Standard errors are closed forms;
-errors at a confidence come from the exact law of the noise (see `noise_sums`), once for each kind of cell.
+A distribution is cheap to make, since a planner makes thousands: only the terms are stored. Standard errors are closed
+forms; errors at a confidence come from the exact distribution of the noise (see `noise_sums`), once for each kind of
+cell; from the worst of several cases; or, for the ratio of two sums, from Fieller's interval.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +18,164 @@ from numpy.typing import ArrayLike, NDArray
 from farthing.errors import InvalidValue
 from farthing.inference.noise_sums import checked_confidence, errors_of_many, tails_of_many
 from farthing.inference.noise_terms import Floats, Parts, Term, parts_of, variance_of_parts
+
+_ROUNDS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Numbers, one for each cell, and the terms of the noise in them. No terms: known exactly.
+
+    >>> Measured(1000.0, (Term("laplace", 5.0),)).variances.round(2)
+    array([49.83])
+    """
+
+    values: Floats
+    terms: tuple[Term, ...] = ()
+
+    def __init__(self, values: ArrayLike, terms: Iterable[Term] = ()) -> None:
+        object.__setattr__(self, "values", np.atleast_1d(np.asarray(values, dtype=float)))
+        object.__setattr__(self, "terms", tuple(terms))
+        for term in self.terms:
+            for part in (term.coefficient, term.count):
+                if np.shape(part) not in ((), self.values.shape):
+                    raise InvalidValue("terms", np.shape(part), "must be over the same cells as the values")
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variance of the noise in every cell."""
+        total = np.zeros_like(self.values)
+        for term in self.terms:
+            total = total + term.variance
+        return total
+
+    def columns(self, factor: Floats) -> list[tuple[str, float, Floats, Floats]]:
+        """Every term over all cells, its coefficient times `factor`."""
+        shape = self.values.shape
+        return [
+            (
+                term.kind,
+                term.scale,
+                np.broadcast_to(term.coefficient, shape) * factor,
+                np.broadcast_to(term.count, shape),
+            )
+            for term in self.terms
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Ratio:
+    """numerator / denominator, two measurements with independent noise; known to lie in [least, most].
+
+    Statement:
+        Let S, N > 0 be the exact numbers, S~ and N~ the measured ones, r = S / N. Then S~ - r N~ is the noise of S
+        minus r times the noise of N, whose law is known for every r. So the set of all r in [least, most] with
+        |S~ - r N~| <= e(r), where e(r) holds the share `confidence` of that noise, holds the true r with
+        probability at least `confidence`. If N~ exceeds the error of its own noise the set is an interval; else
+        [least, most] is given, which holds it.
+    Source: Fieller 1954, "Some problems in interval estimation", JRSS B 16(2), with the exact law of the noise in
+        place of the normal one.
+    Assumes: the noises of S and N are independent; least <= S / N <= most.
+    Direction: the interval is rounded outward; coverage is at least the confidence.
+    Checked by: tests/theorems/test_ratios.py
+
+    >>> income = Ratio(Measured(41_230e3, [Term("laplace", 2.5e5)]), Measured(1000, [Term("laplace", 1.0)]), 0, 250e3)
+    >>> income.values, income.standard_errors.round(1)
+    (array([41230.]), array([358.]))
+    >>> low, high = income(0.95)
+    >>> low.round(0), high.round(0)
+    (array([40475.]), array([41986.]))
+    """
+
+    numerator: Measured
+    denominator: Measured
+    least: float = -math.inf
+    most: float = math.inf
+
+    def __post_init__(self) -> None:
+        if self.numerator.values.shape != self.denominator.values.shape:
+            raise InvalidValue(
+                "denominator", self.denominator.values.shape, "must be over the same cells as the numerator"
+            )
+        if not self.least <= self.most:
+            raise InvalidValue("least", self.least, f"must be at most most={self.most}")
+
+    @cached_property
+    def values(self) -> Floats:
+        """The quotients, within the bounds; a denominator below 1 counts as 1."""
+        return np.clip(
+            self.numerator.values / np.maximum(self.denominator.values, 1.0), self.least, self.most
+        )
+
+    @cached_property
+    def standard_errors(self) -> Floats:
+        """To first order: the noise of S - r N over N, and never more than half the range allows."""
+        noise = np.sqrt(self.numerator.variances + self.values**2 * self.denominator.variances)
+        return np.minimum(noise / np.maximum(self.denominator.values, 1.0), self.most - self.least)
+
+    def __call__(self, confidence: float) -> tuple[Floats, Floats]:
+        """Lower and upper ends at a confidence."""
+        return fieller_ends(
+            self.numerator, self.denominator, checked_confidence(confidence), self.least, self.most
+        )
+
+
+def fieller_ends(
+    top: Measured,
+    bottom: Measured,
+    confidence: float,
+    least: ArrayLike,
+    most: ArrayLike,
+    extra: ArrayLike = 0.0,
+) -> tuple[Floats, Floats]:
+    """The ends of {r: |S~ - r N~| <= e(r)}; `extra` is added to |r| where it multiplies the noise of N."""
+    shape = top.values.shape
+    s, n = np.tile(top.values, 2), np.tile(bottom.values, 2)
+    floor, ceiling, extra = (np.tile(np.broadcast_to(x, shape), 2) for x in (least, most, extra))
+    side = np.repeat([-1.0, 1.0], len(top.values))
+    variance_s, variance_n = np.tile(top.variances, 2), np.tile(bottom.variances, 2)
+    alone = np.tile(errors_of_many(_sums(None, bottom, np.ones(shape)), confidence), 2)
+    safe_n = np.where(n > 0, n, 1.0)
+    ends = np.clip(s / safe_n, floor, ceiling)
+    error = _error(top, bottom, np.abs(ends) + extra, confidence)
+    lost = ~(n > np.maximum(alone, 0.0))
+    for _ in range(_ROUNDS):
+        # e(r) is k times the deviation of the noise, with k nearly constant: a quadratic for r, then a better k.
+        reach = np.abs(ends) + extra
+        k = error / np.sqrt(np.maximum(variance_s + reach**2 * variance_n, 1e-300))
+        fixed = variance_s + (reach**2 - ends**2) * variance_n
+        leading = n**2 - k**2 * variance_n
+        lost |= ~(leading > 0)
+        a = np.where(lost, 1.0, leading)
+        root = k * np.sqrt(np.maximum(fixed * a + s**2 * variance_n, 0.0))
+        ends = np.clip(np.where(lost, side * math.inf, (s * n + side * root) / a), floor, ceiling)
+        error = _error(top, bottom, np.where(lost, 0.0, np.abs(ends)) + extra, confidence)
+    # What the last round left open is closed outward; the slope of the gap is at least n minus k deviations of N.
+    gap = np.maximum(error - side * (ends * n - s), 0.0)
+    slope = np.where(lost, 1.0, n - k * np.sqrt(variance_n))
+    ends = np.where(lost, side * math.inf, ends + side * 2 * np.where(slope > 0, gap / slope, math.inf))
+    ends = np.clip(ends, floor, ceiling)
+    half = len(top.values)
+    return ends[:half], ends[half:]
+
+
+def _error(top: Measured, bottom: Measured, factor: Floats, confidence: float) -> Floats:
+    """e(r) for both sides' factors, one after the other."""
+    half = len(top.values)
+    sums = _sums(top, bottom, factor[:half]) + _sums(top, bottom, factor[half:])
+    return errors_of_many(sums, confidence)
+
+
+def _sums(top: Measured | None, bottom: Measured, factor: Floats) -> list[Parts]:
+    """The noise of S minus `factor` times that of N, cell by cell."""
+    columns = bottom.columns(factor)
+    if top is not None:
+        columns += top.columns(np.ones_like(factor))
+    return [
+        parts_of((kind, scale, float(sizes[j]), int(counts[j])) for kind, scale, sizes, counts in columns)  # type: ignore[misc]
+        for j in range(len(factor))
+    ]
+
 
 _MOST_KINDS = 64  # of cells, when coverage is averaged over unequal ones
 _PRECISION = 3e-5
@@ -256,3 +416,131 @@ def _least(tail: Callable[[float], float], target: float, low: float, high: floa
 def _at(values: object, index: int) -> float:
     flat = np.asarray(values).reshape(-1)
     return float(flat[index if len(flat) > 1 else 0])
+
+
+CASES = 4096
+_FARTHEST = 1e-8  # from an end of a coordinate, where ends matter
+_FEWEST_BEYOND = 40  # cases beyond a quantile that is read off them
+
+
+def even_cases(dimensions: int, cases: int = CASES) -> Floats:
+    """Points that fill the unit cube evenly: cases x dimensions, each coordinate in (0, 1).
+
+    The additive recurrence with the powers of 1 / phi_d, phi_d the positive root of x^(d + 1) = x + 1 (M. Roberts 2018,
+    "The unreasonable effectiveness of quasirandom sequences").
+
+    >>> even_cases(2, 3).round(3)
+    array([[0.255, 0.07 ], [0.01 , 0.64 ], [0.765, 0.21 ]])
+    """
+    root = 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (dimensions + 1))
+    steps = root ** -np.arange(1.0, dimensions + 1)
+    return np.asarray((0.5 + np.arange(1, cases + 1)[:, None] * steps) % 1.0)
+
+
+@cache
+def cases_far_out(dimensions: int, cases: int = CASES) -> tuple[Floats, Floats]:
+    """Points of the unit cube, half of each coordinate's near its ends, and the probability that each stands for.
+
+    An end is reached as often in every power of ten down to 1e-8, so that what happens once in a million cases is among
+    a few thousand. Weights are those of importance sampling: one over the density, adding up to 1.
+
+    >>> points, weights = cases_far_out(1)
+    >>> round(float(weights.sum()), 6), round(1000 * float(weights[points[:, 0] < 0.001].sum()), 1)
+    (1.0, 1.0)
+    """
+    shares = even_cases(dimensions, cases)
+    span = np.log(0.5 / _FARTHEST)
+    side = np.where(shares < 0.75, 4 * shares - 2, 4 * (1 - shares))  # 0.5 .. 0.75 below, 0.75 .. 1 above
+    tail = 0.5 * np.exp(-span * np.clip(side, 0.0, 1.0))
+    points = np.where(shares < 0.5, 2 * shares, np.where(shares < 0.75, tail, 1 - tail))
+    nearest = np.minimum(points, 1 - points)
+    density = 0.5 + np.where(nearest >= _FARTHEST, 0.5 / (2 * span * np.maximum(nearest, _FARTHEST)), 0.0)
+    weights = np.prod(1 / density, axis=1)
+    return points, weights / weights.sum()
+
+
+def noise_at(kind: str, scale: float, shares: Floats) -> Floats:
+    """Laplace or Gaussian noise at shares of its distribution, in whole steps.
+
+    >>> noise_at("laplace", 10.0, np.array([0.025, 0.5, 0.975]))
+    array([-30.,   0.,  30.])
+    """
+    from scipy.special import ndtri
+
+    if kind == "laplace":
+        away = shares - 0.5
+        return np.asarray(
+            np.rint(-scale * np.sign(away) * np.log1p(-2 * np.minimum(np.abs(away), 0.5 - 1e-12)))
+        )
+    return np.asarray(np.rint(scale * ndtri(shares)))
+
+
+class SampledLaw(StatedLaw):
+    """The law of errors in cases that are all alike probable; `beyond` is a law whose far ends have the same shape.
+
+    A mean of few rows is a ratio of two noisy numbers, cut at its bounds; a standard deviation is a root. Where the
+    noise is small beside the numbers the first order is enough, and exact distributions are at hand. Where it is not,
+    what is computed from the noisy numbers is computed from a few thousand cases instead, the same ones every time,
+    spread evenly over all that the noise can do.
+
+    >>> law = SampledLaw(np.linspace(-1, 1, 4001)[:, None], ErrorLaw((), 1))
+    >>> round(law.error(0.95), 2), round(law.standard_error, 3)
+    (0.95, 0.577)
+    """
+
+    def __init__(self, errors: NDArray[np.float64], beyond: ErrorLaw, most: ArrayLike = np.inf) -> None:
+        self._sizes = np.sort(np.abs(np.asarray(errors, dtype=float)), axis=0)
+        self._beyond, self._most = beyond, np.asarray(most, dtype=float)
+        super().__init__(np.sqrt(np.mean(self._sizes**2, axis=0)), self._at)
+
+    def _at(self, confidence: float) -> Floats:
+        level = min(confidence, 1 - _FEWEST_BEYOND / len(self._sizes))
+        found = self._sizes[int(np.ceil(level * len(self._sizes))) - 1]
+        if confidence > level:  # too few cases lie so far out: as the other law does from there on
+            inner, outer = self._beyond.errors(level), self._beyond.errors(confidence)
+            found = found * np.where(inner > 0, outer / np.where(inner > 0, inner, 1.0), 1.0)
+        return np.asarray(np.minimum(found, self._most))
+
+    def error(self, confidence: float = 0.95) -> float:
+        """The least e that holds the asked share of errors, all cells taken together."""
+        level = checked_confidence(confidence)
+        if level > 1 - _FEWEST_BEYOND / len(self._sizes) or self.cells == 1:
+            return float(np.max(self.errors(level), initial=0.0))
+        every = np.sort(self._sizes, axis=None)
+        return float(every[int(np.ceil(level * len(every))) - 1])
+
+
+class WorstLaw(StatedLaw):
+    """Of several laws the largest error of every cell: what holds whichever of them is the true one.
+
+    >>> from farthing.inference import Term
+    >>> WorstLaw([ErrorLaw([Term("normal", 1.0)]), ErrorLaw([Term("normal", 3.0)])]).standard_error
+    3.0
+    """
+
+    def __init__(self, laws: Sequence[ErrorLaw], most: float = np.inf) -> None:
+        errors = np.max([law.standard_errors for law in laws], axis=0)
+        super().__init__(
+            np.minimum(errors, most),
+            lambda level: np.minimum(np.max([law.errors(level) for law in laws], axis=0), most),
+        )
+
+
+class RootLaw(StatedLaw):
+    """The law of the error of a square root, whatever the number under it: |sqrt(v + e) - sqrt(v)| <= sqrt(|e|).
+
+    The mean square is at most half the mean of |e| at v = 0, where only errors above zero are left, and hardly more
+    elsewhere.
+
+    >>> from farthing.inference import Term
+    >>> RootLaw(ErrorLaw([Term("normal", 8.0)])).standard_error
+    2.0
+    """
+
+    def __init__(self, law: ErrorLaw, most: float = np.inf) -> None:
+        super().__init__(
+            np.minimum(np.sqrt(law.standard_errors / 2), most),
+            lambda level: np.minimum(np.sqrt(law.errors(level)), most),
+        )

@@ -1,8 +1,8 @@
-"""The law of a sum of independent noises: how far off an answer is, at a confidence.
+"""The distribution of a sum of independent noises: how far off an answer is, at a confidence.
 
 Closed forms for one term and for normal limits, an integral in the complex plane for wide noise, a Fourier transform
-on short lattices, a Fourier series for the rest. Every error is rounded outward: it holds at least the asked share,
-and by less than 1e-4 more than it must (short of the steps that whole numbers take).
+on short lattices, a Fourier series for mixed noises without a common step. Every error is rounded outward: it holds at
+least the asked share, and by less than 1e-4 more than it must (short of the steps that whole numbers take).
 """
 
 from __future__ import annotations
@@ -17,26 +17,259 @@ from typing import Protocol
 import numpy as np
 
 from farthing.errors import InvalidValue
-from farthing.inference.mixed_sums import (
-    MixedSum,
-    SeriesSum,
-    mixed_errors,
-    mixed_sum,
-    mixed_tails,
-    series_sum,
-)
 from farthing.inference.noise_terms import (
+    SMALLEST_TAIL,
     Floats,
     Kind,
+    Part,
     Parts,
     Term,
+    WideSum,
+    characteristic_function,
     chernoff_radius,
+    errors_of,
     lattice_sum,
     parts_of,
+    tails_of,
+    variance_of,
     variance_of_parts,
+    wide_sum,
 )
-from farthing.inference.wide_sums import SMALLEST_TAIL, WideSum, errors_of, tails_of, wide_sum
 from farthing.privacy.events import checked_real
+
+_BLUR = 1e-3  # standard deviation of the blur over that of the sum
+_REACH = 4.5  # a blur further out than this many of its deviations has probability 6.8e-6
+_WRAPPED = 1e-7  # mass beyond the period
+_SLACK = 6.9e-6 + _WRAPPED + 2e-6  # blur, wrapping, terms left out
+_SHORTEST, _LONGEST_OVER_BLUR = 1 << 14, 30_000
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesSum:
+    """`within[j]` is at most P[|X| <= shift + j * spacing], by no more than the blur and 1e-5 of slack."""
+
+    spacing: float
+    shift: float
+    within: Floats
+
+    def tail(self, x: float) -> float:
+        """P[|X| > x] or a little more."""
+        j = math.floor((x - self.shift) / self.spacing)
+        return float(1 - self.within[min(j, len(self.within) - 1)]) if j >= 0 else 1.0
+
+    def error(self, confidence: float) -> float:
+        """An e with P[|X| <= e] >= confidence, a few thousandths of a standard deviation too large."""
+        j = int(np.searchsorted(self.within, confidence))
+        return self.shift + self.spacing * j if j < len(self.within) else math.inf
+
+
+def series_sum(parts: Parts) -> SeriesSum:
+    """The law of the sum plus a small normal blur, from its cosine series over a period.
+
+    With Z the blur, P[|X| <= x + z] >= P[|X + Z| <= x] - P[|Z| > z]. The blurred law has a density whose series
+    converges, whatever the lattices of the terms.
+    """
+    deviation = math.sqrt(variance_of_parts(parts))
+    period = chernoff_radius(parts, _WRAPPED) + 6 * _BLUR * deviation
+    blur = max(_BLUR * deviation, period / _LONGEST_OVER_BLUR)
+    highest = min([5.3 / blur, *(_frequency_limit(part, blur) for part in parts)])
+    terms = math.ceil(highest * period / math.pi)
+    points = max(_SHORTEST, 1 << (2 * terms).bit_length())
+    k = np.arange(1, terms + 1)
+    frequencies = np.asarray(math.pi / period * k, dtype=float)
+    weights = np.zeros(points + 1, dtype=complex)
+    blurred = characteristic_function(parts, frequencies) * np.exp(-((blur * frequencies) ** 2) / 2)
+    # sum_k (2 / (pi k)) phi_k sin(pi k j / points) for all j at once
+    weights[1 : terms + 1] = -1j * blurred / (math.pi * k)
+    sines = np.fft.irfft(weights, 2 * points)[: points + 1] * 2 * points
+    within = np.linspace(0, 1, points + 1) + sines - _SLACK
+    return SeriesSum(
+        period / points, _REACH * blur, np.maximum.accumulate(np.clip(within, 0.0, 1.0 - _SLACK))
+    )
+
+
+def _frequency_limit(part: tuple[str, float, float, int], blur: float) -> float:
+    """Beyond it this term alone makes what is left of the series smaller than 1e-6."""
+    kind, scale, size, count = part
+    if kind == "normal":
+        return math.sqrt(28 / count) / (size * scale)
+    # The term's transform returns to 1 at multiples of 2 pi / size; from pi / size on the blur must have taken over.
+    if size * 5.3 > math.pi * blur:
+        return math.inf
+    if kind == "gaussian":
+        return math.pi / (size * scale) * math.sqrt(7 / count)
+    # sin(y) >= 2 y / pi gives phi(u) <= c / u^2; the rest of the series is below (c / u^2)^count / (pi count).
+    c = math.pi**2 / (2 * variance_of("laplace", scale) * size**2)
+    return math.sqrt(c) * math.pow(1e6 / (math.pi * count), 1 / (2 * count))
+
+
+_FINE_SCALE = 100.0  # steps; one step of outward rounding is then below a hundredth of the scale
+_MOST_ATOMS = 4096
+_LEFT_OUT = 1e-7  # mass of a coarse term beyond its atoms
+_PRECISION = 1e-4  # of a standard deviation, outward
+_NEARLY_EQUAL = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class FineNoise:
+    """One or two Laplace terms, or a normal law: scales in the units of the answer, and the steps they are in."""
+
+    first: float
+    second: float
+    normal: float
+    steps: float
+
+
+@dataclass(frozen=True, eq=False)
+class MixedSum:
+    """Atoms of the coarse part with their masses, and the fine part."""
+
+    atoms: Floats
+    masses: Floats
+    fine: FineNoise
+    slack: float
+    deviation: float
+
+    def tail(self, x: float) -> float:
+        """P[|X| > x] or a little more."""
+        return float(mixed_tails([self], np.array([x]))[0]) if x >= 0 else 1.0
+
+    def error(self, confidence: float) -> float:
+        """An e with P[|X| <= e] >= confidence."""
+        return float(mixed_errors([self], confidence)[0])
+
+
+def mixed_sum(parts: Parts) -> MixedSum | None:
+    """The sum split into coarse and fine noise, or None where it does not split.
+
+    A mean is the case in mind: its count has noise of a few whole numbers, its sum noise of thousands of small steps.
+    With A the coarse part and W the fine one, P[A + W > x] is the sum over the atoms a of P[A = a] P[W > x - a].
+    """
+    fine = [part for part in parts if part[0] == "normal" or part[1] >= _FINE_SCALE]
+    noise = _fine_noise(fine)
+    coarse = [part for part in parts if part not in fine]
+    if noise is None or not coarse:
+        return None
+    atoms, masses, slack = np.zeros(1), np.ones(1), 0.0
+    for kind, scale, size, count in coarse:
+        one = _truncated(kind, scale)
+        for _ in range(count):
+            slack += _LEFT_OUT
+            if len(atoms) * len(one) > _MOST_ATOMS:
+                return None
+            n = np.arange(len(one)) - len(one) // 2
+            atoms = np.add.outer(atoms, size * n).reshape(-1)
+            masses = np.multiply.outer(masses, one).reshape(-1)
+    return MixedSum(atoms, masses, noise, slack, math.sqrt(variance_of_parts(parts)))
+
+
+def _truncated(kind: str, scale: float) -> Floats:
+    """P[n] for n = -reach .. reach; what is beyond is charged as slack by the caller."""
+    far = -math.log(_LEFT_OUT / 4)
+    reach = math.ceil(scale * far if kind == "laplace" else scale * math.sqrt(2 * far)) + 1
+    n = np.abs(np.arange(-reach, reach + 1.0))
+    weights = np.exp(-n / scale if kind == "laplace" else -(n**2) / (2 * scale**2))
+    return np.asarray(weights / weights.sum())
+
+
+def _fine_noise(parts: Sequence[Part]) -> FineNoise | None:
+    laplace = [(size * scale, count) for kind, scale, size, count in parts if kind == "laplace"]
+    others = [part for part in parts if part[0] != "laplace"]
+    if laplace and others:
+        return None
+    if others:
+        variance = sum(count * (size * scale) ** 2 for _, scale, size, count in others)
+        # A sum of wide discrete Gaussians is normal midway between its points, to within a step of the coarsest.
+        coarsest = max((size for kind, _, size, _ in others if kind != "normal"), default=0.0)
+        return FineNoise(0.0, 0.0, math.sqrt(variance), coarsest)
+    scales = sorted(scale for scale, count in laplace for _ in range(min(count, 3)))
+    if not 1 <= len(scales) <= 2:
+        return None
+    steps = sum(size * count for _, _, size, count in parts)
+    if len(scales) == 1:
+        return FineNoise(scales[0], 0.0, 0.0, steps)
+    low, high = scales
+    return FineNoise(high, high if low > (1 - _NEARLY_EQUAL) * high else low, 0.0, steps)
+
+
+def _fine_tails(fine: Sequence[FineNoise], z: Floats) -> Floats:
+    """P[W > z], row by row; W is the continuous law, one step's worth outward.
+
+    A discrete Laplace noise is a continuous one less an independent part within one step (the difference of two
+    geometric noises, each the whole part of an exponential one), so moving z in by the steps never gives too little.
+    """
+    rows = np.arange(len(fine))
+    first, second, normal, steps = (
+        np.array([getattr(one, name) for one in fine])[:, None]
+        for name in ("first", "second", "normal", "steps")
+    )
+    z = z - steps
+    y = np.abs(z)
+    upper = np.empty_like(z)
+    is_normal = normal[:, 0] > 0
+    if is_normal.any():
+        from scipy.special import erfc
+
+        at = rows[is_normal]
+        upper[at] = erfc(y[at] / (math.sqrt(2) * normal[at])) / 2
+    at = rows[~is_normal & (second[:, 0] == 0)]
+    upper[at] = np.exp(-y[at] / first[at]) / 2
+    at = rows[(second[:, 0] > 0) & (second[:, 0] == first[:, 0])]
+    upper[at] = (1 + y[at] / (2 * first[at])) * np.exp(-y[at] / first[at]) / 2
+    at = rows[(second[:, 0] > 0) & (second[:, 0] < first[:, 0])]
+    s, t = first[at], second[at]
+    upper[at] = (s * s * np.exp(-y[at] / s) - t * t * np.exp(-y[at] / t)) / (2 * (s * s - t * t))
+    return np.where(z >= 0, upper, 1 - upper)
+
+
+def mixed_tails(sums: Sequence[MixedSum], x: Floats) -> Floats:
+    """P[|X_j| > x_j] for every sum, or a little more."""
+    return _Table(sums).tails(x)
+
+
+class _Table:
+    """Several sums with their atoms padded to one length."""
+
+    def __init__(self, sums: Sequence[MixedSum]) -> None:
+        longest = max(len(one.atoms) for one in sums)
+        self.atoms, self.masses = np.zeros((len(sums), longest)), np.zeros((len(sums), longest))
+        for j, one in enumerate(sums):
+            self.atoms[j, : len(one.atoms)], self.masses[j, : len(one.masses)] = one.atoms, one.masses
+        self.fine = [one.fine for one in sums]
+        self.slack = np.array([one.slack for one in sums])
+
+    def tails(self, x: Floats) -> Floats:
+        one_side = np.einsum("ja,ja->j", self.masses, _fine_tails(self.fine, x[:, None] - self.atoms))
+        return np.asarray(np.minimum(2 * one_side + self.slack, 1.0))
+
+
+def mixed_errors(sums: Sequence[MixedSum], confidence: float) -> Floats:
+    """For every sum an e with P[|X| <= e] >= confidence, by a bracketing secant on the logarithm of the tail."""
+    table, target = _Table(sums), 1 - confidence
+    deviation = np.array([one.deviation for one in sums])
+    guess = max(NormalDist().inv_cdf(1 - target / 2), -math.log(target) / math.sqrt(2), 0.05) * deviation
+    low, high = np.zeros_like(guess), 1.25 * guess
+    at_low, at_high = np.ones_like(guess), table.tails(high)
+    while np.any(at_high > target):
+        wrong = at_high > target
+        low, at_low = np.where(wrong, high, low), np.where(wrong, at_high, at_low)
+        high = np.where(wrong, 1.5 * high, high)
+        at_high = table.tails(high)
+        if np.any(high > 1e3 * guess):
+            return np.full(len(sums), math.inf)
+    for round_ in range(60):
+        if np.all(high - low <= _PRECISION * deviation):
+            break
+        share = np.log(at_low / target) / np.maximum(np.log(at_low / np.maximum(at_high, 1e-300)), 1e-12)
+        # Secants pile up on one side of a curve, so every third step halves instead; steps aim a little outward.
+        share = np.full_like(share, 0.5) if round_ % 3 == 2 else np.clip(share * 1.005, 0.01, 0.99)
+        middle = low + share * (high - low)
+        at = table.tails(middle)
+        holds = at <= target
+        low, at_low = np.where(holds, low, middle), np.where(holds, at_low, at)
+        high, at_high = np.where(holds, middle, high), np.where(holds, at, at_high)
+    return high
+
 
 _NORMAL = NormalDist()
 _OUTWARD = 1 + 1e-9

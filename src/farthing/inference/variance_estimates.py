@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from farthing.errors import InvalidValue
+from farthing.inference.error_distributions import Measured, Ratio, fieller_ends
 from farthing.inference.noise_sums import checked_confidence
 from farthing.inference.noise_terms import Floats, Term
-from farthing.inference.ratios import Measured, Ratio, fieller_ends
 
 _SHARE_FOR_THE_MEAN = 0.02  # of the allowed misses
 

@@ -1,40 +1,51 @@
-"""An account: a budget, what was charged to it in whole numbers, and the rule that says whether more fits."""
+"""An account: a budget, what was charged to it in whole numbers, and the rule that says whether more fits.
+
+`Holding` is an account with what is withheld from it: charges that wait for their answer, and reserves. `Budget` is how
+it stands, for people.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from bisect import bisect_left
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from operator import add
 from typing import Any
 
-from farthing.accounting.filters.event_prices import Charge, as_event
-from farthing.errors import InvalidValue
-from farthing.ledger.charge_prices import (
+from farthing.accounting import compose
+from farthing.accounting.event_price import (
     NOTHING,
+    Charge,
     Divergences,
-    Order,
-    Price,
     alone_in_nano,
     amount_read,
-    black_box_divergences,
+    as_event,
+    budget_in_nano,
+    budget_in_units,
+    delta_down,
     divergences_of,
     divergences_read,
+    epsilon_down,
+    epsilon_up,
+)
+from farthing.errors import FarthingError, InvalidValue
+from farthing.ledger.charge_prices import (
+    ChargePrice,
+    Order,
+    black_box_divergences,
     finite_read,
     order_of,
     price_in_budget,
 )
-from farthing.ledger.integer_amounts import (
-    budget_in_nano,
-    budget_in_units,
-    delta_down,
-    epsilon_down,
-    epsilon_up,
-)
-from farthing.privacy import ApproxDP
-from farthing.privacy.events import checked_delta
+from farthing.ledger.tamper_evidence import canonical
+from farthing.numerics import Bounds
+from farthing.numerics.bounds import ceiling
+from farthing.privacy.events import ApproxDP, Event, checked_delta
+from farthing.privacy.units import Unit
 
 __all__ = ["Account", "Withheld"]
 
@@ -132,7 +143,7 @@ class Account:
         """
         return replace(self, epsilon_nano=budget_in_nano(epsilon), delta_units=budget_in_units(delta))
 
-    def priced(self, charge: Charge, delta: float | None = None) -> Price:
+    def priced(self, charge: Charge, delta: float | None = None) -> ChargePrice:
         """What an event costs here. A `Composed` event is one fixed plan, composed inside by its own curves.
 
         `delta` is the delta at which it enters the plain sums. Unless told: its own delta when it has a pure epsilon;
@@ -152,7 +163,7 @@ class Account:
             return price
         return replace(price, alone_nano=alone_in_nano(event, self.delta_units), alone_units=self.delta_units)
 
-    def admits(self, price: Price, withheld: Withheld = _NONE) -> bool:
+    def admits(self, price: ChargePrice, withheld: Withheld = _NONE) -> bool:
         """Whether a charge fits; with `withheld`, whether a charge of that size would still fit after it.
 
         >>> account = Account.of(1.0)
@@ -162,7 +173,7 @@ class Account:
         """
         return self.admitted(price, withheld) is not None
 
-    def admitted(self, price: Price, withheld: Withheld = _NONE) -> Account | None:
+    def admitted(self, price: ChargePrice, withheld: Withheld = _NONE) -> Account | None:
         """The account with this charge in it if it fits, or None.
 
         >>> account = Account.of(1.0)
@@ -199,7 +210,7 @@ class Account:
         """
         return self.epsilon_nano, self.delta_units, self.only_sums, self.untouched
 
-    def after(self, price: Price) -> Account:
+    def after(self, price: ChargePrice) -> Account:
         """The account with this charge in it, whether it fits or not.
 
         >>> account = Account.of(1.0)
@@ -229,7 +240,7 @@ class Account:
             return sums if sums._fits() else after
         return after
 
-    def after_many(self, price: Price, times: int) -> Account:
+    def after_many(self, price: ChargePrice, times: int) -> Account:
         """The account with this charge in it so many times: what `after` comes to, where charges were made before.
 
         >>> account = Account.of(1.0, 1e-9)
@@ -420,7 +431,7 @@ class Account:
         fits = self.whole_nano is not None and self.whole_nano <= self.epsilon_nano
         return fits and self.whole_units <= self.delta_units
 
-    def _whole_after(self, price: Price) -> tuple[int | None, int]:
+    def _whole_after(self, price: ChargePrice) -> tuple[int | None, int]:
         """What the first charge is by its own curve, as long as nothing but nothing came after it."""
         return (self.whole_nano, self.whole_units) if price.is_nothing else (None, 0)
 
@@ -474,7 +485,233 @@ def _written(amount: int | None) -> int:
 
 
 @lru_cache(maxsize=256)
-def _withheld_price(withheld: Withheld) -> Price:
+def _withheld_price(withheld: Withheld) -> ChargePrice:
     """A black-box charge of what is set aside."""
     nano, units = withheld
-    return Price(nano, units, units, divergences_of(ApproxDP(epsilon_up(nano))))
+    return ChargePrice(nano, units, units, divergences_of(ApproxDP(epsilon_up(nano))))
+
+
+@dataclass(frozen=True)
+class Holding:
+    """The state of a dataset's budget, or of one analyst's grant in it.
+
+    A charge and its replay in a verification go through the same functions, so they cannot differ.
+
+    >>> from farthing.ledger.account import Account
+    >>> holding = Holding(Account.of(1.0, 0.0)).with_reserve("census day", 200_000_000, 0)
+    >>> Holding.of_text(holding.text()) == holding, holding.withheld()
+    (True, (200000000, 0))
+    """
+
+    account: Account
+    reserves: dict[str, tuple[int, int]] = field(default_factory=dict)
+    waiting: int = 0
+    waiting_nano: int = 0
+    unit: Unit | str = ""  # words where an older version, or somebody in their own, wrote them
+    sources: frozenset[str] | None = (
+        None  # marks of the tables it stands for; None: an older version did not say
+    )
+
+    def text(self) -> str:
+        """The state in its one spelling: whole numbers, names and nothing else."""
+        reserves, unit = self.reserves, self.unit
+        sources = f'"sources":{_sources_text(self.sources)},' if self.sources is not None else ""
+        return (
+            f'{{"account":{self.account.text()},"reserves":{canonical(reserves) if reserves else "{}"},'
+            f'{sources}"unit":{_unit_text(unit)},"waiting":{self.waiting},"waiting_nano":{self.waiting_nano}}}'
+        )
+
+    def sums(self) -> str:
+        """The beginning of what an entry says about the state: the plain sums; a fingerprint of all of it follows."""
+        account = self.account
+        plain = -1 if account.sum_nano is None else account.sum_nano
+        return (
+            f'{{"count":{account.count},"leak_units":{account.leak_units},"sum_nano":{plain},'
+            f'"sum_units":{account.sum_units},"whole":"'
+        )
+
+    @classmethod
+    def of_text(cls, text: str) -> Holding:
+        """The state that `text` wrote."""
+        data = json.loads(text)
+        return cls(
+            Account.from_dict(data["account"]),
+            {str(name): (int(nano), int(units)) for name, (nano, units) in data["reserves"].items()},
+            int(data["waiting"]),
+            int(data["waiting_nano"]),
+            Unit.from_dict(data["unit"]) if isinstance(data["unit"], dict) else str(data["unit"]),
+            frozenset(map(str, data["sources"])) if "sources" in data else None,
+        )
+
+    def withheld(self, *, but: str = "") -> tuple[int, int]:
+        """What reserves set aside, all together or all but one."""
+        kept = [amounts for name, amounts in self.reserves.items() if name != but]
+        return sum(nano for nano, _ in kept), sum(units for _, units in kept)
+
+    def admits(self, price: ChargePrice, reserve: str = "") -> bool:
+        """Whether a charge fits next to what is spent and what is set aside (a named reserve may be used)."""
+        return self.admitted(price, reserve) is not None
+
+    def admitted(self, price: ChargePrice, reserve: str = "") -> Holding | None:
+        """The state after a charge if it fits, or None."""
+        account = self.account.admitted(price, self.withheld(but=reserve) if self.reserves else (0, 0))
+        return None if account is None else self._with_charge(account, price, reserve)
+
+    def charged(self, price: ChargePrice, reserve: str = "") -> Holding:
+        """The state after a charge that was admitted; it waits for its answer."""
+        return self._with_charge(self.account.after(price), price, reserve)
+
+    def _with_charge(self, account: Account, price: ChargePrice, reserve: str) -> Holding:
+        reserves = self.reserves
+        if reserve:
+            nano, units = reserves[reserve]
+            left = (max(0, nano - _known(price.epsilon_nano, nano)), max(0, units - price.delta_units))
+            reserves = _with(reserves, reserve, left)
+        return Holding(
+            account,
+            reserves,
+            self.waiting + 1,
+            self.waiting_nano + _known(price.epsilon_nano, 0),
+            self.unit,
+            self.sources,
+        )
+
+    def settled(self, nano: int) -> Holding:
+        """The state after a waiting charge of so much (-1: infinite) was answered or forfeited. It stays spent."""
+        return self._waiting(self.waiting - 1, self.waiting_nano - max(0, nano))
+
+    def charged_many(self, price: ChargePrice, times: int) -> Holding:
+        """The state after so many charges of one price, none of them the first."""
+        nano = self.waiting_nano + times * _known(price.epsilon_nano, 0)
+        account = self.account.after_many(price, times)
+        return Holding(account, self.reserves, self.waiting + times, nano, self.unit, self.sources)
+
+    def settled_many(self, times: int, nano: int) -> Holding:
+        """The state after so many charges, of so much together, were answered or forfeited."""
+        return self._waiting(self.waiting - times, self.waiting_nano - nano)
+
+    def _waiting(self, waiting: int, nano: int) -> Holding:
+        return Holding(self.account, self.reserves, waiting, nano, self.unit, self.sources)
+
+    def with_budget(self, epsilon: float, delta: float) -> Holding:
+        """The same history under another budget."""
+        return replace(self, account=self.account.with_budget(epsilon, delta))
+
+    def with_reserve(self, name: str, nano: int, units: int) -> Holding:
+        """So much set aside under `name`; nothing frees it."""
+        return replace(self, reserves=_with(self.reserves, name, (nano, units)))
+
+    def with_sources(self, marks: Iterable[str]) -> Holding:
+        """The same for further tables."""
+        return replace(self, sources=frozenset().union(self.sources or (), marks))
+
+
+def checked_reserve(holding: Holding, name: str | None) -> str:
+    """The name of a reserve that exists, or nothing."""
+    if name is None:
+        return ""
+    if name not in holding.reserves:
+        known = ", ".join(sorted(holding.reserves)) or "none"
+        raise InvalidValue("use_reserve", name, f"must name a reserve of this dataset ({known})")
+    return name
+
+
+@lru_cache(maxsize=64)
+def _sources_text(sources: frozenset[str]) -> str:
+    return canonical(sorted(sources))
+
+
+@lru_cache(maxsize=256)
+def _unit_text(unit: Unit | str) -> str:
+    return canonical(unit.to_dict() if isinstance(unit, Unit) else unit)
+
+
+def _known(amount: int | None, otherwise: int) -> int:
+    return otherwise if amount is None else amount
+
+
+def _with(
+    reserves: dict[str, tuple[int, int]], name: str, amounts: tuple[int, int]
+) -> dict[str, tuple[int, int]]:
+    others = {other: kept for other, kept in reserves.items() if other != name}
+    return {**others, name: amounts} if any(amounts) else others
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A budget as it stands: the account's reading, what waits for answers, what is set aside, what would still fit.
+
+    `remaining` is the largest (epsilon, delta) charge that would be admitted now. `reserved` is the part of what is
+    spent whose answer has not been given yet, in plain sums; it counts as spent. `withheld` is set aside by reserves.
+
+    `untouched` says that nothing was charged yet but charges of nothing. `unit` says in words whose privacy it is, and
+    `protects` as data; None where nobody said, or where the ledger holds somebody's own words. `place` is where the
+    ledger is, for a command; nothing where a server has it.
+
+    >>> events = lambda: [ApproxDP(0.3)]
+    >>> budget = Budget("census", "", ApproxDP(1.0), 0.3, 0.0, {}, ApproxDP(0.7), 3, "person", False, None, events)
+    >>> budget.spent.upper, budget.spent.lower > 0.299
+    (0.3, True)
+    """
+
+    dataset: str
+    analyst: str
+    total: ApproxDP
+    spent_upper: float
+    reserved: float
+    withheld: dict[str, ApproxDP]
+    remaining: ApproxDP
+    count: int
+    unit: str = ""
+    untouched: bool = False
+    protects: Unit | None = None
+    _events: Callable[[], Iterable[Event]] = field(default=lambda: (), repr=False, compare=False)
+    place: str = field(default="", repr=False, compare=False)
+    _total: Callable[[float], ApproxDP | None] | None = field(default=None, repr=False, compare=False)
+
+    def total_for(self, epsilon: float) -> ApproxDP | None:
+        """A total, rounded up, with which so much would be left; None where none was found."""
+        if self._total is None:  # of a budget that is not in a ledger that is open here
+            lack = max(0.0, epsilon - self.remaining.epsilon)
+            return ApproxDP(float(ceiling(self.total.epsilon + lack, 4)), self.total.delta)
+        return self._total(epsilon)
+
+    @cached_property
+    def spent(self) -> Bounds:
+        """The account's reading above, and below it the optimum for the same events had they been fixed in advance.
+
+        The lower bound reads all charges again, so it is worked out when asked for.
+        """
+        if not self.count:
+            return Bounds(0.0, self.spent_upper)
+        return Bounds(
+            min(_optimum_lower(self._events(), self.total.delta), self.spent_upper), self.spent_upper
+        )
+
+
+def untouched_budget(dataset: str, epsilon: float, delta: float, unit: Unit) -> Budget:
+    """The budget of a dataset that is not registered yet, as it will be: rounded down as accounts are.
+
+    >>> untouched_budget("census", 1.0, 1e-9, Unit(("person",), "add-remove")).remaining
+    ApproxDP(epsilon=1.0, delta=1e-09)
+    """
+    total = as_kept(epsilon, delta)
+    return Budget(dataset, "", total, 0.0, 0.0, {}, total, 0, str(unit), True, unit)
+
+
+def as_kept(epsilon: float, delta: float = 0.0) -> ApproxDP:
+    """A budget as a ledger keeps it: rounded down to its whole units. Told budgets are compared after this.
+
+    >>> as_kept(1 / 3), as_kept(0.1 + 0.2) == as_kept(0.3)
+    (ApproxDP(epsilon=0.333333333, delta=0.0), True)
+    """
+    return Account.of(epsilon, delta).budget
+
+
+def _optimum_lower(events: Iterable[Event], delta: float) -> float:
+    counts = Counter(events)
+    try:
+        bounds = compose(list(counts), counts=list(counts.values())).epsilon_at(delta)
+    except FarthingError:  # too much for any engine to price; 0 is still a lower bound
+        return 0.0
+    return bounds.lower if bounds.lower >= 0 else 0.0

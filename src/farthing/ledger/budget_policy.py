@@ -7,13 +7,12 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from farthing.accounting.event_price import budget_in_nano, budget_in_units, delta_down
 from farthing.errors import InvalidValue
-from farthing.ledger.account import Account
+from farthing.ledger.account import Account, Holding
 from farthing.ledger.entries import Entry
-from farthing.ledger.hash_chain import canonical
-from farthing.ledger.holdings import Holding
-from farthing.ledger.integer_amounts import budget_in_nano, budget_in_units, delta_down
-from farthing.ledger.transaction import Reader, Transaction
+from farthing.ledger.tamper_evidence import canonical
+from farthing.ledger.transaction import Transaction, known
 from farthing.privacy.units import Unit
 
 _FORMS = "use Ledger.set_budget to change a budget"
@@ -103,23 +102,6 @@ def reserve(tx: Transaction, dataset: str, epsilon: float, delta: float | None, 
             "set aside less, or raise the budget first",
         )
     return _kept(tx, "reserve", dataset, "", after, epsilon, delta, name=name)
-
-
-def known(reader: Reader, dataset: str) -> Holding:
-    """The account of a dataset that is registered."""
-    return registered(reader.whole(), dataset)
-
-
-def registered(found: Holding | None, dataset: str) -> Holding:
-    """The account of a dataset, if there is one."""
-    if found is None:
-        raise InvalidValue(
-            "dataset",
-            dataset,
-            "must be registered in this ledger",
-            "a curator registers it with Ledger.register",
-        )
-    return found
 
 
 def _raised(before: Holding, after: Holding) -> bool:

@@ -1,22 +1,336 @@
-"""Charge, release, forfeit: each one transaction, durable before anything is returned."""
+"""A charge from its quote to its outcome: quote, charge, release, forfeit.
+
+Each is one transaction, durable before anything is returned. A charge that does not fit is refused with what is left
+and with the command that would raise the budget.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from fractions import Fraction
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
-from farthing.errors import InvalidValue, LedgerTampered, NotAllowed
-from farthing.ledger.budget_policy import known, registered
-from farthing.ledger.charge_limits import Limit, Quote, Request, quoted, written
-from farthing.ledger.charge_prices import Price
-from farthing.ledger.entries import FORFEITED, RELEASED, RESERVED, Charge, Entry, epsilon_of
-from farthing.ledger.hash_chain import canonical
-from farthing.ledger.holdings import Holding, checked_reserve
-from farthing.ledger.integer_amounts import delta_up
-from farthing.ledger.ledger_arguments import event_of
-from farthing.ledger.transaction import Reader, Transaction, Whose
+from farthing.accounting.event_price import DELTA_UNITS, LARGEST_EPSILON, delta_up, epsilon_up
+from farthing.errors import BudgetExceeded, InvalidValue, LedgerTampered, NotAllowed
+from farthing.ledger.account import Account, Holding, Withheld, checked_reserve
+from farthing.ledger.charge_prices import ChargePrice
+from farthing.ledger.entries import FORFEITED, RELEASED, RESERVED, Charge, Entry, epsilon_of, event_of
+from farthing.ledger.tamper_evidence import canonical
+from farthing.ledger.transaction import Reader, Transaction, Whose, known, registered
+from farthing.numerics.bounds import as_typed, ceiling
+from farthing.privacy.events import ApproxDP, Event
+
+Pricing = tuple[int, int, int, bool]
+Others = Mapping[str, tuple[Holding, Holding | None]]
+"""By dataset, its account and that of the analyst in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A charge as it was asked for, every part checked."""
+
+    dataset: str
+    analyst: str
+    event: Event
+    request_id: str
+    world: str
+    delta: float | None
+    digest: str
+    reserve: str | None
+    others: tuple[str, ...] = ()  # further datasets that pay, each from its own account
+    table: str = ""  # a mark of the table that will be read
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The prices of a request under two budgets, the dataset's and the analyst's, and the body of its entry."""
+
+    pricing: Pricing
+    own_pricing: Pricing | None
+    price: ChargePrice
+    own_price: ChargePrice | None
+    body: str
+    others: Mapping[str, Quote] = field(default_factory=dict)
+
+    def holds(self, whole: Holding, own: Holding | None, others: Others = MappingProxyType({})) -> bool:
+        """Whether it is still what `quoted` would make: the accounts may be others by now, and so may the budgets."""
+        if whole.account.pricing != self.pricing:
+            return False
+        if (None if own is None else own.account.pricing) != self.own_pricing:
+            return False
+        return all(self.others[name].holds(*accounts) for name, accounts in others.items())
+
+
+def quoted(
+    request: Request, whole: Holding, own: Holding | None, others: Others = MappingProxyType({})
+) -> Quote:
+    """What a request costs in these accounts; `others` are those of the other datasets."""
+    account = whole.account
+    price = account.priced(request.event, request.delta)
+    parts = {name: quoted(request, *accounts) for name, accounts in others.items()}
+    if own is None:
+        return Quote(account.pricing, None, price, None, _body(request, price, None, parts), parts)
+    own_price = own.account.priced(request.event, request.delta)
+    body = _body(request, price, own_price, parts)
+    return Quote(account.pricing, own.account.pricing, price, own_price, body, parts)
+
+
+def _body(
+    request: Request, price: ChargePrice, own_price: ChargePrice | None, others: Mapping[str, Quote]
+) -> str:
+    """The body of the entry in its canonical spelling; events and prices come again and again."""
+    paid = f'"others":{canonical({name: _terms(quote) for name, quote in others.items()})},' if others else ""
+    own = ""
+    if own_price is not None:
+        own = f'"own_nano":{written(own_price)},"own_price":{_price_text(own_price)},'
+    table = f'"table":{canonical(request.table)},' if request.table else ""
+    return (
+        f'{{"digest":{canonical(request.digest)},"event":{_event_text(request.event)},"nano":{written(price)},'
+        f'{paid}{own}"price":{_price_text(price)},"reserve":{canonical(request.reserve or "")},'
+        f'{table}"units":{price.delta_units},"world":{canonical(request.world)}}}'
+    )
+
+
+def _terms(quote: Quote) -> dict[str, Any]:
+    """What the entry says about another account that pays."""
+    price, own_price = quote.price, quote.own_price
+    terms: dict[str, Any] = {"nano": written(price), "units": price.delta_units, "price": price.to_dict()}
+    if own_price is not None:
+        terms |= {"own_nano": written(own_price), "own_price": own_price.to_dict()}
+    return terms
+
+
+@lru_cache(maxsize=1024)
+def _event_text(event: Event) -> str:
+    return canonical(event.to_dict())
+
+
+@lru_cache(maxsize=1024)
+def _price_text(price: ChargePrice) -> str:
+    return canonical(price.to_dict())
+
+
+def written(price: ChargePrice) -> int:
+    """The epsilon of a price as an entry says it; -1 is infinite."""
+    return -1 if price.epsilon_nano is None else price.epsilon_nano
+
+
+_DIGITS = 4  # of a total that is offered
+_STEPS = 24
+_COMMON_DELTA = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A budget, or a grant in it, that refused a charge of this price; None for a grant that nobody gave."""
+
+    dataset: str
+    analyst: str
+    holding: Holding | None
+    price: ChargePrice
+    reserve: str = ""
+
+    @property
+    def budget_id(self) -> str:
+        """What the entry of the refusal calls it."""
+        return f"{self.dataset}/{self.analyst}" if self.analyst else self.dataset
+
+    @property
+    def withheld(self) -> Withheld:
+        """What reserves keep from the charge."""
+        return (0, 0) if self.holding is None else self.holding.withheld(but=self.reserve)
+
+    @property
+    def remaining(self) -> ApproxDP:
+        """The largest charge that would fit."""
+        if self.holding is None:
+            return ApproxDP(0.0)
+        return self.holding.account.remaining_beside(self.withheld)
+
+    def total(self, request: Request) -> ApproxDP | None:
+        """A total with which it would admit the request; None where none was found."""
+        account = Account.of(0.0) if self.holding is None else self.holding.account
+        fixed = request.delta is not None or isinstance(request.event, ApproxDP)
+
+        def price(under: Account) -> ChargePrice:
+            return self.price if fixed and not under.untouched else under.priced(request.event, request.delta)
+
+        def start(under: Account) -> float:
+            return _used(under, self.withheld) + epsilon_up(price(under).epsilon_nano or 0)
+
+        def lack(under: Account) -> float:
+            return 0.0 if under.admits(price(under), self.withheld) else under.budget.epsilon / 25
+
+        units = 2 * (account.sum_units + self.withheld[1] + self.price.delta_units)
+        return _total(account, start, lack, units)
+
+    def words(self, request: Request, place: str) -> tuple[str, str]:
+        """What is left, and the way to more of it."""
+        left = f"the {_amount(self.remaining)} left in {self._called}"
+        if any(self.withheld):
+            left = (
+                f"the {_amount(self.remaining)} (beside the {_shown(epsilon_up(self.withheld[0]), ROUND_CEILING)} "
+                f"set aside) left in {self._called}"
+            )
+        if self.holding is None:
+            return left, command_for_more(place, self.dataset, self.analyst, self.total(request), None)
+        account = self.holding.account
+        way = command_for_more(place, self.dataset, self.analyst, self.total(request), account.budget)
+        if any(self.withheld) and account.admits(self.price):
+            names = [name for name in self.holding.reserves if name != self.reserve]
+            way = f"{command_to_free(place, self.dataset, names, epsilon_up(self.withheld[0]))}, or {way}"
+        return left, way
+
+    @property
+    def _called(self) -> str:
+        return (
+            f"the grant of {self.analyst!r} in {self.dataset!r}"
+            if self.analyst
+            else f"budget {self.dataset!r}"
+        )
+
+
+def refusal(limits: Iterable[Limit], request: Request, place: str) -> BudgetExceeded:
+    """All that is in the way of a request, in words; `place` is where the ledger is, or nothing."""
+    found = list(limits)
+    first, price = found[0], found[0].price
+    epsilon = None if price.epsilon_nano is None else epsilon_up(price.epsilon_nano)
+    delta = delta_up(price.delta_units)
+    asked = "an unbounded epsilon" if epsilon is None else f"epsilon={_shown(epsilon, ROUND_CEILING)}"
+    if delta:
+        asked += f", delta={_shown(delta, ROUND_CEILING)}"
+    lefts, ways = zip(*(limit.words(request, place) for limit in found), strict=True)
+    left = [limit.remaining for limit in found]
+    least = ApproxDP(min(each.epsilon for each in left), min(each.delta for each in left))
+    lower = f"a charge of at most {_amount(least)} would fit; lower it or " if least.epsilon > 0 else ""
+    if all(limit.holding is None for limit in found):
+        lower = "there is no grant; "
+    return BudgetExceeded(
+        f"charge of {asked} exceeds {' and '.join(lefts)}; {lower}{all_of(ways)}.",
+        requested=None if epsilon is None else ApproxDP(epsilon, delta),
+        remaining=first.remaining,
+        budget_id=first.budget_id,
+    )
+
+
+def all_of(ways: Iterable[str]) -> str:
+    """Ways of which every one is needed.
+
+    >>> all_of(["raise a", "raise b"]), all_of(["raise a"])
+    ('raise a; and raise b', 'raise a')
+    """
+    return "; and ".join(ways)
+
+
+def total_for(account: Account, epsilon: float, withheld: Withheld) -> ApproxDP | None:
+    """A total with which so much would be left of an account; None where none was found.
+
+    >>> account = Account.of(1.0, 1e-9)
+    >>> total_for(account.after(account.priced(0.75)), 0.5, (0, 0))
+    ApproxDP(epsilon=1.25, delta=1e-09)
+    """
+
+    def lack(under: Account) -> float:
+        left = under.remaining_beside(withheld).epsilon
+        return 0.0 if left >= epsilon else epsilon - left
+
+    return _total(account, lambda under: _used(under, withheld), lack, 2 * (account.sum_units + withheld[1]))
+
+
+def command_for_more(
+    place: str, dataset: str, analyst: str, total: ApproxDP | None, before: ApproxDP | None
+) -> str:
+    """What a curator types to give more: of a dataset's budget, or of somebody's grant in it.
+
+    `before` is the total that it has, None for a grant that is not there. Without a `place` nobody can type it.
+
+    >>> print(command_for_more("study.db", "people.csv", "", ApproxDP(2.5), ApproxDP(1.0)))
+    ask its curator for more, epsilon=2.5 in all: farthing ledger budget set study.db people.csv --epsilon 2.5
+    >>> print(command_for_more("", "people.csv", "ada", ApproxDP(2.5, 1e-9), None))
+    ask its curator for a grant, epsilon=2.5, delta=1e-09 in all
+    """
+    what = "for more" if before is not None else "for a grant"
+    if total is None:
+        return f"ask its curator {what}"
+    says_delta = total.delta != (0.0 if before is None else before.delta)
+    amount = f"epsilon={as_typed(total.epsilon)}" + f", delta={as_typed(total.delta)}" * says_delta
+    if not place:
+        return f"ask its curator {what}, {amount} in all"
+    options = f"--epsilon {as_typed(total.epsilon)}" + f" --delta {as_typed(total.delta)}" * says_delta
+    words = ["grant", place, dataset, analyst] if analyst else ["budget", "set", place, dataset]
+    return f"ask its curator {what}, {amount} in all: farthing ledger {shlex.join(words)} {options}"
+
+
+def command_to_free(place: str, dataset: str, names: Iterable[str], kept: float) -> str:
+    """What a curator types to free what reserves keep.
+
+    >>> print(command_to_free("study.db", "people", ["reserve"], 0.5))
+    free what is set aside by reserves, epsilon=0.5 ('reserve'): farthing ledger reserve study.db people --epsilon 0
+    """
+    named = list(names)
+    told = f"free what is set aside by reserves, epsilon={kept:.6g} ({', '.join(map(repr, named))})"
+    if not place:
+        return told
+    commands = (
+        f"farthing ledger reserve {shlex.join([place, dataset])}"
+        + ("" if name == "reserve" else f" --name {shlex.quote(name)}")
+        + " --epsilon 0"
+        for name in named
+    )
+    return f"{told}: {' && '.join(commands)}"
+
+
+def _total(
+    account: Account,
+    start: Callable[[Account], float],
+    lack: Callable[[Account], float],
+    units: int,
+) -> ApproxDP | None:
+    """The first total on the way up that lacks nothing: with the same delta, or else with one that holds `units`."""
+    deltas = [account.budget.delta]
+    deltas += [more for more in (_delta_holding(units), _COMMON_DELTA) if deltas[0] < more < 1]
+    for delta in deltas:
+        under = account.with_budget(account.budget.epsilon, delta)
+        tried = max(under.budget.epsilon, start(under))
+        for step in range(_STEPS):
+            tried = _up(tried)
+            if not tried <= LARGEST_EPSILON:
+                break
+            missing = lack(account.with_budget(tried, delta))
+            if not missing > 0:
+                return ApproxDP(tried, delta)
+            tried += missing if step == 0 else max(missing / 4, tried / 50)
+    return None
+
+
+def _used(account: Account, withheld: Withheld) -> float:
+    spent = account.spent_upper
+    return (spent if spent <= LARGEST_EPSILON else 0.0) + epsilon_up(withheld[0])
+
+
+def _up(epsilon: float) -> float:
+    """Rounded up to a few digits, but for what was added up from whole billionths and is one."""
+    return float(ceiling(round(epsilon, 9), _DIGITS))
+
+
+def _delta_holding(units: int) -> float:
+    """A delta of two digits that holds so many units."""
+    return float(ceiling(float(Fraction(units, DELTA_UNITS)), 2)) if units else 0.0
+
+
+def _amount(amount: ApproxDP) -> str:
+    text = f"epsilon={_shown(amount.epsilon, ROUND_FLOOR)}"
+    return text + f", delta={_shown(amount.delta, ROUND_FLOOR)}" if amount.delta else text
+
+
+def _shown(amount: float, rounding: str) -> str:
+    """Three significant digits, rounded so that what is said is true."""
+    return f"{float(Context(prec=3, rounding=rounding).create_decimal(repr(amount))):.3g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +338,7 @@ class Charged:
     """The entry of a charge; an earlier one if the request id was charged before, then with how far it came."""
 
     entry: Entry
-    price: Price | None = None
+    price: ChargePrice | None = None
     state: str = RESERVED
 
 

@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from flint import arb, fmpq
 
-from farthing.accounting import compose
-from farthing.accounting.filters.event_prices import log_moment, price_of, renyi_divergence_upper
-from farthing.accounting.filters.exact_amounts import exact, precise_balls
-from farthing.errors import InvalidValue
-from farthing.ledger.integer_amounts import (
+from farthing.accounting.event_price import (
+    _FINE,
     DELTA_UNITS,
+    EXCESSES,
     LARGEST_EPSILON,
     NANO,
-    double_below,
+    ORDERS,
+    PARTS,
+    Divergences,
+    _ball_divergence,
+    alone_in_nano,
+    amount_read,
+    composed_nano,
+    divergences_of,
+    divergences_read,
     epsilon_up,
+    least,
     nano_up,
+    price_of,
     units_up,
 )
-from farthing.privacy import BoundedRange, Composed, Event, RandomizedResponse, Sampled
-
-PARTS = 256
-"""Orders are 1 + n / PARTS for whole n."""
-
-EXCESSES = (
-    128, *(PARTS * n for n in (
-        1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 51, 64, 81, 102, 128, 161, 203, 256, 323, 406, 512, 1024, 4096,
-    )),
-)  # fmt: skip
-"""alpha - 1 of every order kept, in parts: three to the octave where common budgets are, wider outside."""
-
-ORDERS = tuple(1 + excess / PARTS for excess in EXCESSES)
-
-Divergences = tuple[int | None, ...]
-"""One divergence for each of ORDERS in billionths, never falling; None is infinite."""
-
-NOTHING: Divergences = (0,) * len(ORDERS)
+from farthing.errors import InvalidValue
+from farthing.numerics.bounds import exact, precise_balls
+from farthing.privacy import Composed, Event, RandomizedResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +119,8 @@ def conversion_in_nano(excess: int, slack_units: int) -> int:
         return int(cost.upper().ceil().unique_fmpz())
 
 
-_FINE = (
-    10**9
-)  # parts of a plan are priced this much finer than billionths, so that rounding up a plan costs once
-
-
 @dataclass(frozen=True, slots=True)
-class Price:
+class ChargePrice:
     """One charge in every currency that an account keeps; None is infinite.
 
     epsilon_nano, delta_units   its point in the plain sums
@@ -146,7 +132,7 @@ class Price:
     >>> price = Account.of(1.0, 1e-9).priced(0.1)
     >>> price.epsilon_nano, price.delta_units
     (100000000, 0)
-    >>> Price.from_dict(price.to_dict()) == price
+    >>> ChargePrice.from_dict(price.to_dict()) == price
     True
     """
 
@@ -176,7 +162,7 @@ class Price:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Price:
+    def from_dict(cls, data: Mapping[str, Any]) -> ChargePrice:
         """The price that `to_dict` wrote."""
         return cls(
             amount_read(data["epsilon_nano"], "epsilon_nano", infinite=True),
@@ -189,7 +175,7 @@ class Price:
 
 
 @lru_cache(maxsize=4096)
-def price_in_budget(event: Event, delta: float | None, epsilon_nano: int, plain_units: int) -> Price:
+def price_in_budget(event: Event, delta: float | None, epsilon_nano: int, plain_units: int) -> ChargePrice:
     """The price of `event` in a budget whose plain sums may use `plain_units` of delta.
 
     It depends on the event and the budget alone, never on what was spent, so a repeated event is priced once.
@@ -209,7 +195,7 @@ def price_in_budget(event: Event, delta: float | None, epsilon_nano: int, plain_
         units, epsilon = leak, pure
         if pure is None or _is_plan(event):
             units, epsilon = _chosen_point(event, pure, leak, epsilon_nano, plain_units)
-    return Price(epsilon, units, leak, divergences_of(event))
+    return ChargePrice(epsilon, units, leak, divergences_of(event))
 
 
 def _chosen_point(
@@ -239,30 +225,6 @@ def _chosen_point(
     return units, composed
 
 
-@lru_cache(maxsize=4096)
-def composed_nano(event: Event, units: int) -> int | None:
-    """The least epsilon of `event` at a delta of so many units, by its own curve, in billionths rounded up."""
-    bounds = compose([event]).epsilon_at(double_below(Fraction(units, DELTA_UNITS)))
-    return nano_up(Fraction(bounds.upper)) if bounds.upper < math.inf else None
-
-
-def alone_in_nano(event: Event, units: int) -> int | None:
-    """The least epsilon known for `event` and nothing else at a delta of so many units."""
-    own = price_of(event)
-    known = nano_up(own.epsilon) if own.epsilon is not None and units_up(own.leak) <= units else None
-    return least(known, composed_nano(event, units))
-
-
-@lru_cache(maxsize=4096)
-def divergences_of(event: Event) -> Divergences:
-    """The divergence of `event` at every order, without its leak, rounded up."""
-    pure = price_of(event).epsilon  # an epsilon-DP event has no divergence above epsilon
-    most = None if pure is None else nano_up(pure)
-    return tuple(
-        least(most, None if fine is None else -(-fine // _FINE)) for fine in _fine_divergences(event)
-    )
-
-
 def black_box_divergences(nano: int, order: Order) -> Divergences:
     """Those of an epsilon-DP black box where `order` looks, None elsewhere: for searches over epsilon."""
     event = RandomizedResponse(epsilon_up(nano))
@@ -270,45 +232,6 @@ def black_box_divergences(nano: int, order: Order) -> Divergences:
         fine = {place: _ball_divergence(event, EXCESSES[place]) for place in order.places}
     known = {place: least(nano, None if d is None else -(-d // _FINE)) for place, d in fine.items()}
     return tuple(known.get(place) for place in range(len(ORDERS)))
-
-
-@lru_cache(maxsize=4096)
-def _fine_divergences(event: Event) -> Divergences:
-    if isinstance(event, Composed):
-        parts = [(_fine_divergences(part), count) for part, count in event.parts if count]
-        sums = zip(*([None if d is None else count * d for d in part] for part, count in parts), strict=True)
-        return tuple(_total(amounts) for amounts in sums) if parts else (0,) * len(ORDERS)
-    if isinstance(event, Sampled | BoundedRange):
-        return tuple(_generic(event, alpha) for alpha in ORDERS)
-    with precise_balls():
-        return tuple(_ball_divergence(event, excess) for excess in EXCESSES)
-
-
-def _generic(event: Event, alpha: float) -> int | None:
-    try:
-        return math.ceil(renyi_divergence_upper(event, alpha) * NANO * _FINE)
-    except InvalidValue:  # no finite bound at this order, or too large an order for a sampled event
-        return None
-
-
-def _ball_divergence(event: Event, excess: int) -> int | None:
-    """log M(alpha - 1) / (alpha - 1) in the finest units, rounded up."""
-    ball = log_moment(event, arb(fmpq(excess, PARTS))) * fmpq(PARTS, excess)
-    if not ball.is_finite():
-        return None
-    return max(0, int((ball * (NANO * _FINE)).upper().ceil().unique_fmpz()))
-
-
-def _total(amounts: tuple[int | None, ...]) -> int | None:
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if len(known) == len(amounts) else None
-
-
-def least(one: int | None, other: int | None) -> int | None:
-    """The lesser of two amounts, None being infinite."""
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
 
 
 def _is_plan(event: Event) -> bool:
@@ -327,24 +250,8 @@ def _written(amount: int | None) -> int:
     return -1 if amount is None else amount
 
 
-def amount_read(value: Any, name: str, *, infinite: bool = False) -> int | None:
-    """A whole number >= 0 from stored data; -1, if allowed, is infinite."""
-    if isinstance(value, bool) or not isinstance(value, int) or not value >= (-1 if infinite else 0):
-        raise InvalidValue(name, value, "must be a whole number >= 0", "the stored account was changed")
-    return None if value == -1 else value
-
-
 def finite_read(value: Any, name: str) -> int:
     """A whole number >= 0 from stored data."""
     amount = amount_read(value, name)
     assert amount is not None
     return amount
-
-
-def divergences_read(values: Any) -> Divergences:
-    """One amount for each order, from stored data."""
-    if not isinstance(values, list) or len(values) != len(ORDERS):
-        raise InvalidValue("divergences", values, f"must be {len(ORDERS)} whole numbers")
-    if set(map(type, values)) == {int} and min(values) >= 0:  # nearly always; -1 is infinite
-        return tuple(values)
-    return tuple(amount_read(value, "divergences", infinite=True) for value in values)

@@ -12,16 +12,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable, NotAllowed
-from farthing.ledger.entries import APPEND, Entry, clock
-from farthing.ledger.hash_chain import GENESIS, Chain, canonical
+from farthing.ledger.entries import APPEND, ROLES, Entry, checked_choice, checked_name, clock
 from farthing.ledger.ledger import Ledger
-from farthing.ledger.ledger_arguments import ROLES, checked_choice, checked_name
 from farthing.ledger.ledger_store import Link, Run, Store
 from farthing.ledger.ledger_tables import COLUMNS, ENTRIES, HEAD, TABLES, create_tables
 from farthing.ledger.postgres_store import PostgresStore, shown
-from farthing.ledger.signing_key import (
+from farthing.ledger.sqlite_store import SQLiteStore
+from farthing.ledger.tamper_evidence import (
+    GENESIS,
+    Chain,
     Key,
     Witness,
+    canonical,
     default_key_file,
     given_key,
     made_key,
@@ -30,7 +32,6 @@ from farthing.ledger.signing_key import (
     sync_directory,
     witness_of,
 )
-from farthing.ledger.sqlite_store import SQLiteStore
 from farthing.ledger.transaction import Memory, entry_of
 from farthing.ledger.verification import Known, Progress, shape_of, verify_store
 from farthing.privacy.events import checked_real

@@ -9,11 +9,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 from farthing.errors import FarthingError, LedgerTampered
-from farthing.ledger.account import Account
-from farthing.ledger.charge_prices import Price
-from farthing.ledger.entries import Entry
-from farthing.ledger.hash_chain import GENESIS, canonical, fingerprint
-from farthing.ledger.holdings import Holding
+from farthing.ledger.account import Account, Holding
+from farthing.ledger.charge_prices import ChargePrice
+from farthing.ledger.entries import Entry, _name, label_of
+from farthing.ledger.tamper_evidence import GENESIS, canonical, fingerprint
 
 
 class Standing:
@@ -33,7 +32,7 @@ class Standing:
     def __init__(self, sequence: int, holding: Holding) -> None:
         self.sequence = sequence
         self._holding = holding
-        self._price: Price | None = None
+        self._price: ChargePrice | None = None
         self._times = 0
         self._answered, self._answered_nano = 0, 0
 
@@ -55,7 +54,7 @@ class Standing:
         self.sequence, self._holding = sequence, holding
         self._price, self._times, self._answered, self._answered_nano = None, 0, 0, 0
 
-    def charge(self, sequence: int, price: Price, reserve: str) -> None:
+    def charge(self, sequence: int, price: ChargePrice, reserve: str) -> None:
         """One more charge."""
         if price is self._price and not reserve:
             self._times += 1
@@ -91,36 +90,13 @@ class Standing:
 
 
 _MARK = 32  # characters of a fingerprint
-_NAMES = {"": '"":'}
-
-
-def label_of(dataset: str, other: str, analyst: str) -> str:
-    """What totals call an account in an entry of `dataset`: the analyst, after its dataset where that is another.
-
-    >>> label_of("flights", "flights", "bob"), label_of("flights", "planes", "bob")
-    ('bob', 'planes\\nbob')
-    """
-    return analyst if other == dataset else f"{other}\n{analyst}"  # no name has a line break in it
-
-
-def totals_of(states: Mapping[str, tuple[Holding, str]]) -> str:
-    """The totals of an entry that leaves these accounts, by analyst, each with its text; nothing for no accounts.
-
-    >>> from farthing.ledger.account import Account
-    >>> holding = Holding(Account.of(1.0))
-    >>> totals_of({"": (holding, holding.text())})[:51]
-    '{"":{"count":0,"leak_units":0,"sum_nano":0,"sum_uni'
-    """
-    if not states:
-        return ""
-    parts = (f'{_name(who)}{holding.sums()}{fingerprint(text)}"}}' for who, (holding, text) in states.items())
-    return f"{{{','.join(parts)}}}"
 
 
 def totals_agree(claimed: str, states: Mapping[str, Holding | Standing], *, whole: bool) -> bool:
     """Whether totals are those of these accounts: the sums always, the fingerprints only if `whole`.
 
     >>> from farthing.ledger.account import Account
+    >>> from farthing.ledger.entries import totals_of
     >>> holding = Holding(Account.of(1.0))
     >>> claimed = totals_of({"": (holding, holding.text())})
     >>> totals_agree(claimed, {"": holding}, whole=True), totals_agree(claimed[:-1], {"": holding}, whole=False)
@@ -138,10 +114,6 @@ def totals_agree(claimed: str, states: Mapping[str, Holding | Standing], *, whol
             return False
         place, before = place + _MARK, '"},'
     return claimed[place:] == '"}}'
-
-
-def _name(who: str) -> str:
-    return _NAMES.get(who) or f"{canonical(who)}:"
 
 
 _EVERY = 64  # how often the whole state of an account is compared with what an entry says
@@ -251,8 +223,8 @@ def _with_budget_of(account: Account, other: Holding) -> Account:
 
 
 class _ChargeTerms(NamedTuple):
-    price: Price
-    own_price: Price | None
+    price: ChargePrice
+    own_price: ChargePrice | None
     reserve: str
 
 
@@ -267,11 +239,11 @@ def _charge_terms(body: str, dataset: str) -> tuple[tuple[str, _ChargeTerms], ..
 
 
 def _terms(data: Mapping[str, Any]) -> _ChargeTerms:
-    own = Price.from_dict(data["own_price"]) if "own_price" in data else None
-    return _ChargeTerms(Price.from_dict(data["price"]), own, data.get("reserve", ""))
+    own = ChargePrice.from_dict(data["own_price"]) if "own_price" in data else None
+    return _ChargeTerms(ChargePrice.from_dict(data["price"]), own, data.get("reserve", ""))
 
 
-def _present(price: Price | None) -> Price:
+def _present(price: ChargePrice | None) -> ChargePrice:
     if price is None:
         raise ValueError("no price")
     return price

@@ -22,7 +22,7 @@ from farthing.ledger.postgres_messages import (
     rows_of,
     write_name,
 )
-from farthing.ledger.snapshot import Found, Question, found_in, is_taken
+from farthing.ledger.transaction import Found, Question, found_in, is_taken
 
 _TABLES = ", ".join(f"to_regclass('{table}')" for table in TABLES)
 # Prepared statements are others than we think: somebody between us and the server gave us another connection, or

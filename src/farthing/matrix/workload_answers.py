@@ -44,10 +44,10 @@ from farthing.matrix.workloads.cell_queries import Question, axes_of, vector_of
 from farthing.matrix.workloads.interval_queries import AllRanges, Identity, Intervals, Prefix, Total
 from farthing.matrix.workloads.nonnegative_histograms import nearest_in_answers
 from farthing.matrix.workloads.workload import Workload
-from farthing.mechanisms.mechanism import checked_integers, checked_mechanism_epsilon
+from farthing.mechanisms.mechanism import checked_integers
 from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.numerics import Bounds
-from farthing.privacy.events import Event, checked_delta
+from farthing.privacy.events import Event, checked_delta, checked_mechanism_epsilon
 
 _MOST_ROWS = 2**20
 _MOST_DRAWN = 2000

@@ -16,7 +16,7 @@ from typing import Any
 import flint
 
 from farthing.mechanisms.randomness import Source
-from farthing.numerics.balls import precision
+from farthing.numerics.bounds import precision
 
 _ONE = Fraction(1)
 

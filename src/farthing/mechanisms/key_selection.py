@@ -27,10 +27,16 @@ import numpy as np
 
 from farthing.errors import InvalidData, InvalidValue
 from farthing.mechanisms.exact_samplers import Bits, bernoulli, discrete_laplace
-from farthing.mechanisms.mechanism import Mechanism, checked_mechanism_epsilon
+from farthing.mechanisms.mechanism import Mechanism
 from farthing.mechanisms.randomness import Source
-from farthing.numerics.balls import down, precision
-from farthing.privacy.events import ApproxDP, checked_count, checked_delta, checked_real
+from farthing.numerics.bounds import down, precision
+from farthing.privacy.events import (
+    ApproxDP,
+    checked_count,
+    checked_delta,
+    checked_mechanism_epsilon,
+    checked_real,
+)
 
 _LONGEST = 2**18  # a key that needs more units than this is never seen in practice
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
 from farthing.mechanisms.exact_samplers import Bits
-from farthing.mechanisms.mechanism import rounded_up
 from farthing.mechanisms.quantiles import GridQuantiles, NeighboringRelation, checked_share, decimal
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.ranked_intervals import drawn_point
 from farthing.mechanisms.selection_scores import checked_confidence, least_gap
 from farthing.mechanisms.weighted_choice import event_of_bounded_range
+from farthing.numerics.bounds import rounded_up
 from farthing.privacy import Event
 
 _TIE_BITS = 16

@@ -6,7 +6,6 @@ into an answer. Parameters may be shown in errors; private values never are, not
 
 from __future__ import annotations
 
-import math
 import sys
 from abc import ABC, abstractmethod
 from fractions import Fraction
@@ -15,11 +14,10 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.errors import InvalidData, InvalidValue
+from farthing.errors import InvalidData
 from farthing.mechanisms.randomness import SYSTEM, Source
-from farthing.privacy.events import Event, checked_real
+from farthing.privacy.events import Event
 
-MAX_EPSILON = 50.0
 SATURATION = 2**62  # private integers are clamped here: clamping moves no two values further apart
 
 
@@ -47,31 +45,6 @@ class Mechanism(ABC):
     @abstractmethod
     def _answer(self, value: Any, source: Source) -> Any:
         """The answer, with randomness from `source`; only tests hand over anything but the system's."""
-
-
-def checked_mechanism_epsilon(value: object, name: str = "epsilon") -> float:
-    """An epsilon a mechanism accepts: above 0 and at most 50, beyond which there is no protection to speak of."""
-    number = checked_real(value, name)
-    if not 0 < number <= MAX_EPSILON:
-        raise InvalidValue(
-            name,
-            value,
-            f"must be > 0 and <= {MAX_EPSILON:g}",
-            "1 is a common choice; beyond 50 nothing is protected",
-        )
-    return number
-
-
-def rounded_down(value: Fraction) -> float:
-    """The largest double at or below `value` (a smaller noise multiplier is charged more)."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
-
-
-def rounded_up(value: Fraction) -> float:
-    """The smallest double at or above `value` (a larger epsilon is charged more)."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def nearest_double(value: Fraction) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 from flint import arb, fmpq
 
 from farthing.errors import InvalidValue
-from farthing.numerics.balls import precision
+from farthing.numerics.bounds import precision
 from farthing.privacy.events import checked_count, checked_real
 
 _BITS = 160

@@ -21,7 +21,7 @@ from farthing.mechanisms.selection_scores import (
     least_gap,
     score_steps,
 )
-from farthing.numerics.balls import precision
+from farthing.numerics.bounds import precision
 from farthing.privacy import ApproxDP, Event
 
 

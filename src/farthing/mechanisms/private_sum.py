@@ -17,16 +17,10 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
 from farthing.mechanisms.additive import DiscreteLaplace
-from farthing.mechanisms.mechanism import (
-    SATURATION,
-    Mechanism,
-    checked_integers,
-    checked_mechanism_epsilon,
-    read_array,
-)
+from farthing.mechanisms.mechanism import SATURATION, Mechanism, checked_integers, read_array
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.value_grid import Grid
-from farthing.privacy.events import Event, checked_real
+from farthing.privacy.events import Event, checked_mechanism_epsilon, checked_real
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,12 @@ from numpy.typing import NDArray
 from farthing.errors import InvalidData
 from farthing.mechanisms.additive import DiscreteLaplace
 from farthing.mechanisms.counted_quantiles import CountedQuantiles
-from farthing.mechanisms.mechanism import (
-    SATURATION,
-    Mechanism,
-    checked_integers,
-    checked_mechanism_epsilon,
-    rounded_down,
-)
+from farthing.mechanisms.mechanism import SATURATION, Mechanism, checked_integers
 from farthing.mechanisms.quantiles import NeighboringRelation
 from farthing.mechanisms.randomness import Source
+from farthing.numerics.bounds import rounded_down
 from farthing.privacy import Composed, Event
+from farthing.privacy.events import checked_mechanism_epsilon
 
 CHOICE_SHARE = Fraction(3, 5)
 """Of epsilon, what goes to choosing; the rest counts rows.

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
 from farthing.mechanisms.exact_samplers import Bits
-from farthing.mechanisms.mechanism import Mechanism, checked_mechanism_epsilon, checked_rows, rounded_up
+from farthing.mechanisms.mechanism import Mechanism, checked_rows
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.ranked_intervals import drawn_point
 from farthing.mechanisms.selection_scores import checked_confidence, least_gap
 from farthing.mechanisms.weighted_choice import event_of_bounded_range
+from farthing.numerics.bounds import rounded_up
 from farthing.privacy import Event
-from farthing.privacy.events import checked_count, checked_real
+from farthing.privacy.events import checked_count, checked_mechanism_epsilon, checked_real
 
 NeighboringRelation = Literal["add-remove", "replace"]
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.mechanism import Mechanism, checked_mechanism_epsilon, read_array, rounded_up
+from farthing.mechanisms.mechanism import Mechanism, read_array
 from farthing.mechanisms.randomness import SYSTEM, Source
-from farthing.numerics.balls import precision, up
+from farthing.numerics.bounds import precision, rounded_up, up
 from farthing.privacy import Event, events
-from farthing.privacy.events import checked_real
+from farthing.privacy.events import checked_mechanism_epsilon, checked_real
 
 
 @dataclass(frozen=True, slots=True)

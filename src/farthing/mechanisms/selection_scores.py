@@ -15,16 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.mechanism import (
-    SATURATION,
-    Mechanism,
-    checked_integers,
-    checked_mechanism_epsilon,
-    checked_reals,
-    rounded_up,
-)
-from farthing.numerics.balls import precision
-from farthing.privacy.events import checked_count, checked_real
+from farthing.mechanisms.mechanism import SATURATION, Mechanism, checked_integers, checked_reals
+from farthing.numerics.bounds import precision, rounded_up
+from farthing.privacy.events import checked_count, checked_mechanism_epsilon, checked_real
 
 
 class Selection(Mechanism):

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
 from farthing.mechanisms.exact_samplers import Bits
-from farthing.mechanisms.mechanism import (
-    SATURATION,
-    Mechanism,
-    checked_integers,
-    checked_mechanism_epsilon,
-    checked_rows,
-)
+from farthing.mechanisms.mechanism import SATURATION, Mechanism, checked_integers, checked_rows
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.smooth_noise import SmoothNoise
 from farthing.mechanisms.value_grid import Grid
-from farthing.privacy.events import ApproxDP, checked_count, checked_delta, checked_real
+from farthing.privacy.events import (
+    ApproxDP,
+    checked_count,
+    checked_delta,
+    checked_mechanism_epsilon,
+    checked_real,
+)
 
 
 @dataclass(frozen=True, slots=True)

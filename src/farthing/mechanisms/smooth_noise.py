@@ -20,7 +20,7 @@ from flint import acb, arb, fmpq
 from farthing.errors import InvalidValue
 from farthing.mechanisms.exact_samplers import Bits, bernoulli, discrete_laplace
 from farthing.mechanisms.noise_distributions import DiscreteLaplaceLaw, NoiseLaw
-from farthing.numerics.balls import down, precision, up
+from farthing.numerics.bounds import down, precision, up
 
 
 def discrete_cauchy(scale: Fraction, bits: Bits) -> int:

@@ -16,17 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.mechanism import (
-    Mechanism,
-    checked_integers,
-    checked_mechanism_epsilon,
-    checked_reals,
-    nearest_double,
-    rounded_up,
-)
+from farthing.mechanisms.mechanism import Mechanism, checked_integers, checked_reals, nearest_double
 from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.mechanisms.threshold_session import Above, Below, ThresholdSession
-from farthing.privacy.events import ApproxDP, Composed, Event, checked_count, checked_real
+from farthing.numerics.bounds import rounded_up
+from farthing.privacy.events import (
+    ApproxDP,
+    Composed,
+    Event,
+    checked_count,
+    checked_mechanism_epsilon,
+    checked_real,
+)
 
 _BLOCKS = 4096
 

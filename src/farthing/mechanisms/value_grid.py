@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
-from farthing.mechanisms.mechanism import SATURATION, rounded_up
+from farthing.mechanisms.mechanism import SATURATION
+from farthing.numerics.bounds import rounded_up
 from farthing.privacy.events import checked_real
 
 _FINEST, _COARSEST = -900, 900  # exponents: steps and their multiples stay normal doubles

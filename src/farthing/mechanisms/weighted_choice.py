@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.mechanisms.exact_samplers import Bits
-from farthing.mechanisms.mechanism import rounded_up
-from farthing.numerics.balls import precision
+from farthing.numerics.bounds import precision, rounded_up
 from farthing.privacy import BoundedRange, Composed, Event
 
 

@@ -1,12 +1,159 @@
-"""An enclosure of a number that cannot be computed exactly."""
+"""Numbers that carry their error: enclosures, rounding to the safe side, and digits that keep the side.
+
+`Bounds` encloses a number that cannot be computed exactly. Balls (Arb) compute such numbers, at a precision of their
+own in every thread. `exact` reads a double as the decimal that was typed; `float_up`, `rounded_up` and their
+counterparts go back to a double on the safe side. `shown_up`, `shown_down` and `ceiling` print one.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import flint
+from flint import arb, fmpq
 
 from farthing.errors import InvalidValue
+
+
+def shown(value: float, digits: int = 6) -> str:
+    """`value` to the nearest `digits` significant digits.
+
+    >>> shown(1e-6), shown(4.7745680811), shown(float("inf")), shown(3.0)
+    ('1e-06', '4.77457', 'inf', '3')
+    """
+    return _digits_rounded(value, digits, ROUND_HALF_EVEN)
+
+
+def shown_up(value: float, digits: int = 6) -> str:
+    """`value` rounded up, so that the text is still an upper bound.
+
+    An excess of a few units in the last place of the double is dropped: 100 x 0.1 reads 10, not 10.0001.
+
+    >>> shown_up(4.77456808), shown_up(1e-6), shown_up(10.000000000000002)
+    ('4.77457', '1e-06', '10')
+    """
+    nearest = float(shown(value, digits))
+    close = math.isfinite(value) and abs(value - nearest) <= _UNREADABLE * abs(value)
+    return shown(value, digits) if close else ceiling(value, digits)
+
+
+def ceiling(value: float, digits: int = 6) -> str:
+    """`value` rounded up without exception: typed back, it is at least `value`.
+
+    >>> ceiling(10.000000000000002), ceiling(0.1)
+    ('10.0001', '0.1')
+    """
+    return _digits_rounded(value, digits, ROUND_CEILING)
+
+
+def shown_down(value: float, digits: int = 6) -> str:
+    """`value` rounded down, so that the text is still a lower bound.
+
+    >>> shown_down(4.77456808), shown_down(0.3)
+    ('4.77456', '0.3')
+    """
+    return _digits_rounded(value, digits, ROUND_FLOOR)
+
+
+def interval(lower: float, upper: float) -> str:
+    """Both ends rounded outward, with just the digits that tell them apart.
+
+    >>> interval(4.77456758810789, 4.77456758810809), interval(0.5, 0.75)
+    ('[4.77456758810789, 4.77456758810809]', '[0.5, 0.75]')
+    """
+    width = upper - lower
+    digits = math.ceil(math.log10(upper / width)) + 1 if 0 < width < upper else 15
+    digits = min(max(digits, 7), 15)
+    return f"[{shown_down(lower, digits)}, {ceiling(upper, digits)}]"
+
+
+def as_typed(value: float) -> str:
+    """The shortest text that reads back as the same double.
+
+    >>> as_typed(1e-6), as_typed(3.0), as_typed(0.1)
+    ('1e-06', '3', '0.1')
+    """
+    return repr(value).removesuffix(".0")
+
+
+_UNREADABLE = 1e-14  # relative; far below the last digit that is ever shown rounded up
+
+
+def _digits_rounded(value: float, digits: int, rounding: str) -> str:
+    if not math.isfinite(value) or value == 0:
+        return f"{value + 0.0:g}"
+    # repr first: the decimal a person typed (0.3) is what they expect to read back, although the double lies
+    # a fraction of an ulp beside it.
+    number = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(value)))
+    return f"{float(number):.{digits}g}"
+
+
+_LOCK = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """A forked process has one thread; a lock that another thread held at the fork would never be given back there."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Work at `bits` of precision, one thread at a time.
+
+    >>> with precision(200):
+    ...     x = flint.arb(2).sqrt()
+    >>> x.rad() < 1e-50
+    True
+    """
+    with _LOCK:
+        before = flint.ctx.prec
+        flint.ctx.prec = bits
+        try:
+            yield
+        finally:
+            flint.ctx.prec = before
+
+
+def down(ball: Any) -> float:
+    """A double at or below everything in the ball; -inf when the ball says nothing.
+
+    >>> down(flint.arb(1) / 3) <= 1 / 3
+    True
+    """
+    if not ball.is_finite():
+        return -math.inf
+    # float() of a ball's end may round either way: one step further is on the safe side of both.
+    return math.nextafter(float(ball.lower()), -math.inf)
+
+
+def up(ball: Any) -> float:
+    """A double at or above everything in the ball; inf when the ball says nothing.
+
+    >>> up(flint.arb(1) / 3) >= 1 / 3
+    True
+    """
+    if not ball.is_finite():
+        return math.inf
+    return math.nextafter(float(ball.upper()), math.inf)
+
+
+def around(value: float, error: float) -> Any:
+    """The ball of radius `error` around `value`."""
+    return flint.arb(value, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +224,104 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
     exact = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
     short = exact.normalize()
     return f"{short:f}" if 1e-5 <= abs(value) < 1e15 else f"{short:e}"
+
+
+# 1/3 + 1/7 + ... would grow without end; past this many bits a sum is rounded up instead.
+_MAX_BITS = 8192
+
+
+@lru_cache(maxsize=4096)
+def exact(number: float) -> Fraction:
+    """The number that `number` stands for: the short decimal that names it, else the double itself.
+
+    A budget of 0.3 must admit three charges of 0.1, and a fourth must not slip in. Floats get the first wrong (0.1 +
+    0.1 + 0.1 > 0.3), a tolerance gets the second wrong. So a double that some decimal of at most 12 significant digits
+    names is read as that decimal: 0.1 is one tenth. Any other double is the result of arithmetic (one result in ten
+    thousand looks like a decimal by chance) and is read as exactly the number it is. Sums are then exact, and
+    comparisons need no tolerance.
+
+    The guarantee is about the decimals. A mechanism that honours the double 0.1 and not one tenth is off by 6e-18, the
+    rounding of its own parameter; sums add nothing to that.
+
+    >>> exact(0.1) + exact(0.2) == exact(0.3)
+    True
+    >>> exact(0.1 + 0.2) == exact(0.3)
+    False
+    """
+    text = f"{number:.12g}"
+    return Fraction(text) if float(text) == number else Fraction(number)
+
+
+def float_down(amount: Fraction) -> float:
+    """A double that stands for at most `amount` >= 0: the largest, or the one below it.
+
+    >>> float_down(exact(0.3) - exact(0.1))
+    0.2
+    >>> exact(float_down(Fraction(1, 3))) <= Fraction(1, 3)
+    True
+    """
+    try:
+        number = float(amount)
+    except OverflowError:
+        return math.nextafter(math.inf, 0.0)
+    # Either the decimal it names is the amount, or it is below by both readings.
+    fits = exact(number) == amount or max(exact(number), Fraction(number)) <= amount
+    return number if fits else math.nextafter(number, -math.inf)
+
+
+def float_up(amount: Fraction) -> float:
+    """A double that stands for at least `amount` >= 0: the smallest, or the one above it; else infinity.
+
+    >>> float_up(exact(0.1) * 3)
+    0.3
+    """
+    try:
+        number = float(amount)
+    except OverflowError:
+        return math.inf
+    fits = exact(number) == amount or min(exact(number), Fraction(number)) >= amount
+    return number if fits else math.nextafter(number, math.inf)
+
+
+def bounded(amount: Fraction) -> Fraction:
+    """`amount`, rounded up if its exact form has grown past any practical need."""
+    if amount.denominator.bit_length() <= _MAX_BITS:
+        return amount
+    return Fraction(math.ceil(amount * 2**_MAX_BITS), 2**_MAX_BITS)
+
+
+def precise_balls() -> AbstractContextManager[None]:
+    """Ball arithmetic with enough bits that rounding never decides a charge people care about."""
+    return precision(160)
+
+
+def ball(amount: Fraction) -> Any:
+    """`amount` as an arb ball."""
+    return arb(fmpq(amount.numerator, amount.denominator))
+
+
+def upper_fraction(value: Any) -> Fraction | None:
+    """A fraction >= the ball `value`; None when the ball is not finite (treat it as infinity)."""
+    return _endpoint(value.upper()) if value.is_finite() else None
+
+
+def lower_fraction(value: Any) -> Fraction | None:
+    """A fraction <= the ball `value`; None when the ball is not finite."""
+    return _endpoint(value.lower()) if value.is_finite() else None
+
+
+def _endpoint(end: Any) -> Fraction:
+    mantissa, exponent = (int(part) for part in end.man_exp())
+    return Fraction(mantissa) * Fraction(2) ** exponent
+
+
+def rounded_down(value: Fraction) -> float:
+    """The largest double at or below `value` (a smaller noise multiplier is charged more)."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def rounded_up(value: Fraction) -> float:
+    """The smallest double at or above `value` (a larger epsilon is charged more)."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

@@ -14,16 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from farthing.accounting import compose
-from farthing.planner.design_arrays import (
-    EXPONENTIAL,
-    GAUSSIAN,
-    Cost,
-    Floats,
-    Losses,
-    composed_cost,
-    saddle_cost,
-)
-from farthing.planner.slot_shares import Divider, Shares
+from farthing.accounting.event_price import Cost, Losses, composed_cost, saddle_cost
+from farthing.planner.design_arrays import EXPONENTIAL, GAUSSIAN, Divider, Floats, Shares
 
 MARGIN = 1e-6
 """How far below the budget the estimated cost is put, relatively, so that the proof lands within it."""

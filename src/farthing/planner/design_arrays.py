@@ -1,15 +1,18 @@
-"""A design as arrays: what each slot's noise does to the errors and to the cost, for all slots at once."""
+"""A design as arrays: what each slot's noise does to the errors and to the cost, for all slots at once.
+
+`Divider` finds every slot's best noise at one Renyi order and one price of privacy.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.accounting.event_price import REAL_LAPLACE, Losses, laplace_log_moment, range_log_moment
 from farthing.errors import InvalidValue
 from farthing.planner.planning_problem import Design
 from farthing.privacy import (
@@ -25,78 +28,6 @@ from farthing.privacy import (
 from farthing.statistics.measurements import KINDS, WIDE_SIGMA, Noise, Slot
 
 Floats = NDArray[np.float64]
-
-REAL_LAPLACE = 2.0**44
-"""A number of steps so large that discrete Laplace noise is real Laplace noise to every digit."""
-
-
-def laplace_log_moment(z: Any, epsilon: Any, steps: Any) -> Any:
-    """K(z) of discrete Laplace noise on a number that moves by `steps`; at one step, of randomized response.
-
-    >>> float(laplace_log_moment(1.0, 0.5, REAL_LAPLACE))  # ((z+1) exp(z e) + z exp(-(z+1) e)) / (2z+1), logged
-    0.200...
-    """
-    rate = epsilon / steps
-    turn = -(2 * z + 1) * rate
-    ends = (1 + np.exp(turn * steps)) / (1 + np.exp(-rate))
-    between = np.tanh(rate / 2) * np.exp(turn) * np.expm1(turn * (steps - 1)) / np.expm1(turn)
-    return z * epsilon + np.log(ends + between)
-
-
-def range_log_moment(z: Any, epsilon: Any) -> Any:
-    """K(z) of a choice by exponential weights: sinh((z + 1/2) e) / ((2z + 1) sinh(e / 2)), logged.
-
-    >>> float(range_log_moment(1.0, 0.5))
-    0.081...
-    """
-    s = 2 * z + 1
-    return z * epsilon + np.log(np.expm1(-s * epsilon) / (s * np.expm1(-epsilon)))
-
-
-@dataclass(frozen=True, eq=False)
-class Losses:
-    """The noises of a plan as the accountant will see them, sorted by kind.
-
-    `gaussian` is the sum of 1 / noise_multiplier^2; `laplace` and `steps` are the epsilons and sensitivities of Laplace
-    noises; `ranges` and `counts` the epsilons and multiplicities of choices by exponential weights.
-    """
-
-    gaussian: float
-    laplace: Floats
-    steps: Floats
-    ranges: Floats
-    counts: Floats
-
-    def log_moment(self, z: Any) -> Any:
-        """K of all together at each z (an array of one dimension)."""
-        total = z * (z + 1) * (self.gaussian / 2)
-        column = z[:, None]
-        if len(self.laplace):
-            total = total + laplace_log_moment(column, self.laplace, self.steps).sum(axis=1)
-        if len(self.ranges):
-            total = total + (self.counts * range_log_moment(column, self.ranges)).sum(axis=1)
-        return total
-
-    def pull(self, saddle: float) -> float:
-        """How fast the Renyi divergence of order saddle + 1 grows with the logarithm of a common factor."""
-        if np.isinf(saddle):
-            return self.pure
-        turned = 1 + 1e-20j
-        total = (saddle + 1) * self.gaussian
-        if len(self.laplace):
-            moved = laplace_log_moment(saddle, self.laplace * turned, self.steps).imag
-            total += float(moved.sum()) / (1e-20 * saddle)
-        if len(self.ranges):
-            moved = self.counts * range_log_moment(saddle, self.ranges * turned).imag
-            total += float(moved.sum()) / (1e-20 * saddle)
-        return total
-
-    @property
-    def pure(self) -> float:
-        """The sum of the epsilons; infinite with Gaussian noise."""
-        if self.gaussian > 0:
-            return float("inf")
-        return float(self.laplace.sum() + (self.counts * self.ranges).sum())
 
 
 LAPLACE, GAUSSIAN, EXPONENTIAL = 0, 1, 2
@@ -335,112 +266,203 @@ def _smooth(coarse: Floats) -> Floats:
     return table
 
 
-_WIDEST = np.exp(np.linspace(math.log(1e-3), math.log(1e9), 57))
-_NEAR = np.exp(np.linspace(-0.9, 0.9, 9))
-_MOST_POINTS = 1536
-_NEGLIGIBLE = 1e-7  # how far epsilon may be off, relatively, for what is missing from the integral
+Kinds = NDArray[np.int64]
+
+_STEP = 1e-20  # of derivatives by a complex step: exact to rounding
+_SECANTS = 16
+_SLOT_SHARES_FAINTEST = (
+    1e-13  # least importance relative to the largest: what no output asks for gets next to nothing
+)
 
 
-class Cost(NamedTuple):
-    """An estimate of epsilon at a delta, the saddle c it was found at, and whether the integral had died out."""
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Kind and strength of every slot (see `Model`)."""
 
-    epsilon: float
-    saddle: float
-    reliable: bool
+    kinds: Kinds
+    strengths: Floats
+
+    def scaled(self, factor: float, model: Model, free: NDArray[np.bool_]) -> Shares:
+        """The free slots' strengths times `factor`, as far as mechanisms go."""
+        place = np.arange(len(self.kinds))
+        wanted = np.clip(
+            self.strengths * factor, model.least[place, self.kinds], model.most[place, self.kinds]
+        )
+        return Shares(self.kinds, np.where(free, wanted, self.strengths))
 
 
-def composed_cost(losses: Losses, delta: float, near: float | None = None) -> Cost:
-    """Epsilon of the noises together at `delta`; `near` is a saddle to look around first.
+@dataclass(frozen=True, eq=False)
+class Divider:
+    """The best noise of every slot for given weights; `held` stays, and `kinds` may be fixed (-1: to be chosen).
 
-    >>> alone = Losses(1 / 16, *(np.zeros(0) for _ in range(4)))     # Gaussian noise of multiplier 4
-    >>> round(composed_cost(alone, 1e-6).epsilon, 6)
-    1.060702
+    The Renyi divergences of a fixed order add, and so do the (weighted, squared) errors. With a Lagrange multiplier
+    `price` the whole is least when every slot minimises
+        importance * variance(noise) + price * divergence(noise)
+    by itself, over the noises it may have and over their kinds. Gaussian noise has the minimum in closed form; for
+    Laplace noise logarithms make the equation nearly a straight line, so a few secant steps solve it for all slots
+    together; a choice by exponential weights is looked up in its table.
     """
-    sum_of_epsilons = losses.pure
-    if delta == 0 or sum_of_epsilons == 0:
-        return Cost(sum_of_epsilons, math.inf, True)
-    if _one_atom_decides(losses, delta):
-        known = near is not None and math.isfinite(near)
-        return Cost(sum_of_epsilons, near if known and near else _saddle(losses, delta, None)[0], True)
-    c, x, spread = _saddle(losses, delta, near)
-    epsilon, reliable = _root_on_line(losses, math.log(delta), c, x, spread)
-    return Cost(min(epsilon, sum_of_epsilons), c, reliable)
+
+    model: Model
+    held: Shares
+    free: NDArray[np.bool_]
+    pure: bool
+    kinds: Kinds | None = None
+
+    @property
+    def without_gaussian(self) -> Divider | None:
+        """The same with kinds that are pure; None where a free slot has none."""
+        allowed = self.model.allowed
+        if not allowed[self.free][:, [LAPLACE, EXPONENTIAL]].any(axis=1).all():
+            return None
+        return replace(self, kinds=np.where(allowed[:, EXPONENTIAL], EXPONENTIAL, LAPLACE))
+
+    @property
+    def all_gaussian(self) -> Divider | None:
+        """The same with Gaussian noise wherever it is allowed; None where it is allowed nowhere."""
+        allowed = self.model.allowed
+        if self.pure or not allowed[self.free][:, GAUSSIAN].any():
+            return None
+        rest = np.where(allowed[:, EXPONENTIAL], EXPONENTIAL, LAPLACE)
+        return replace(self, kinds=np.where(allowed[:, GAUSSIAN], GAUSSIAN, rest))
+
+    def shares(self, weights: Floats, saddle: float, price: float) -> Shares:
+        """Every free slot at its own minimum, at the order saddle + 1 (infinite: pure epsilon)."""
+        model, place = self.model, np.arange(len(self.free))
+        importance = np.einsum(
+            "i,ij->j", weights, model.driving
+        )  # small: threads of a product would cost more
+        importance = np.maximum(
+            importance, _SLOT_SHARES_FAINTEST * _largest(importance * model.l1**2) / model.l1**2
+        )
+        objectives = np.full((len(place), 3), np.inf)
+        strengths = np.ones((len(place), 3))
+        for kind, solve in ((LAPLACE, self._laplace), (GAUSSIAN, self._gaussian)):
+            wanted = self._may(kind)
+            if wanted.any() and not (kind == GAUSSIAN and math.isinf(saddle)):
+                solved, value = solve(wanted, importance[wanted], saddle, price)
+                strengths[wanted, kind], objectives[wanted, kind] = solved, value
+        if self._may(EXPONENTIAL).any():
+            self._choices(weights, saddle, price, strengths, objectives)
+        chosen = np.argmin(objectives, axis=1)
+        kinds = np.where(self.free, chosen, self.held.kinds)
+        return Shares(kinds, np.where(self.free, strengths[place, chosen], self.held.strengths))
+
+    def _may(self, kind: int) -> NDArray[np.bool_]:
+        allowed: NDArray[np.bool_] = self.model.allowed[:, kind] & self.free
+        if kind == GAUSSIAN and self.pure:
+            allowed = allowed & False
+        return allowed if self.kinds is None else allowed & (self.kinds == kind)
+
+    def _gaussian(
+        self, wanted: NDArray[np.bool_], importance: Floats, saddle: float, price: float
+    ) -> tuple[Floats, Floats]:
+        """importance (l2^2 / mu^2 + narrowing) + price alpha mu^2 / 2 is least at a fourth root."""
+        l2, order = self.model.l2[wanted], saddle + 1
+        mu = (2 * importance * l2**2 / (price * order)) ** 0.25
+        mu = np.clip(mu, self.model.least[wanted, GAUSSIAN], self.model.most[wanted, GAUSSIAN])
+        tau = l2 / mu
+        variance = tau**2 + np.where(tau >= self.model.wide[wanted], self.model.narrowing[wanted], 0.0)
+        return mu, importance * variance + price * order * mu**2 / 2
+
+    def _laplace(
+        self, wanted: NDArray[np.bool_], importance: Floats, saddle: float, price: float
+    ) -> tuple[Floats, Floats]:
+        """Where the elasticities meet: epsilon dR/depsilon = importance / price * (-epsilon dV/depsilon)."""
+        l1, steps = self.model.l1[wanted], self.model.steps[wanted]
+        low = np.log(self.model.least[wanted, LAPLACE])
+        high = np.log(self.model.most[wanted, LAPLACE])
+        ratio = np.log(importance / price)
+        # For small epsilon R is alpha epsilon^2 / 2, for large epsilon it is epsilon; the larger solution is close.
+        start = ratio + np.log(4 * l1**2)
+        u = np.clip(np.maximum((start - math.log1p(saddle)) / 4, start / 3), low, high)
+        before_u, before_g = u, np.zeros_like(u)
+        for turn in range(_SECANTS):
+            gap = _log_pull(np.exp(u), saddle, steps) - ratio - _log_push(np.exp(u), l1)
+            # The variance falls with about this power of epsilon (2, until noise is below one step).
+            x = np.exp(u) / (2 * l1)
+            slope = 1.4 + 2 * x / np.tanh(x)
+            if turn:
+                moved = u - before_u
+                secant = (gap - before_g) / np.where(np.abs(moved) > 1e-9, moved, 1.0)
+                slope = np.where((secant > 0.6 * slope) & (secant < 1.7 * slope), secant, slope)
+            before_u, before_g = u, gap
+            u = np.clip(u - gap / slope, low, high)
+            if float(np.abs(u - before_u).max()) < 1e-9:
+                break
+        epsilon = np.exp(u)
+        variance = np.exp(math.log(2.0) - epsilon / l1 - 2 * np.log(-np.expm1(-epsilon / l1)))
+        return epsilon, importance * variance + price * _laplace_divergence(epsilon, saddle, steps)
+
+    def _choices(
+        self, weights: Floats, saddle: float, price: float, strengths: Floats, objectives: Floats
+    ) -> None:
+        wanted = self._may(EXPONENTIAL)
+        totals = np.zeros((len(wanted), len(GRID)))
+        for row, (slot, table) in self.model.curves.items():
+            totals[slot] += weights[row] * table
+        for slot in np.flatnonzero(wanted).tolist():
+            objective = totals[slot] + price * _choice_divergence(saddle, self.model, slot)
+            best = int(np.argmin(objective))
+            strengths[slot, EXPONENTIAL] = _bottom(objective, best)
+            objectives[slot, EXPONENTIAL] = float(objective[best])
 
 
-def saddle_cost(losses: Losses, delta: float, near: float | None = None) -> tuple[float, float]:
-    """Epsilon to first order, and the saddle: what steers a search."""
-    if delta == 0:
-        return losses.pure, math.inf
-    c, x, _ = _saddle(losses, delta, near)
-    return min(max(x, 1e-300), losses.pure), c
+def _largest(values: Floats) -> float:
+    largest = float(values.max(initial=0.0))
+    return largest if largest > 0 else 1.0
 
 
-def _one_atom_decides(losses: Losses, delta: float) -> bool:
-    """Whether delta is too small against the mass of the largest loss to save anything: epsilons then just add."""
-    if losses.gaussian > 0 or len(losses.ranges):
-        return False
-    log_mass = -float(np.log1p(np.exp(-losses.laplace / losses.steps)).sum())
-    # epsilon = sum + log(1 - delta / mass) at the least.
-    return math.log(delta) - log_mass < math.log(_NEGLIGIBLE * losses.pure)
+def _laplace_divergence(epsilon: Floats, saddle: float, steps: Floats) -> Floats:
+    if math.isinf(saddle):
+        return epsilon
+    value: Floats = laplace_log_moment(saddle, epsilon, steps) / saddle
+    return value
 
 
-def _saddle(losses: Losses, delta: float, near: float | None) -> tuple[float, float, float]:
-    """c, its loss x, and the spread of the tilted loss, where the first-order approximation of D(x) is delta."""
-    grids = [_WIDEST] if near is None or not 0 < near < math.inf else [near * _NEAR, _WIDEST]
-    target = math.log(delta)
-    for grid in grids:
-        # One complex step gives K and K' together.
-        values = losses.log_moment(grid * (1 + 1e-20j))
-        first = values.imag / (1e-20 * grid)
-        second = np.maximum(np.gradient(first, grid), 0.0)
-        x = first - 1 / grid - 1 / (grid + 1)
-        curvature = second + 1 / grid**2 + 1 / (grid + 1) ** 2
-        log_delta = values.real - x * grid - np.log(grid * (grid + 1)) - 0.5 * np.log(2 * np.pi * curvature)
-        below = np.flatnonzero(log_delta <= target)
-        if len(below) and below[0] > 0:
-            break
-    place = int(below[0]) if len(below) else len(grid) - 1
-    if place == 0:
-        return float(grid[0]), float(x[0]), math.sqrt(float(second[0]))
-    share = (log_delta[place - 1] - target) / max(log_delta[place - 1] - log_delta[place], 1e-300)
-    share = min(max(float(share), 0.0), 1.0)
-
-    def between(values: Floats) -> float:
-        return float(values[place - 1] * (1 - share) + values[place] * share)
-
-    c = math.exp(between(np.log(grid)))
-    return c, max(between(x), 0.0), math.sqrt(between(second))
+def _log_pull(epsilon: Floats, saddle: float, steps: Floats) -> Floats:
+    """log of epsilon dR / depsilon."""
+    if math.isinf(saddle):
+        pulled: Floats = np.log(epsilon)
+    else:
+        moved = laplace_log_moment(saddle, epsilon * (1 + 1j * _STEP), steps).imag / (_STEP * saddle)
+        pulled = np.log(np.maximum(moved, 1e-300))
+    return pulled
 
 
-def _root_on_line(losses: Losses, log_delta: float, c: float, x: float, spread: float) -> tuple[float, bool]:
-    """The x with log D(x) = log_delta, by Newton on one sampled line."""
-    period = max((30 - log_delta) / c, 10 * spread + 30 / (c + 1))
-    step = 2 * math.pi / period
-    scale = float(losses.log_moment(np.array([c]))[0].real)
-    t = np.zeros(0)
-    log_phi = np.zeros(0, dtype=complex)
-    size = 24
-    while len(t) < _MOST_POINTS:
-        more = np.arange(len(t), len(t) + size) * step
-        log_phi = np.concatenate((log_phi, losses.log_moment(c + 1j * more) - scale))
-        t = np.concatenate((t, more))
-        if float(log_phi[-8:].real.max()) < -30:
-            break
-        size = len(t)
-    z = c + 1j * t
-    weights = np.where(t == 0, 1.0, 2.0) * np.exp(log_phi.real) / (z * (z + 1))
-    left_out = math.exp(float(log_phi[-(len(t) // 4) :].real.max())) / float(t[-1])
-    reliable = True
-    for _ in range(30):
-        samples = weights * np.exp(1j * (log_phi.imag - t * x))
-        total, change = float(samples.real.sum()), float((samples * z).real.sum())
-        if not (total > 0 and change > 0):
-            return max(x, 0.0), False
-        # log D is off by at most this share, epsilon by that over the slope, which is about c.
-        reliable = left_out / (total * step) < _NEGLIGIBLE * c * abs(x)
-        value = math.log(step / (2 * math.pi) * total) + scale - c * x
-        move = (value - log_delta) * total / change
-        x += min(max(move, -spread - 2 / c), spread + 2 / c)
-        if abs(move) < 1e-13 * (1 + abs(x)):
-            break
-    return max(x, 0.0), reliable
+def _log_push(epsilon: Floats, l1: Floats) -> Floats:
+    """log of -epsilon dV / depsilon for discrete Laplace noise: V 2 x coth x with x = epsilon / (2 l1)."""
+    x = epsilon / (2 * l1)
+    log_variance = math.log(2.0) - 2 * x - 2 * np.log(-np.expm1(-2 * x))
+    value: Floats = log_variance + np.log(2 * x / np.tanh(x))
+    return value
+
+
+def _choice_divergence(saddle: float, model: Model, slot: int) -> Floats:
+    if math.isinf(saddle):
+        return GRID
+    parts, chosen, beside = (float(facts[slot]) for facts in (model.parts, model.chosen, model.beside))
+    value: Floats = parts * range_log_moment(saddle, GRID * chosen / parts)
+    if beside > 0:
+        value = value + laplace_log_moment(saddle, GRID * (1 - chosen), beside)
+    return value / saddle
+
+
+def _bottom(objective: Floats, best: int) -> float:
+    """The epsilon at the bottom of the parabola through the least point and its neighbours."""
+    if not 0 < best < len(GRID) - 1:
+        return float(GRID[best])
+    left, middle, right = objective[best - 1 : best + 2]
+    bend = left - 2 * middle + right
+    shift = 0.5 * (left - right) / bend if bend > 0 else 0.0
+    stride = math.log(GRID[1] / GRID[0])
+    return float(GRID[best] * math.exp(stride * min(max(float(shift), -0.5), 0.5)))
+
+
+def noises_of(model: Model, shares: Shares, held: object) -> dict[str, Noise]:
+    """Shares as noises in the terms of the design; held ones as they were given."""
+    kept = held if isinstance(held, dict) else dict(held)  # type: ignore[call-overload]
+    return {
+        name: kept.get(name) or model.noise(place, int(shares.kinds[place]), float(shares.strengths[place]))
+        for place, name in enumerate(model.names)
+    }

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from farthing.errors import Infeasible
-from farthing.numerics.digits import ceiling
-from farthing.planner.planning_problem import Problem, Requirement
-from farthing.planner.requirements import Requirements, Unmet, Unreachable, listed, outer_epsilon
+from farthing.numerics.bounds import ceiling
+from farthing.planner.planning_problem import Problem, Requirement, outer_epsilon
+from farthing.planner.requirements import Requirements, Unmet, Unreachable, listed
 
 Lacks = Callable[[Problem], float]
 """What a problem costs, as a part of what it may: at most 1 where the planner finds a plan that is proven to fit."""

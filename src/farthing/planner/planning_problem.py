@@ -12,13 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.accounting.filters.exact_amounts import exact, float_up
+from farthing.accounting.event_price import NANO as NANO
 from farthing.errors import InvalidValue
+from farthing.numerics.bounds import exact, float_up
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 from farthing.statistics.measurements import Noise, Slot
-
-NANO = 10**9
-"""Ledgers keep epsilon in whole billionths: budgets rounded down, charges rounded up."""
 
 _TRIVIAL_DELTA = 0.1  # above this a guarantee promises next to nothing, so it is not used
 
@@ -243,3 +241,9 @@ def known_name(name: object, names: Iterable[str], what: str = "statistic") -> s
     nearest = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4)
     shown = ", ".join(map(repr, nearest or known[:5]))
     raise InvalidValue(what, name, "must be one of the plan", f"nearest: {shown}")
+
+
+def outer_epsilon(problem: Problem, epsilon: float) -> float:
+    """What the problem's epsilon must be for the slots to cost `epsilon`."""
+    rate = problem.sampling_rate
+    return problem.reserved + (epsilon if rate is None else math.log1p(rate * math.expm1(epsilon)))

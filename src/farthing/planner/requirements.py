@@ -15,10 +15,8 @@ import numpy as np
 
 from farthing.errors import InvalidValue
 from farthing.planner.allocation_search import Division, Search, Unaffordable
-from farthing.planner.design_arrays import Floats, Model
+from farthing.planner.design_arrays import Floats, Kinds, Model, Shares, noises_of
 from farthing.planner.planning_problem import Problem
-from farthing.planner.slot_shares import Kinds, Shares
-from farthing.statistics.measurements import Noise
 
 _TOLERANCE = 1e-3
 _AIM = 3e-4  # below the requirement by so much, relatively, is where the search aims
@@ -327,21 +325,6 @@ class Requirements:
     def _held_under(self, name: str) -> list[str]:
         output = next(o for o in self.problem.design.outputs if o.name == name)
         return [name] if any(slot.name in self.problem.held for slot in output.slots) else []
-
-
-def outer_epsilon(problem: Problem, epsilon: float) -> float:
-    """What the problem's epsilon must be for the slots to cost `epsilon`."""
-    rate = problem.sampling_rate
-    return problem.reserved + (epsilon if rate is None else math.log1p(rate * math.expm1(epsilon)))
-
-
-def noises_of(model: Model, shares: Shares, held: object) -> dict[str, Noise]:
-    """Shares as noises in the terms of the design; held ones as they were given."""
-    kept = held if isinstance(held, dict) else dict(held)  # type: ignore[call-overload]
-    return {
-        name: kept.get(name) or model.noise(place, int(shares.kinds[place]), float(shares.strengths[place]))
-        for place, name in enumerate(model.names)
-    }
 
 
 def listed(names: Iterable[str]) -> str:

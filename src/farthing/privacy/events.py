@@ -314,3 +314,19 @@ _REGISTRY: dict[str, type[Any]] = {
         Composed, BoundedRange,
     )
 }  # fmt: skip
+
+
+MAX_EPSILON = 50.0
+
+
+def checked_mechanism_epsilon(value: object, name: str = "epsilon") -> float:
+    """An epsilon a mechanism accepts: above 0 and at most 50, beyond which there is no protection to speak of."""
+    number = checked_real(value, name)
+    if not 0 < number <= MAX_EPSILON:
+        raise InvalidValue(
+            name,
+            value,
+            f"must be > 0 and <= {MAX_EPSILON:g}",
+            "1 is a common choice; beyond 50 nothing is protected",
+        )
+    return number

@@ -28,7 +28,7 @@ from farthing.data.stability import Sensitivity
 from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorLaw
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
-from farthing.mechanisms.gaussian_domination import vector_event
+from farthing.mechanisms.additive import vector_event
 from farthing.mechanisms.mechanism import Mechanism
 from farthing.mechanisms.noise_distributions import NoiseLaw
 from farthing.mechanisms.quantile_surroundings import CHOICE_SHARE, GROWTH, QuantileSurroundings

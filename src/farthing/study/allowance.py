@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 from farthing.ledger import Budget
-from farthing.ledger.charge_limits import all_of, command_for_more, command_to_free
-from farthing.ledger.integer_amounts import NANO
-from farthing.numerics.digits import shown_down
+from farthing.ledger.charge_lifecycle import all_of, command_for_more, command_to_free
+from farthing.numerics.bounds import shown_down
 from farthing.planner import Admits, Allocation, Problem, allocate
+from farthing.planner.planning_problem import NANO
 from farthing.privacy import ApproxDP
 from farthing.privacy.events import checked_epsilon
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 
 from farthing.errors import InvalidValue
-from farthing.numerics.digits import shown_up
+from farthing.numerics.bounds import shown_up
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 from farthing.study.plan_text import shown
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 from farthing.inference.noise_sums import checked_confidence
 from farthing.numerics import Bounds
-from farthing.planner import Allocation, Price, Problem, Requirement, fit
+from farthing.planner import Allocation, Problem, Requirement, TheoremPrices, fit
 from farthing.privacy.events import checked_epsilon
 from farthing.statistics import Statistic
 from farthing.statistics.design import Design
@@ -198,7 +198,7 @@ class Plan:
         return self.problem.delta
 
     @property
-    def price(self) -> Price:
+    def price(self) -> TheoremPrices:
         """The same plan under summing, advanced, KOV and optimal composition, and by its own curves."""
         return self.allocation.price
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from farthing.ledger import Budget
 from farthing.numerics import Bounds
-from farthing.planner import Price
+from farthing.planner import TheoremPrices
 from farthing.study.attacker_odds import PRIORS, factor_of, odds_sentence, posterior_upper
 from farthing.study.documents.answer_codec import label_texts
 from farthing.study.plan import Plan
@@ -58,7 +58,7 @@ class Outlook:
         return Bounds(estimate, estimate, proven=False)
 
     @property
-    def _price(self) -> Price:
+    def _price(self) -> TheoremPrices:
         return self.plan.price if self.proof else self.plan.allocation.quick_price
 
     @property

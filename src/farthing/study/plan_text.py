@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from farthing.numerics.digits import shown_up
+from farthing.numerics.bounds import shown_up
 from farthing.statistics.public_facts import assumed_size
 
 if TYPE_CHECKING:

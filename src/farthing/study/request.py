@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from farthing.curator import stored_answer
 from farthing.curator.payers import table_marks
 from farthing.errors import AnswerForfeited, FarthingError, Infeasible, InvalidValue, NotAllowed
-from farthing.numerics.digits import ceiling
+from farthing.numerics.bounds import ceiling
 from farthing.planner import Problem, Requirement
 from farthing.planner.offers import told
 from farthing.privacy.events import checked_real

@@ -16,7 +16,7 @@ from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.inference import Answer
 from farthing.ledger import Budget, Ledger, open_ledger
-from farthing.ledger.budgets import as_kept, untouched_budget
+from farthing.ledger.account import as_kept, untouched_budget
 from farthing.planner import Problem, Requirement
 from farthing.privacy.events import checked_delta, checked_epsilon
 from farthing.privacy.units import Unit

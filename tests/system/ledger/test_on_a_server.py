@@ -18,7 +18,7 @@ from farthing.ledger import Ledger
 from farthing.ledger.entries import Change, Charge
 from farthing.ledger.ledger_store import Link
 from farthing.ledger.postgres_store import PostgresStore
-from farthing.ledger.signing_key import Witness
+from farthing.ledger.tamper_evidence import Witness
 from system.ledger.checks import problems
 from system.ledger.flips import EDITS, verdict
 from system.ledger.history import made

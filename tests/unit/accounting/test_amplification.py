@@ -11,8 +11,8 @@ import pytest
 from mpmath import mp, mpf
 
 from farthing.accounting.amplification import group_privacy, sampled_approx_dp, sampled_without_replacement
-from farthing.accounting.filters.exact_amounts import exact
 from farthing.errors import InvalidValue
+from farthing.numerics.bounds import exact
 from farthing.privacy import (
     ApproxDP,
     DiscreteGaussianNoise,

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farthing.accounting.event_price import price_of
 from farthing.accounting.filters import BasicFilter, FullyAdaptiveFilter, RenyiFilter
-from farthing.accounting.filters.event_prices import price_of
-from farthing.accounting.filters.exact_amounts import bounded, exact, float_down, float_up
 from farthing.errors import BudgetExceeded, InvalidValue
+from farthing.numerics.bounds import bounded, exact, float_down, float_up
 from farthing.privacy import (
     ApproxDP,
     DiscreteGaussianNoise,

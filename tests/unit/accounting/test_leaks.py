@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.accounting.charges import Chunk, Leaks, collect_leaks, leak_of, target_of
+from farthing.accounting.algorithm_choice import leak_of, target_of
+from farthing.accounting.charges import Chunk, Leaks, collect_leaks
 from strategies import leaks, target_deltas
 from theorems.transcripts import many_digits
 

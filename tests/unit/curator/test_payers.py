@@ -22,7 +22,7 @@ from farthing.data.sources import opened
 from farthing.data.table_identity import pieces_of
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Ledger, budget_policy
-from farthing.ledger.snapshot import Question
+from farthing.ledger.transaction import Question
 
 
 @pytest.fixture

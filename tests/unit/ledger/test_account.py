@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farthing import compose
+from farthing.accounting.event_price import DELTA_UNITS, NANO, NOTHING, ORDERS
 from farthing.errors import InvalidValue
 from farthing.ledger.account import Account
-from farthing.ledger.charge_prices import NOTHING, ORDERS, Price
-from farthing.ledger.hash_chain import canonical
-from farthing.ledger.integer_amounts import DELTA_UNITS, NANO
+from farthing.ledger.charge_prices import ChargePrice
+from farthing.ledger.tamper_evidence import canonical
 from farthing.privacy import (
     ApproxDP,
     BoundedRange,
@@ -41,11 +41,13 @@ def _charged(account: Account, *charges: float | tuple[float, float] | Event) ->
     return account
 
 
-def _times(price: Price, count: int) -> Price:
+def _times(price: ChargePrice, count: int) -> ChargePrice:
     """The price of `count` equal charges, as sums have it."""
     assert price.epsilon_nano is not None
     divergences = tuple(None if d is None else count * d for d in price.divergences)
-    return Price(count * price.epsilon_nano, count * price.delta_units, count * price.leak_units, divergences)
+    return ChargePrice(
+        count * price.epsilon_nano, count * price.delta_units, count * price.leak_units, divergences
+    )
 
 
 class TestDecimals:
@@ -382,7 +384,7 @@ class TestStoring:
         account = Account.of(2.0, 1e-6)
         for charge in charges:
             price = account.priced(charge)
-            assert Price.from_dict(json.loads(json.dumps(price.to_dict()))) == price
+            assert ChargePrice.from_dict(json.loads(json.dumps(price.to_dict()))) == price
             account = account.after(price)
         assert Account.from_dict(json.loads(json.dumps(account.to_dict()))) == account
         assert account.text() == canonical(account.to_dict())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from farthing.errors import LedgerUnavailable
-from farthing.ledger.file_lock import FileLock
+from farthing.ledger.sqlite_store import FileLock
 
 
 def test_one_holds_it_and_the_other_gets_it_when_released(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farthing.ledger import hash_chain as chain_module
-from farthing.ledger.hash_chain import Chain, canonical
+from farthing.ledger import tamper_evidence as chain_module
+from farthing.ledger.tamper_evidence import Chain, canonical
 
 KEY = bytes(range(32))
 PARTS = st.lists(st.one_of(st.text(max_size=4), st.integers(-5, 5)), max_size=4).map(tuple)

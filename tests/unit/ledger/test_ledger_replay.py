@@ -8,11 +8,11 @@ import pytest
 
 from farthing.errors import LedgerTampered
 from farthing.ledger import Entry, open_ledger
-from farthing.ledger.account import Account
-from farthing.ledger.charge_prices import Price
-from farthing.ledger.hash_chain import canonical, fingerprint
-from farthing.ledger.holdings import Holding
-from farthing.ledger.ledger_replay import Replay, totals_agree, totals_of
+from farthing.ledger.account import Account, Holding
+from farthing.ledger.charge_prices import ChargePrice
+from farthing.ledger.entries import totals_of
+from farthing.ledger.ledger_replay import Replay, totals_agree
+from farthing.ledger.tamper_evidence import canonical, fingerprint
 from farthing.privacy import GaussianNoise
 
 
@@ -154,7 +154,7 @@ def test_the_accounts_are_those_of_adding_one_charge_after_the_other(history: li
         for who in ("", entry.analyst) if entry.analyst else ("",):
             own = "own_" if who else ""
             if entry.kind == "charge":
-                price = Price.from_dict(body[f"{own}price"])
+                price = ChargePrice.from_dict(body[f"{own}price"])
                 states[who] = states[who].charged(price, "" if who else body["reserve"])
             elif entry.kind in ("released", "forfeited"):
                 states[who] = states[who].settled(body[f"{own}nano"])

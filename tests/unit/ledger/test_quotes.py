@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from farthing.ledger import Ledger, open_ledger
-from farthing.ledger.account import Account
-from farthing.ledger.charge_limits import Request, quoted, written
-from farthing.ledger.hash_chain import canonical
-from farthing.ledger.holdings import Holding
+from farthing.ledger.account import Account, Holding
+from farthing.ledger.charge_lifecycle import Request, quoted, written
+from farthing.ledger.tamper_evidence import canonical
 from farthing.privacy import ApproxDP, Composed, Event, GaussianNoise
 
 ASKED = Request("people", "", ApproxDP(0.1), "r-1", "planned", None, "", None)

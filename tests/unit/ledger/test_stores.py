@@ -19,8 +19,7 @@ from farthing.errors import BudgetExceeded, FarthingError, InvalidValue, LedgerT
 from farthing.ledger import Ledger, open_ledger
 from farthing.ledger.ledger_store import Link, translated
 from farthing.ledger.postgres_store import PostgresStore
-from farthing.ledger.snapshot import ASK, Question
-from farthing.ledger.transaction import Transaction
+from farthing.ledger.transaction import ASK, Question, Transaction
 
 
 @pytest.fixture

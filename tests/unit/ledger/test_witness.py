@@ -9,8 +9,7 @@ import pytest
 
 from farthing.errors import LedgerTampered
 from farthing.ledger import open_ledger
-from farthing.ledger.hash_chain import Chain
-from farthing.ledger.signing_key import Witness
+from farthing.ledger.tamper_evidence import Chain, Witness
 
 CHAIN = Chain(bytes(32), "l")
 

@@ -15,7 +15,7 @@ from farthing.accounting import calibrate, compose
 from farthing.errors import InvalidData, InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace, additive
 from farthing.mechanisms.additive import with_noise
-from farthing.mechanisms.mechanism import rounded_down, rounded_up
+from farthing.numerics.bounds import rounded_down, rounded_up
 from farthing.privacy import DiscreteLaplaceNoise
 
 BOTH = [DiscreteLaplace(1.0), DiscreteGaussian(1.0)]

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from farthing.errors import InvalidValue
 from farthing.mechanisms.exact_samplers import Bits
 from farthing.mechanisms.samplers import discrete_gaussian_noise, discrete_laplace_noise, staircase
-from farthing.mechanisms.samplers.staircase import CHUNK, Staircase
-from farthing.mechanisms.samplers.staircase_table import ONE, Law, Table, alias_columns, table_of
-from farthing.numerics.balls import precision
+from farthing.mechanisms.samplers.staircase import CHUNK, ONE, Law, Staircase, Table, alias_columns, table_of
+from farthing.numerics.bounds import precision
 from sources import TestSource
 
 TWO_THIRDS = Fraction(2, 3)

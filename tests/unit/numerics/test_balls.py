@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farthing.numerics.balls import around, down, precision, up
+from farthing.numerics.bounds import around, down, precision, up
 
 
 @given(st.fractions(min_value=-(10**20), max_value=10**20), st.integers(4, 300))

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from farthing.accounting import compose
+from farthing.accounting.event_price import composed_cost
 from farthing.errors import Infeasible
 from farthing.planner import Allocation, Problem, Requirement, allocate, fit
-from farthing.planner.design_arrays import Model, composed_cost
+from farthing.planner.design_arrays import Model
 from farthing.privacy import ApproxDP, Event
 from farthing.statistics.measurements import Noise
 from planner_designs import HandDesign, HandOutput, counts, mixed, slot

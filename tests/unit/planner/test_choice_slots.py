@@ -8,8 +8,9 @@ import pytest
 
 import farthing as ft
 from farthing.accounting import compose
+from farthing.accounting.event_price import saddle_cost
 from farthing.planner import Problem, allocate
-from farthing.planner.design_arrays import EXPONENTIAL, Model, saddle_cost
+from farthing.planner.design_arrays import EXPONENTIAL, Model
 from farthing.statistics.design import design_of
 from farthing.statistics.measurements import Noise
 from planner_designs import HandDesign, choice

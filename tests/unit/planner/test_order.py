@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from farthing.accounting import compose
-from farthing.planner.design_arrays import (
+from farthing.accounting.event_price import (
     REAL_LAPLACE,
     Losses,
     composed_cost,

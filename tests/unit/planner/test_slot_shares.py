@@ -7,15 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from farthing.planner.design_arrays import (
-    EXPONENTIAL,
-    GAUSSIAN,
-    LAPLACE,
-    Model,
-    laplace_log_moment,
-    range_log_moment,
-)
-from farthing.planner.slot_shares import Divider, Shares
+from farthing.accounting.event_price import laplace_log_moment, range_log_moment
+from farthing.planner.design_arrays import EXPONENTIAL, GAUSSIAN, LAPLACE, Divider, Model, Shares
 from planner_designs import ChoiceOutput, HandDesign, choice, counts, mixed
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from farthing.accounting import compose
-from farthing.planner import Price, Problem, allocate, own_epsilon
+from farthing.planner import Problem, TheoremPrices, allocate, own_epsilon
 from farthing.statistics.measurements import Noise
 from planner_designs import counts, mixed
 
@@ -21,7 +21,7 @@ def test_few_statistics_gain_nothing_from_composition_and_it_says_so() -> None:
 
 
 def test_a_gain_of_own_curves_alone_does_not_contradict_itself() -> None:
-    price = Price(basic=1.53, advanced=6.0, kov=1.53, optimal=1.53, own=1.0, delta=1e-9, count=4)
+    price = TheoremPrices(basic=1.53, advanced=6.0, kov=1.53, optimal=1.53, own=1.0, delta=1e-9, count=4)
     assert price.sentence == (
         "Composing black boxes optimally would gain nothing here (epsilon = 1.53, the plain sum of 4 measurements); "
         "because the noise is known, its own curves bring it to 1: 1.53 times less."

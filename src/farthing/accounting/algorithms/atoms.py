@@ -24,26 +24,7 @@ import numpy as np
 from farthing.accounting.inversion import Curve
 from farthing.accounting.loss_transforms import Array, Transform
 
-LARGEST_HALF = 1 << 20
-_LARGEST_LOSS = 1300.0
 _U = 2.0**-53
-
-
-def half_sizes(transform: Transform) -> tuple[int, int] | None:
-    """How many atoms each half would have after splitting evenly; None when the engine does not apply."""
-    if not transform.only_responses or len(transform.epsilons) > 64:
-        return None
-    top, log_mass = transform.top()
-    if not (top <= _LARGEST_LOSS and log_mass >= -300):  # beyond, exponentials over- or underflow
-        return None
-    sizes = sorted((int(n) + 1 for n in transform.weights.tolist()), reverse=True)
-    left = right = 1
-    for size in sizes:  # greedy: the larger ones first, each to the smaller half
-        if left <= right:
-            left *= size
-        else:
-            right *= size
-    return left, right
 
 
 @dataclass(frozen=True, eq=False)

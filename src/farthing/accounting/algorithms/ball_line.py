@@ -18,7 +18,7 @@ from farthing.accounting.algorithms.line_integral import LatticeKernel
 from farthing.accounting.inversion import Curve
 from farthing.accounting.lattice import RELATIVE_ERROR, Lattice
 from farthing.accounting.loss_transforms import Transform
-from farthing.numerics.balls import down, precision, up
+from farthing.numerics.bounds import down, precision, up
 
 _BITS = 128
 

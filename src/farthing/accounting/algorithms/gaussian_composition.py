@@ -8,7 +8,7 @@ from typing import Any
 import flint
 
 from farthing.accounting.inversion import Curve
-from farthing.numerics.balls import down, precision, up
+from farthing.numerics.bounds import down, precision, up
 
 _BITS = 320
 

@@ -6,16 +6,15 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.accounting import theorems
 from farthing.accounting.compose import Composition, compose
-from farthing.accounting.filters.event_prices import price_of
+from farthing.accounting.event_price import price_of
 from farthing.numerics import Bounds
-from farthing.numerics.digits import as_typed, ceiling
+from farthing.numerics.bounds import as_typed, ceiling, rounded_up
 from farthing.privacy import ApproxDP, Event, Sampled
 
 Floats = NDArray[np.float64]
@@ -106,7 +105,7 @@ def guarantee_of(event: Event) -> tuple[float, float] | None:
     ((0.25, 0.0), None)
     """
     price = price_of(event)
-    return None if price.epsilon is None else (_float_upper(price.epsilon), _float_upper(price.leak))
+    return None if price.epsilon is None else (rounded_up(price.epsilon), rounded_up(price.leak))
 
 
 def guarantees_of(charges: Charges, delta: float, share: float) -> Guarantees | None:
@@ -137,11 +136,6 @@ def guarantees_of(charges: Charges, delta: float, share: float) -> Guarantees | 
         np.concatenate([charges.counts, np.array([count for _, count in rows], dtype=np.int64)]),
         shared,
     )
-
-
-def _float_upper(value: Fraction) -> float:
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 # Of the target delta, what is set aside for noise that has no pure guarantee. Each theorem is shown at its best share:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Self
 
-from farthing.accounting.filters.event_prices import Charge, Price, as_event, price_of
-from farthing.accounting.filters.exact_amounts import bounded, exact, float_down, float_up
+from farthing.accounting.event_price import Charge, Price, as_event, price_of
 from farthing.errors import BudgetExceeded, InvalidValue
+from farthing.numerics.bounds import bounded, exact, float_down, float_up
 from farthing.privacy import ApproxDP, Event
 from farthing.privacy.events import checked_count, checked_delta, checked_epsilon
 

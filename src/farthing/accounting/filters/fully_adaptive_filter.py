@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from farthing.accounting.event_price import Price
 from farthing.accounting.filters.basic_filter import Filter, checked_leak
-from farthing.accounting.filters.event_prices import Price
-from farthing.accounting.filters.exact_amounts import (
+from farthing.errors import InvalidValue
+from farthing.numerics.bounds import (
     ball,
     bounded,
     exact,
@@ -17,7 +18,6 @@ from farthing.accounting.filters.exact_amounts import (
     precise_balls,
     upper_fraction,
 )
-from farthing.errors import InvalidValue
 from farthing.privacy import ApproxDP, Event
 
 __all__ = ["FullyAdaptiveFilter"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from farthing.accounting.event_price import Charge, as_event, price_of, renyi_divergence_upper
 from farthing.accounting.filters.basic_filter import checked_leak
-from farthing.accounting.filters.event_prices import Charge, as_event, price_of, renyi_divergence_upper
-from farthing.accounting.filters.exact_amounts import ball, bounded, exact, float_up, precise_balls
+from farthing.numerics.bounds import ball, bounded, exact, float_up, precise_balls
 from farthing.privacy.events import checked_count, checked_delta
 
 __all__ = ["Odometer"]

@@ -6,15 +6,16 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from farthing.accounting.filters.basic_filter import Filter, checked_leak
-from farthing.accounting.filters.event_prices import (
+from farthing.accounting.event_price import (
     Charge,
     Price,
     as_event,
     price_of,
     renyi_divergence_upper,
 )
-from farthing.accounting.filters.exact_amounts import (
+from farthing.accounting.filters.basic_filter import Filter, checked_leak
+from farthing.errors import InvalidValue
+from farthing.numerics.bounds import (
     ball,
     bounded,
     exact,
@@ -23,7 +24,6 @@ from farthing.accounting.filters.exact_amounts import (
     lower_fraction,
     precise_balls,
 )
-from farthing.errors import InvalidValue
 from farthing.privacy import ApproxDP, Event, Sampled
 from farthing.privacy.events import checked_real
 

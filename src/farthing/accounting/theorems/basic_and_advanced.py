@@ -8,9 +8,8 @@ from typing import Any
 import flint
 import numpy as np
 
-from farthing.accounting.theorems._pool import Pool, read_pool
-from farthing.accounting.theorems._rounding import rounded_down, rounded_up
-from farthing.numerics.balls import precision
+from farthing.accounting.theorems._pool import Pool, read_pool, rounded_down, rounded_up
+from farthing.numerics.bounds import precision
 from farthing.privacy.events import checked_delta
 
 

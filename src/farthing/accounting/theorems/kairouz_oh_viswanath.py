@@ -11,11 +11,10 @@ from typing import Any
 import flint
 import numpy as np
 
-from farthing.accounting.theorems._pool import Pool, read_pool
-from farthing.accounting.theorems._rounding import ball_of, rounded_down, rounded_up
+from farthing.accounting.theorems._pool import Pool, ball_of, read_pool, rounded_down, rounded_up
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
-from farthing.numerics.balls import precision
+from farthing.numerics.bounds import precision
 from farthing.privacy.events import checked_count, checked_delta, checked_epsilon
 
 

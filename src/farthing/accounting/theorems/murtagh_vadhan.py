@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import flint
 import numpy as np
 
-from farthing.accounting.theorems._pool import Array, Pool, read_pool
-from farthing.accounting.theorems._rounding import rounded_down, rounded_up
+from farthing.accounting.theorems._pool import Array, Pool, read_pool, rounded_down, rounded_up
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
-from farthing.numerics.balls import precision
+from farthing.numerics.bounds import precision
 from farthing.privacy.events import checked_delta, checked_real
 
 MOST_CHARGES = 20

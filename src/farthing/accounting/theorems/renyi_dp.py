@@ -8,10 +8,17 @@ from typing import Any
 import flint
 import numpy as np
 
-from farthing.accounting.theorems._pool import Array, Pool, read_pool, sum_of_positives
-from farthing.accounting.theorems._rounding import best_order, rounded_down, rounded_up
+from farthing.accounting.theorems._pool import (
+    Array,
+    Pool,
+    best_order,
+    read_pool,
+    rounded_down,
+    rounded_up,
+    sum_of_positives,
+)
 from farthing.errors import InvalidValue
-from farthing.numerics.balls import precision
+from farthing.numerics.bounds import precision
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from farthing.accounting.theorems._pool import Pool, read_pool
-from farthing.accounting.theorems._rounding import rounded_down
+from farthing.accounting.theorems._pool import Pool, read_pool, rounded_down
 from farthing.accounting.theorems.basic_and_advanced import advanced_of, pure_advanced_of
 from farthing.accounting.theorems.kairouz_oh_viswanath import (
     MOST_CHARGES,
@@ -24,7 +23,7 @@ from farthing.accounting.theorems.murtagh_vadhan import (
 )
 from farthing.accounting.theorems.renyi_dp import renyi_composition_of
 from farthing.accounting.theorems.zero_concentrated_dp import epsilon_of_zcdp_improved
-from farthing.numerics.balls import precision
+from farthing.numerics.bounds import precision
 from farthing.privacy.events import checked_delta
 
 QUICK_ENUMERATION = 16

@@ -6,9 +6,9 @@ import math
 
 import flint
 
-from farthing.accounting.theorems._rounding import best_order, rounded_up
+from farthing.accounting.theorems._pool import best_order, rounded_up
 from farthing.accounting.theorems.renyi_dp import epsilon_of_renyi_improved
-from farthing.numerics.balls import precision
+from farthing.numerics.bounds import precision
 from farthing.privacy.events import checked_delta, checked_epsilon
 
 

@@ -19,11 +19,19 @@ from farthing.adaptive.holdout.population_guarantee import (
 )
 from farthing.errors import InvalidValue
 from farthing.mechanisms.additive import DiscreteLaplace
-from farthing.mechanisms.mechanism import MAX_EPSILON, checked_mechanism_epsilon
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.sparse_vector import AboveThreshold
 from farthing.mechanisms.threshold_session import ThresholdSession
-from farthing.privacy.events import ApproxDP, Composed, Event, checked_count, checked_delta, checked_real
+from farthing.privacy.events import (
+    MAX_EPSILON,
+    ApproxDP,
+    Composed,
+    Event,
+    checked_count,
+    checked_delta,
+    checked_mechanism_epsilon,
+    checked_real,
+)
 
 
 @dataclass(frozen=True)

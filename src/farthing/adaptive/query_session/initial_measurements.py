@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from farthing.accounting import calibrate
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
-from farthing.mechanisms.mechanism import rounded_up
+from farthing.numerics.bounds import rounded_up
 from farthing.privacy.events import Composed, Event, GaussianNoise
 
 _TOTAL = 0.05  # of the start's epsilon, for the number of rows of a small domain

@@ -15,8 +15,7 @@ from farthing.adaptive.query_session.initial_measurements import Opening, compos
 from farthing.adaptive.query_session.session_rounds import TwoSidedThreshold, reach_of_noise
 from farthing.errors import Infeasible, InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
-from farthing.mechanisms.mechanism import checked_mechanism_epsilon
-from farthing.numerics.digits import ceiling
+from farthing.numerics.bounds import ceiling
 from farthing.privacy.events import (
     ApproxDP,
     Composed,
@@ -24,6 +23,7 @@ from farthing.privacy.events import (
     GaussianNoise,
     checked_count,
     checked_delta,
+    checked_mechanism_epsilon,
     checked_real,
 )
 

@@ -14,9 +14,8 @@ from typing import NoReturn
 
 from farthing.errors import FarthingError, InvalidValue
 from farthing.mechanisms.exact_samplers import Bits, geometric
-from farthing.mechanisms.mechanism import checked_mechanism_epsilon
 from farthing.mechanisms.randomness import SYSTEM, Source
-from farthing.privacy.events import ApproxDP, checked_count
+from farthing.privacy.events import ApproxDP, checked_count, checked_mechanism_epsilon
 
 _PARTS = 2**16  # the budget is divided into so many parts, so that rates stay short fractions
 

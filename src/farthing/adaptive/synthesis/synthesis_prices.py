@@ -11,8 +11,8 @@ from farthing.accounting import calibrate
 from farthing.data import Sensitivity
 from farthing.errors import InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
-from farthing.mechanisms.gaussian_domination import vector_event
-from farthing.mechanisms.mechanism import rounded_down, rounded_up
+from farthing.mechanisms.additive import vector_event
+from farthing.numerics.bounds import rounded_down, rounded_up
 from farthing.privacy import ApproxDP, Composed, Event, GaussianNoise
 from farthing.privacy.events import checked_delta, checked_epsilon
 

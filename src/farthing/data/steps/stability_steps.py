@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Protocol
 from farthing.data.base_table import common_type, unit_columns
 from farthing.data.schema import Domain, Schema
 from farthing.data.sources import Source
-from farthing.data.stability import Link, Run, rounded_up
+from farthing.data.stability import Link, Run
+from farthing.numerics.bounds import rounded_up
 
 
 class SecondTable(Protocol):

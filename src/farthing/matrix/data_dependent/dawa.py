@@ -13,8 +13,8 @@ from farthing.matrix.data_dependent.step_budget import Spending
 from farthing.matrix.strategies.strategy import Integers
 from farthing.matrix.workloads.workload import Workload
 from farthing.mechanisms import DiscreteLaplace
-from farthing.mechanisms.mechanism import rounded_down
 from farthing.mechanisms.randomness import Source
+from farthing.numerics.bounds import rounded_down
 
 _STARTS = 4  # intervals of 2^k cells begin at every multiple of 2^k / 4
 

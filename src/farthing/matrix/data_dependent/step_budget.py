@@ -16,9 +16,9 @@ from farthing.matrix.strategies.strategy import Level, Norm, Strategy
 from farthing.matrix.strategies.strategy_noise import LevelNoise, NoiseKind, Priced
 from farthing.matrix.workloads.workload import Workload
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
-from farthing.mechanisms.gaussian_domination import vector_event
-from farthing.mechanisms.mechanism import rounded_down, rounded_up
+from farthing.mechanisms.additive import vector_event
 from farthing.numerics import Bounds
+from farthing.numerics.bounds import rounded_down, rounded_up
 from farthing.privacy.events import ApproxDP, Composed, Event, GaussianNoise
 
 _LEAK = (

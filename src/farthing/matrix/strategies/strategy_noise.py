@@ -16,11 +16,19 @@ from farthing.errors import InvalidValue
 from farthing.matrix.strategies.strategy import Estimator, Floats, Integers, Level, Norm, Strategy
 from farthing.matrix.workloads.workload import Workload
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
-from farthing.mechanisms.gaussian_domination import vector_event
-from farthing.mechanisms.mechanism import MAX_EPSILON, SATURATION, checked_mechanism_epsilon, rounded_down
+from farthing.mechanisms.additive import vector_event
+from farthing.mechanisms.mechanism import SATURATION
 from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.numerics import Bounds
-from farthing.privacy.events import Composed, Event, GaussianNoise, checked_delta
+from farthing.numerics.bounds import rounded_down
+from farthing.privacy.events import (
+    MAX_EPSILON,
+    Composed,
+    Event,
+    GaussianNoise,
+    checked_delta,
+    checked_mechanism_epsilon,
+)
 
 NoiseKind = Literal["laplace", "gaussian"]
 

@@ -21,7 +21,7 @@ from farthing.errors import (
     NotAllowed,
     RequestRefused,
 )
-from farthing.numerics.digits import ceiling
+from farthing.numerics.bounds import ceiling
 from farthing.server.auth.permissions import Caller
 from farthing.server.http.error_envelope import error_of
 from farthing.server.services.app_state import State

@@ -21,7 +21,7 @@ from typing import Any
 from farthing.accounting.comparison import Comparison, charges_of_pairs, comparison_of
 from farthing.accounting.region_boundaries import GRID, epsilons_of_equals, lower_boundaries
 from farthing.errors import FarthingError, InvalidValue, RequestRefused
-from farthing.numerics.digits import shown, shown_up
+from farthing.numerics.bounds import shown, shown_up
 from farthing.privacy import ApproxDP, Event, GaussianNoise, LaplaceNoise
 
 SECONDS = 8.0  # that an answer may take

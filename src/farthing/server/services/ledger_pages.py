@@ -12,7 +12,7 @@ from typing import Any
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.ledger import Entry, Ledger, Receipt, Verification
 from farthing.ledger.ledger_replay import Moment
-from farthing.numerics.digits import shown, shown_down, shown_up
+from farthing.numerics.bounds import shown, shown_down, shown_up
 from farthing.server.auth.permissions import Caller
 from farthing.server.schemas.entry_schema import (
     BurnDownView,

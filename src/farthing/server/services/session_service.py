@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import FarthingError, RequestRefused, SessionEnded
-from farthing.numerics.digits import shown_up
+from farthing.numerics.bounds import shown_up
 from farthing.server.auth.permissions import Caller
 from farthing.server.http.error_envelope import error_of
 from farthing.server.schemas.session_schema import (

@@ -13,9 +13,16 @@ from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, Term
 from farthing.inference.answers import Around
-from farthing.inference.error_distributions import StatedLaw
-from farthing.inference.ratios import Measured, Ratio
-from farthing.inference.simulated_errors import SampledLaw, WorstLaw, cases_far_out, even_cases, noise_at
+from farthing.inference.error_distributions import (
+    Measured,
+    Ratio,
+    SampledLaw,
+    StatedLaw,
+    WorstLaw,
+    cases_far_out,
+    even_cases,
+    noise_at,
+)
 from farthing.statistics.bounds_notes import too_few_rows
 from farthing.statistics.counts.expected_shares import PRESENT, SMALLER
 from farthing.statistics.measurements import Integers, Noise, Output, Slot

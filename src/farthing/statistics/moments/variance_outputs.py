@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from farthing.inference import ErrorLaw, Term
 from farthing.inference.answers import Around
-from farthing.inference.ratios import Measured
-from farthing.inference.simulated_errors import RootLaw
+from farthing.inference.error_distributions import Measured, RootLaw
 from farthing.inference.variance_estimates import StandardDeviation, Variance
 from farthing.statistics.measurements import Integers, Noise
 from farthing.statistics.moments.mean_outputs import _NEAR, Estimate, MomentOutput, Weights

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorLaw, StatedLaw, Term
+from farthing.inference.error_distributions import WorstLaw, even_cases, noise_at
 from farthing.inference.noise_sums import checked_confidence
-from farthing.inference.simulated_errors import WorstLaw, even_cases, noise_at
 from farthing.statistics.counts.count_queries import group_axes, labels_of
 from farthing.statistics.counts.expected_shares import SMALLER, assumptions_of, expected_rows, sizes_told
 from farthing.statistics.measurements import Integers, Noise, Output, Slot

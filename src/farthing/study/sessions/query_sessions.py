@@ -20,7 +20,7 @@ from farthing.data.aggregates.aggregate import MOST_CELLS as MOST_VALUES
 from farthing.data.aggregates.aggregate import domain_of, names_of
 from farthing.data.coded_rows import CodedAxis, coded_axes, sensitivity_of_coded_rows
 from farthing.errors import Infeasible, InvalidValue
-from farthing.ledger.ledger_arguments import checked_name
+from farthing.ledger.entries import checked_name
 from farthing.matrix.workloads.cell_axes import Axis
 from farthing.matrix.workloads.statistic_cells import size_of
 from farthing.privacy.events import checked_epsilon

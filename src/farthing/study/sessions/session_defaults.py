@@ -19,7 +19,7 @@ from farthing.data import Dataset, Dates, Integers, Reals
 from farthing.data.coded_rows import FEW_VALUES, CodedAxis, coded_axes
 from farthing.data.schema import Domain
 from farthing.errors import Infeasible, InvalidValue
-from farthing.numerics.digits import ceiling
+from farthing.numerics.bounds import ceiling
 from farthing.study.allowance import spender
 from farthing.study.sessions.query_sessions import (
     Asked,

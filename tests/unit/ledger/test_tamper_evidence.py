@@ -11,7 +11,7 @@ import pytest
 
 from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable
 from farthing.ledger import open_ledger
-from farthing.ledger.signing_key import (
+from farthing.ledger.tamper_evidence import (
     KEY_FILE_VARIABLE,
     default_key_file,
     given_key,
