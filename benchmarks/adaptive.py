@@ -24,7 +24,7 @@ from rich.table import Table
 from benchmarks.adaptive_data import TABLES, Counts, tables
 from benchmarks.report import show_targets
 from benchmarks.targets import Target
-from farthing.adaptive.query_session import AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.query_session import QuerySession, QuerySessionPlan, plan_query_session
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.errors import BudgetExceeded
 from farthing.matrix.workloads.cell_axes import Axis
@@ -54,9 +54,9 @@ class Stream:
 Streams = dict[tuple[str, str], list[Stream]]
 
 
-def conjunctions(answerer: OnlineAnswerer, counts: Counts, rng: np.random.Generator) -> Iterator[Question]:
+def conjunctions(session: QuerySession, counts: Counts, rng: np.random.Generator) -> Iterator[Question]:
     """Texts: one to six columns, each equal to a value or within a range of values."""
-    axes = answerer.axes
+    axes = session.axes
     while True:
         parts = []
         for place in rng.choice(len(axes), rng.integers(1, min(6, len(axes)) + 1), replace=False):
@@ -66,7 +66,7 @@ def conjunctions(answerer: OnlineAnswerer, counts: Counts, rng: np.random.Genera
         yield " and ".join(parts)
 
 
-def subsets(answerer: OnlineAnswerer, counts: Counts, rng: np.random.Generator) -> Iterator[Question]:
+def subsets(session: QuerySession, counts: Counts, rng: np.random.Generator) -> Iterator[Question]:
     """Half of all cells, at random."""
     while True:
         yield np.unpackbits(rng.integers(0, 256, -(-counts.size // 8), dtype=np.uint8))[: counts.size].astype(
@@ -74,10 +74,10 @@ def subsets(answerer: OnlineAnswerer, counts: Counts, rng: np.random.Generator) 
         )
 
 
-def adaptive(answerer: OnlineAnswerer, counts: Counts, rng: np.random.Generator) -> Iterator[Question]:
+def adaptive(session: QuerySession, counts: Counts, rng: np.random.Generator) -> Iterator[Question]:
     """Conjunctions that grow where the answers so far are farthest from independence."""
-    axes = answerer.axes
-    everybody = max(answerer.ask("all").value, 1)
+    axes = session.axes
+    everybody = max(session.ask("all").value, 1)
     found: list[tuple[float, dict[str, int]]] = [(0.0, {})]
     while True:
         _, base = found[int(rng.integers(0, min(len(found), 50)))]
@@ -87,28 +87,28 @@ def adaptive(answerer: OnlineAnswerer, counts: Counts, rng: np.random.Generator)
         axis = free[int(rng.integers(0, len(free)))]
         grown = {**base, axis.column: int(rng.integers(0, len(axis)))}
         yield _text(grown)
-        together = answerer.ask(_text(grown)).value
+        together = session.ask(_text(grown)).value
         expected = float(everybody)
         for column, value in grown.items():
-            expected *= max(answerer.estimate({column: value}).value, 0) / everybody
+            expected *= max(session.estimate({column: value}).value, 0) / everybody
         found.append((abs(together - expected), grown))
         found.sort(key=lambda pair: -pair[0])
 
 
-def chasing(answerer: OnlineAnswerer, counts: Counts, rng: np.random.Generator) -> Iterator[Question]:
+def chasing(session: QuerySession, counts: Counts, rng: np.random.Generator) -> Iterator[Question]:
     """For one question in four thousand, all cells where the rows are above the weights; else random halves."""
-    halves = subsets(answerer, counts, rng)
+    halves = subsets(session, counts, rng)
     asked = 0
     while True:
         asked += 1
-        yield (counts > answerer._weights()[1].values).reshape(-1) if asked % 4000 == 0 else next(halves)
+        yield (counts > session._weights()[1].values).reshape(-1) if asked % 4000 == 0 else next(halves)
 
 
 def _text(conditions: dict[str, int]) -> str:
     return " and ".join(f"{column} = {value}" for column, value in conditions.items())
 
 
-STREAMS: dict[str, Callable[[OnlineAnswerer, Counts, np.random.Generator], Iterator[Question]]] = {
+STREAMS: dict[str, Callable[[QuerySession, Counts, np.random.Generator], Iterator[Question]]] = {
     "conjunctions": conjunctions,
     "subsets": subsets,
     "adaptive": adaptive,
@@ -121,31 +121,31 @@ def run(table: str, questions: str, queries: int, seed: int) -> Stream:
     rng = np.random.default_rng(seed)
     counts = TABLES[table](rng)
     axes = [Axis(f"c{place}", range(size)) for place, size in enumerate(counts.shape)]
-    plan = plan_answerer(axes, EPSILON, DELTA, ALPHA, queries, ROWS)
+    plan = plan_query_session(axes, EPSILON, DELTA, ALPHA, queries, ROWS)
     start = time.perf_counter()
-    answerer = OnlineAnswerer(plan, axes, lambda: counts, MemoryJournal())
+    session = QuerySession(plan, axes, lambda: counts, MemoryJournal())
     seconds = time.perf_counter() - start
-    stream = STREAMS[questions](answerer, counts, rng)
+    stream = STREAMS[questions](session, counts, rng)
     worst, exhausted = 0.0, False
     for _ in range(queries):
         question = next(stream)
         start = time.perf_counter()
         try:
-            answer = answerer.ask(question)
+            answer = session.ask(question)
         except BudgetExceeded:
             exhausted = True
             break
         finally:
             seconds += time.perf_counter() - start
-        truth = float(np.sum(counts, where=answerer._mask(question).counted))
+        truth = float(np.sum(counts, where=session._mask(question).counted))
         worst = max(worst, abs(answer.value - truth))
     return Stream(
-        table, questions, answerer.questions, worst, answerer.updates, plan.updates, plan.most_updates,
+        table, questions, session.questions, worst, session.updates, plan.updates, plan.most_updates,
         seconds, exhausted,
     )  # fmt: skip
 
 
-def split_error(plan: AnswererPlan, runs: int) -> float:
+def split_error(plan: QuerySessionPlan, runs: int) -> float:
     """The median, over runs, of the largest error of a split budget: noise drawn, not bounded."""
     noise = DiscreteGaussian(plan.split_budget.standard_error, 1, cells=plan.queries)
     zeros = np.zeros(plan.queries, dtype=np.int64)
@@ -171,7 +171,7 @@ def show_streams(console: Console, found: Streams, split: float) -> None:
 
 
 def adaptive_targets(found: Streams, split: float) -> list[Target]:
-    """The promises of the online answerer."""
+    """The promises of the query session."""
     errors = {key: statistics.median(stream.error for stream in streams) for key, streams in found.items()}
     worst = max(errors, key=lambda key: errors[key])
     streams = [stream for group in found.values() for stream in group]
@@ -197,7 +197,7 @@ def measured_streams(
     """Every table with every kind of questions, and the error of a split budget."""
     if quick:  # never fewer questions: the promise is about ten thousand
         runs, names, kinds = 1, names or ("product", "clustered"), kinds or ("conjunctions", "adaptive")
-    split = split_error(plan_answerer(2**16, EPSILON, DELTA, ALPHA, QUERIES, ROWS), 21)
+    split = split_error(plan_query_session(2**16, EPSILON, DELTA, ALPHA, QUERIES, ROWS), 21)
     found: Streams = {}
     for table in names or tables():
         for questions in kinds or STREAMS:

@@ -94,12 +94,12 @@ def _online(secret: Bits, epsilon: float) -> Bits:
     subsets = random_subsets(QUESTIONS, PEOPLE)
     with tempfile.TemporaryDirectory() as folder:
         study = _study(secret, epsilon, folder)
-        answerer = study.answerer(alpha=0.8, queries=len(subsets))
+        session = study.query_session(alpha=0.8, queries=len(subsets))
         weights = np.zeros((len(secret), 2))
         told = []
         for subset in subsets:
             weights[:, 1] = subset
-            told.append(answerer.ask(weights.copy()).value)
+            told.append(session.ask(weights.copy()).value)
         study.close()
     return reconstructed(subsets, told, noise=math.sqrt(PEOPLE) / 4)
 

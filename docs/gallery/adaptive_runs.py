@@ -29,22 +29,22 @@ def study(folder: str) -> ft.Study:
 
 
 def answered(questions: int = 400) -> dict[str, Any]:
-    """What `convergence` draws: ranges and conjunctions, to an answerer that begins with no guess at all."""
+    """What `convergence` draws: ranges and conjunctions, to a query session that begins with no guess at all."""
     rng = np.random.default_rng(6)
     with tempfile.TemporaryDirectory() as folder:
         people = study(folder)
-        answerer = people.answerer(alpha=0.06, queries=questions, start="none")
+        session = people.query_session(alpha=0.06, queries=questions, start="none")
         for _ in range(questions):
             low, high = sorted(rng.choice(64, 2, replace=False))
             question = {"age": (int(low), int(high))}
             if rng.random() < 0.5:
                 question["income"] = (0, int(rng.integers(1, 32)))
             try:
-                answerer.ask(question)
+                session.ask(question)
             except ft.errors.SessionEnded:
                 break
         people.close()
-        return {"history": answerer.history, "updates": answerer.plan.updates, "rows": ROWS}
+        return {"history": session.history, "updates": session.plan.updates, "rows": ROWS}
 
 
 def synthesised() -> list[Any]:

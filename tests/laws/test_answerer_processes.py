@@ -31,14 +31,14 @@ WORDS = {
 
 CHILD = """
 import json, sys
-from laws.test_answerer_processes import WORDS, asked, studied
+from laws.test_query_session_processes import WORDS, asked, studied
 from system.ledger.places import Place
 with Place(*json.loads(sys.argv[1])).open() as ledger:
-    answerer = studied(ledger).answerer(**WORDS)
+    session = studied(ledger).query_session(**WORDS)
     print("open", flush=True)
     sys.stdin.readline()
     for question in asked(int(sys.argv[2])):
-        answer = answerer.ask(question)
+        answer = session.ask(question)
         print(json.dumps([question, answer.value, answer.error, answer.paid]), flush=True)
 """
 
@@ -117,7 +117,7 @@ def test_two_processes_ask_at_once_in_one_session(place: Place) -> None:
     paid = {q: v for one in answers for q, v in one.items() if v[2]}
     with place.open() as ledger:
         study = studied(ledger)
-        again = study.answerer(**WORDS)
+        again = study.query_session(**WORDS)
         made = rounds(ledger)
         assert made["charge"] <= again.plan.updates
         assert len(paid) > 4 and made["released"] >= len(paid) and made["charge"] <= made["released"] + 2
@@ -143,7 +143,7 @@ def test_a_killed_process_loses_its_round_and_nothing_else(tmp_path: Path) -> No
     with place.open() as ledger:
         before = studied(ledger).budget
         made = rounds(ledger)
-        again = studied(ledger).answerer(**WORDS)
+        again = studied(ledger).query_session(**WORDS)
         paid = {question for question, (_, _, was_paid) in seen.items() if was_paid}
         # A record may have been written and its answer not shown; the other way round is impossible.
         assert len(paid) <= made["released"] <= len(paid) + 1 and made["charge"] <= made["released"] + 1

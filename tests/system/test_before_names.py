@@ -117,7 +117,7 @@ def test_the_study_file_finds_its_release_and_makes_its_report_again(folder: Pat
 
 def test_the_query_session_is_resumed_with_what_it_measured(study: ft.Study) -> None:
     """What was answered for free is forgotten with the process; the weights, which were paid for, are not."""
-    session = study.answerer(**SESSION, request_id="a session")
+    session = study.query_session(**SESSION, request_id="a session")
     assert [session.estimate(question).value for question in QUESTIONS] == ANSWERS["session"]
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from farthing.adaptive.query_session import OnlineAnswerer, plan_answerer
+from farthing.adaptive.query_session import QuerySession, plan_query_session
 from farthing.adaptive.query_session.session_rounds import reach_of_noise
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.errors import BudgetExceeded
@@ -41,20 +41,20 @@ def test_reach_grows_with_draws_and_falls_with_rate_and_failure() -> None:
 def failures(scale: float, sessions: int) -> int:
     """Sessions in which some answer was farther off than promised; rounds with noise of another scale."""
     axes = [Axis("x", range(8))]
-    plan = plan_answerer(axes, 1.0, 0.0, alpha=0.35, queries=40, rows=400, updates=2, start="none")
+    plan = plan_query_session(axes, 1.0, 0.0, alpha=0.35, queries=40, rows=400, updates=2, start="none")
     counts, source, failed = np.array([200, 0, 0, 100, 100, 0, 0, 0]), TestSource(3), 0
     other = type(plan.round)(
         plan.round_epsilon / scale, plan.threshold, plan.sensitivity, plan.threshold_parts
     )
     for _ in range(sessions):
-        answerer = OnlineAnswerer._with_source(plan, axes, lambda: counts, MemoryJournal(), source)
+        session = QuerySession._with_source(plan, axes, lambda: counts, MemoryJournal(), source)
         try:
             for width in range(1, 9):
                 for start in range(9 - width):
-                    if answerer._asking is None:
-                        answerer._current_round()
-                        answerer._asking = other._start(source)
-                    answer = answerer.ask({"x": (start, start + width)} if width < 8 else "all")
+                    if session._asking is None:
+                        session._current_round()
+                        session._asking = other._start(source)
+                    answer = session.ask({"x": (start, start + width)} if width < 8 else "all")
                     truth = counts[start : start + width].sum()
                     if answer.error is not None and abs(answer.value - truth) > answer.error:
                         raise AssertionError

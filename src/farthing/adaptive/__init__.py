@@ -1,19 +1,24 @@
 """Answers to questions that depend on earlier answers.
 
-online      a stream of counting questions, of which only the surprising ones cost
-holdout     a holdout set that can be asked again and again without being overfitted
-monitor     tell me when any of these counts reaches its threshold
-synthesis   synthetic tables: select, measure, fit, and again
-known       what earlier releases say about the cells of a domain, for free
-journal     the memory of a session: opened once, every round begun once
+query_session      a stream of counting questions, of which only the surprising ones cost
+holdout            a holdout set that can be asked again and again without being overfitted
+monitor            tell me when any of these counts reaches its threshold
+synthesis          synthetic tables: select, measure, fit, and again
+prior_releases     what earlier releases say about the cells of a domain, for free
+session_journal    the memory of a session: opened once, every round begun once
 """
 
 from farthing.adaptive.holdout import Holdout, HoldoutAnswer, HoldoutGuarantee, HoldoutPlan
 from farthing.adaptive.monitor import Alert, Look, Monitor, MonitorPlan, Series, plan_monitor
 from farthing.adaptive.prior_releases import KnownTable, known_tables
-from farthing.adaptive.query_session import Answer, AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.query_session import Answer, QuerySession, QuerySessionPlan, plan_query_session
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.adaptive.synthesis import SynthesisPlan, SyntheticModel, synthesis_plan
+
+# Names from before "query session", for those who use them; deprecated, they go with 1.0.
+AnswererPlan = QuerySessionPlan
+OnlineAnswerer = QuerySession
+plan_answerer = plan_query_session
 
 __all__ = [
     "Alert",
@@ -29,11 +34,14 @@ __all__ = [
     "Monitor",
     "MonitorPlan",
     "OnlineAnswerer",
+    "QuerySession",
+    "QuerySessionPlan",
     "Series",
     "SynthesisPlan",
     "SyntheticModel",
     "known_tables",
     "plan_answerer",
     "plan_monitor",
+    "plan_query_session",
     "synthesis_plan",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from farthing.adaptive.holdout import Holdout, HoldoutAnswer
-from farthing.adaptive.query_session import Answer, AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.query_session import Answer, QuerySession, QuerySessionPlan, plan_query_session
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.adaptive.synthesis import synthesis_plan
 from farthing.errors import SessionEnded
@@ -221,7 +221,7 @@ class WholeSession(Mechanism):
 
 
 def adaptive_sessions() -> list[BuiltIn]:
-    """The online answerer, the reusable holdout and syntheses, on tables of a few rows."""
+    """The query session, the reusable holdout and syntheses, on tables of a few rows."""
     return [*_online(), _long_online(), *_holdouts(), *_syntheses()]
 
 
@@ -243,16 +243,16 @@ def _online() -> list[BuiltIn]:
     questions = [{"a": 0}, {"b": 0}, {"a": 1}]
     found = []
     for start, epsilon, updates in (("none", 2.0, 1), ("cells", 4.0, 2)):
-        plan = plan_answerer(
+        plan = plan_query_session(
             axes, epsilon, 0.0, alpha=0.45, queries=3, rows=100, updates=updates, start=start, confidence=0.5
         )
 
-        def run(cells: Any, plan: AnswererPlan = plan) -> list[float]:
-            answerer = OnlineAnswerer(plan, axes, lambda: cells, MemoryJournal())
-            opened = [float(answerer.estimate(question).value) for question in questions]
-            return opened + _told(lambda question: _shown(answerer.ask(question)), questions)
+        def run(cells: Any, plan: QuerySessionPlan = plan) -> list[float]:
+            query_session = QuerySession(plan, axes, lambda: cells, MemoryJournal())
+            opened = [float(query_session.estimate(question).value) for question in questions]
+            return opened + _told(lambda question: _shown(query_session.ask(question)), questions)
 
-        name = "online answerer" if start == "none" else "online answerer, noisy start"
+        name = "query session" if start == "none" else "query session, noisy start"
         pair = [plan.threshold + 25, 25, 0, 0], [plan.threshold + 24, 25, 0, 0]
         found.append(BuiltIn(name, WholeSession(plan.event, run), [pair], _SESSIONS))
     return found
@@ -266,16 +266,16 @@ def _long_online() -> BuiltIn:
     """
     axes = [Axis("a", range(12))]
     questions = [{"a": [heavy, other]} for other in range(2, 12) for heavy in (0, 1)]
-    plan = plan_answerer(
+    plan = plan_query_session(
         axes, 2.0, 0.0, alpha=0.45, queries=20, rows=100, updates=1, start="none", confidence=0.5
     )
 
     def run(cells: Any) -> list[float]:
-        answerer = OnlineAnswerer(plan, axes, lambda: cells, MemoryJournal())
-        return _told(lambda question: _shown(answerer.ask(question)), questions)
+        query_session = QuerySession(plan, axes, lambda: cells, MemoryJournal())
+        return _told(lambda question: _shown(query_session.ask(question)), questions)
 
     pair = [1000, 1000, *[0] * 10], [1001, 1000, *[0] * 10]
-    name = "online answerer, one update for twenty questions"
+    name = "query session, one update for twenty questions"
     return BuiltIn(name, WholeSession(plan.event, run), [pair], _LONG_SESSIONS)
 
 

@@ -280,7 +280,7 @@ def _bugs_of_online_answers() -> list[PlantedBug]:
 
     return [
         PlantedBug(
-            "online answerer, old threshold",
+            "query session, old threshold",
             "the thresholds' noise is not drawn anew after an update: one round is charged, four are run",
             _Rounds(0.5, 0.5, positives=4, refreshed=False, sides=2),
             1.0,
@@ -288,7 +288,7 @@ def _bugs_of_online_answers() -> list[PlantedBug]:
             40_000,
         ),
         PlantedBug(
-            "online answerer, free updates",
+            "query session, free updates",
             "updates are not charged: two rounds are paid for, and it goes on for ever",
             _Rounds(0.5, 0.5, positives=None, sides=2),
             2.0,
@@ -296,7 +296,7 @@ def _bugs_of_online_answers() -> list[PlantedBug]:
             40_000,
         ),
         PlantedBug(
-            "online answerer, one threshold",
+            "query session, one threshold",
             "both sides share one threshold noise, at the price of one for each",
             _Rounds(0.6, 1.4, positives=1, sides=2, shared=True),
             2.0,
@@ -304,7 +304,7 @@ def _bugs_of_online_answers() -> list[PlantedBug]:
             60_000,
         ),
         PlantedBug(
-            "online answerer, start without noise",
+            "query session, start without noise",
             "the weights begin with the exact cells, and only the answers have noise",
             bare_start,
             1.0,

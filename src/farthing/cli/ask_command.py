@@ -15,9 +15,9 @@ from farthing.cli.terminal import confirm_spending, somebody_is_there, warn_of_b
 from farthing.errors import FarthingError, InvalidExpression, InvalidValue, SessionEnded
 
 if TYPE_CHECKING:
-    from farthing.adaptive.query_session import Answer, AnswererPlan, OnlineAnswerer
+    from farthing.adaptive.query_session import Answer, QuerySession, QuerySessionPlan
     from farthing.study import Study
-    from farthing.study.sessions.query_sessions import Asked
+    from farthing.study.sessions.query_sessions import QuerySessionOptions
 
 HELP = """\
 Ask how many rows meet a condition, as often as you like, and get each answer at once.
@@ -114,11 +114,11 @@ def ask_command(
 ) -> None:
     """Read the words, show the plan, confirm, open, ask."""
     from farthing.study.documents.study_file import read_study
-    from farthing.study.sessions.query_sessions import Asked
+    from farthing.study.sessions.query_sessions import QuerySessionOptions
 
     found = read_study(file, statistics=False)
     guess = found.expected.get("rows") if rows is None else whole_number(rows, "rows")
-    asked = Asked(
+    asked = QuerySessionOptions(
         decimal_number(alpha, "alpha"),
         whole_number(queries, "queries"),
         None if columns is None else [name.strip() for name in columns.split(",")],
@@ -140,10 +140,10 @@ def ask_command(
     if answers:
         _show_answers(study, asked, session, as_json)
         return
-    answerer = _opened(study, asked, session, agreed=yes, as_json=as_json)
-    told = _answer_all(answerer, conditions or _lines(as_json), as_json)
+    query_session = _opened(study, asked, session, agreed=yes, as_json=as_json)
+    told = _answer_all(query_session, conditions or _lines(as_json), as_json)
     if not as_json:
-        click.echo(_rest(answerer, told))
+        click.echo(_rest(query_session, told))
     click.get_current_context().exit(2 if told["estimated"] or told["refused"] else 0)
 
 
@@ -174,7 +174,7 @@ def _edge(text: str) -> Any:
     return int(number) if number.is_integer() and "." not in text else number
 
 
-def _show_plan(study: Study, asked: Asked, session: str | None, as_json: bool) -> None:
+def _show_plan(study: Study, asked: QuerySessionOptions, session: str | None, as_json: bool) -> None:
     """Price and promise: of a session that exists, what is left of it; for a guess at the rows where there is none."""
     from farthing.study.sessions.query_sessions import planned_for_a_guess
 
@@ -205,19 +205,19 @@ def _show_plan(study: Study, asked: Asked, session: str | None, as_json: bool) -
         click.echo(words)
 
 
-def _plan_in_words(plan: AnswererPlan, asked: Asked) -> str:
+def _plan_in_words(plan: QuerySessionPlan, asked: QuerySessionOptions) -> str:
     known = f"\n  known before      {', '.join(asked.known)}: makes the start better, for nothing"
     return str(plan) + (known if asked.known else "")
 
 
-def _show_answers(study: Study, asked: Asked, session: str | None, as_json: bool) -> None:
+def _show_answers(study: Study, asked: QuerySessionOptions, session: str | None, as_json: bool) -> None:
     if study.ledger.stored(session or asked.name(study)) is None:
         raise FarthingError("there is no session of these words yet, and so no answer.")
     _planned(study, asked, session)  # refuses one that another process is just opening
-    answerer = _opened(study, asked, session, agreed=True, asking=False)
-    for question, answer in answerer.answered:
-        _print(question, answer, answerer, as_json)
-    if not (answerer.answered or as_json):
+    query_session = _opened(study, asked, session, agreed=True, asking=False)
+    for question, answer in query_session.answered:
+        _print(question, answer, query_session, as_json)
+    if not (query_session.answered or as_json):
         click.echo("No answer of this session was paid for; free answers are not kept.")
 
 
@@ -225,45 +225,45 @@ def _are_unknown_rows(refusal: InvalidValue) -> bool:
     return (refusal.name, refusal.value) == ("rows", None)
 
 
-def _planned(study: Study, asked: Asked, session: str | None) -> AnswererPlan:
+def _planned(study: Study, asked: QuerySessionOptions, session: str | None) -> QuerySessionPlan:
     from rich.console import Console
 
     from farthing.cli.terminal import stages
-    from farthing.study.sessions.query_sessions import planned_answerer
+    from farthing.study.sessions.query_sessions import plan_session
 
     with stages(Console(stderr=True)) as work:
         work.begin("planning")
-        return planned_answerer(study, asked, session)
+        return plan_session(study, asked, session)
 
 
 def _opened(
     study: Study,
-    asked: Asked,
+    asked: QuerySessionOptions,
     session: str | None,
     *,
     agreed: bool,
     asking: bool = True,
     as_json: bool = False,
-) -> OnlineAnswerer:
+) -> QuerySession:
     from rich.console import Console
 
     from farthing.cli.terminal import stages
-    from farthing.study.sessions.query_sessions import opened_answerer
+    from farthing.study.sessions.query_sessions import open_session
 
     if not agreed and study.ledger.stored(session or asked.name(study)) is None:
         _confirm(study, asked, session, as_json)
     with stages(Console(stderr=True)) as work:
         work.begin("opening the session", measured=True)
-        answerer = opened_answerer(study, asked, session, progress=work.share, prepare=False)
+        query_session = open_session(study, asked, session, progress=work.share, prepare=False)
         if asking:
             work.begin("making a first guess")
-            answerer.prepare()
-    if asking and answerer.caution:
-        click.echo(f"WARNING: {answerer.caution}", err=True)
-    return answerer
+            query_session.prepare()
+    if asking and query_session.caution:
+        click.echo(f"WARNING: {query_session.caution}", err=True)
+    return query_session
 
 
-def _confirm(study: Study, asked: Asked, session: str | None, as_json: bool) -> None:
+def _confirm(study: Study, asked: QuerySessionOptions, session: str | None, as_json: bool) -> None:
     try:
         click.echo(_plan_in_words(_planned(study, asked, session), asked), err=as_json)
     except InvalidValue as unknown:
@@ -296,26 +296,26 @@ def _lines(as_json: bool) -> Iterator[str]:
             yield line.strip()
 
 
-def _answer_all(answerer: OnlineAnswerer, conditions: Iterable[str], as_json: bool) -> Counter[str]:
+def _answer_all(query_session: QuerySession, conditions: Iterable[str], as_json: bool) -> Counter[str]:
     """Answer one after the other; how many were answered with a promise, only estimated, and refused."""
     told: Counter[str] = Counter()
     for condition in conditions:
         try:
-            _print(condition, answerer.ask(condition), answerer, as_json)
+            _print(condition, query_session.ask(condition), query_session, as_json)
             told["promised"] += 1
         except SessionEnded as ended:
             if not (told["estimated"] or as_json):
                 click.echo(str(SessionEnded("updates", ended.rounds, _AT_THE_END)), err=True)
             told["estimated"] += 1
-            _print(condition, answerer.estimate(condition), answerer, as_json)
+            _print(condition, query_session.estimate(condition), query_session, as_json)
         except (InvalidValue, InvalidExpression) as problem:
             told["refused"] += 1
             _refuse(condition, problem, as_json)
     return told
 
 
-def _print(condition: str, answer: Answer, answerer: OnlineAnswerer, as_json: bool) -> None:
-    left = answerer.updates_left
+def _print(condition: str, answer: Answer, query_session: QuerySession, as_json: bool) -> None:
+    left = query_session.updates_left
     if as_json:
         data = {
             "question": condition,
@@ -340,9 +340,11 @@ def _refuse(condition: str, problem: FarthingError, as_json: bool) -> None:
         click.echo(f"refused: {condition}\n{problem}", err=True)
 
 
-def _rest(answerer: OnlineAnswerer, told: Counter[str]) -> str:
-    plan = answerer.plan
-    left = answerer.updates_left - answerer.running  # a round that is running ends with this process
+def _rest(query_session: QuerySession, told: Counter[str]) -> str:
+    plan = query_session.plan
+    left = (
+        query_session.updates_left - query_session.running
+    )  # a round that is running ends with this process
     parts = [f"{left:,} of {plan.updates:,} updates left after this call"]
     if told["promised"]:
         times = f"{100 * plan.confidence:g} times in 100"

@@ -14,7 +14,7 @@ from farthing.cli.terminal import confirm_spending, say_if_changed
 
 if TYPE_CHECKING:
     from farthing.study import Study
-    from farthing.study.row_count import RowCount
+    from farthing.study.study_account import RowCount
 
 HELP = """\
 Count the rows of a study's table (study.toml), with noise, for a small share of its budget.
@@ -46,7 +46,7 @@ class CountFirst:
 
     def price(self, study: Study) -> float:
         """The epsilon of the count."""
-        from farthing.study.row_count import price_of_counting
+        from farthing.study.study_account import price_of_counting
 
         return price_of_counting(study, self.share)
 
@@ -67,7 +67,7 @@ class CountFirst:
 def count_command(file: str, share: str, as_json: bool, fresh: bool, yes: bool) -> None:
     """Look for a stored count, else confirm and count."""
     from farthing.study.documents.study_file import read_study
-    from farthing.study.row_count import found_count
+    from farthing.study.study_account import found_count
 
     study = read_study(file, statistics=False).study()
     before = found_count(study)
@@ -98,7 +98,7 @@ def count_first(
     from rich.console import Console
 
     from farthing.cli.terminal import stages
-    from farthing.study.row_count import count_rows, price_of_counting
+    from farthing.study.study_account import count_rows, price_of_counting
 
     price = price_of_counting(study, share)
     if not agreed:

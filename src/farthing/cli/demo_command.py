@@ -215,28 +215,28 @@ def _studied(asked: StudyFile) -> Release:
 
 def _price(plan: Plan) -> None:
     """This plan beside one that asks for much more, where composition begins to matter."""
-    from farthing.study.plan_text import shown
-    from farthing.study.text_tables import aligned
+    from farthing.numerics.bounds import number_text
+    from farthing.study.plan_text import aligned
 
-    more = plan.study.plan(*sixty_means(), expected=plan.expected)
+    more = Plan.made(plan.study, tuple(sixty_means()), plan.expected, None)
     rows: list[tuple[str, ...]] = [("theorem", "this plan", "60 means")]
     for label, name in (
         ("summing", "basic"), ("advanced", "advanced"), ("KOV", "kov"), ("optimal, noise unknown", "optimal"),
         ("own curves (charged)", "own"),
     ):  # fmt: skip
-        rows.append((label, *(shown(getattr(each.price, name), 4) for each in (plan, more))))
+        rows.append((label, *(number_text(getattr(each.price, name), 4) for each in (plan, more))))
     click.echo("\n".join(aligned(rows, right=[1, 2])))
     click.echo(f"This plan: {plan.price.sentence}")
     click.echo(
-        f"60 means of people above each of 20 ages: for noise that costs epsilon {shown(more.price.own)} summing "
-        f"would charge {shown(more.price.basic)}."
+        f"60 means of people above each of 20 ages: for noise that costs epsilon {number_text(more.price.own)} summing "
+        f"would charge {number_text(more.price.basic)}."
     )
 
 
 def _beside_the_truth(release: Release, visits: Columns) -> None:
     """Answers, and what they would be without noise, which only a made-up table may show."""
     from farthing.inference.answers import decimals_for, plain, with_interval
-    from farthing.study.text_tables import aligned
+    from farthing.study.plan_text import aligned
 
     true = [value for name in release for value in truths(visits)[name]]
     records = release.records()
@@ -254,12 +254,12 @@ def _beside_the_truth(release: Release, visits: Columns) -> None:
 
 
 def _ending(folder: Path, release: Release) -> None:
-    from farthing.study.plan_text import shown
+    from farthing.numerics.bounds import number_text
 
     _title(5, "The account")
     budget = release.plan["budget"]["total"]
     click.echo(
-        f"Spent: epsilon {shown(release.cost, 6)} of {shown(budget, 6)} at delta {release.plan['delta']:g}."
+        f"Spent: epsilon {number_text(release.cost, 6)} of {number_text(budget, 6)} at delta {release.plan['delta']:g}."
     )
     click.echo(f"To see the ledger: farthing ledger show {folder / 'study.db'}")
     click.echo(f"The receipt:       {folder / RECEIPT}")

@@ -18,7 +18,7 @@ from farthing.errors import EngineError, InvalidValue, LedgerUnavailable, Sessio
 if TYPE_CHECKING:
     from farthing.adaptive.monitor import Look, Monitor
     from farthing.study import Study
-    from farthing.study.sessions.monitor_sessions import Asked
+    from farthing.study.sessions.monitor_sessions import MonitorOptions
 
 HELP = """\
 Watch the counts of a study's table and tell when any of them reaches a threshold.
@@ -99,9 +99,9 @@ def monitor_command(
 ) -> None:
     """Read the words, show the plan, confirm, open, look."""
     from farthing.study.documents.study_file import read_study
-    from farthing.study.sessions.monitor_sessions import Asked
+    from farthing.study.sessions.monitor_sessions import MonitorOptions
 
-    asked = Asked(
+    asked = MonitorOptions(
         conditions,
         read_thresholds(thresholds),
         whole_number(alerts, "alerts"),
@@ -159,13 +159,15 @@ def _pace(watch: str | None, looks: str | None) -> tuple[float | None, int | Non
     return pause, most
 
 
-def _plan(study: Study, asked: Asked) -> Any:
+def _plan(study: Study, asked: MonitorOptions) -> Any:
     from farthing.study.sessions.monitor_sessions import planned_monitor
 
     return planned_monitor(study, asked)
 
 
-def _opened(study: Study, asked: Asked, session: str | None, *, agreed: bool, as_json: bool) -> Monitor:
+def _opened(
+    study: Study, asked: MonitorOptions, session: str | None, *, agreed: bool, as_json: bool
+) -> Monitor:
     from farthing.study.sessions.monitor_sessions import opened_monitor, session_name
 
     name = session or session_name(study, asked)

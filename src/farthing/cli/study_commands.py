@@ -53,7 +53,7 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
     from rich.console import Console
 
     from farthing.cli.terminal import stages
-    from farthing.statistics.bounds_notes import clipped_columns
+    from farthing.statistics.answer_records import clipped_columns
     from farthing.study.documents.study_file import read_study
 
     asked = read_study(file)
@@ -89,7 +89,7 @@ def _was_released(asked: StudyFile, study: Study) -> bool:
 
 
 def _show_released(asked: StudyFile, study: Study, as_json: bool) -> None:
-    from farthing.study.documents.answer_codec import plain
+    from farthing.statistics.answer_records import plain
 
     release = study.released(asked.request_id)
     if as_json:
@@ -202,7 +202,7 @@ def _released(
     from rich.console import Console
 
     from farthing.cli.terminal import stages
-    from farthing.study.row_count import can_be_counted
+    from farthing.study.study_account import can_be_counted
 
     study = asked.study()
     known = request_id or asked.request_id  # the second is what earlier versions called it
@@ -253,12 +253,12 @@ def _said(study: Study, release: Release, asked: StudyFile) -> Release:
 
 
 def _print(release: Release) -> None:
-    from farthing.study.plan_text import shown
+    from farthing.numerics.bounds import number_text
 
     if release.repeated:
         click.echo("Answered from the ledger: this release was made before; nothing was spent now.\n")
     click.echo(str(release))
-    click.echo(f"\nspent: epsilon {shown(release.cost, 6)}; request {release.request_id}")
+    click.echo(f"\nspent: epsilon {number_text(release.cost, 6)}; request {release.request_id}")
 
 
 def _write_table(release: Release, path: str) -> None:

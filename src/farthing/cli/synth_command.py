@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from farthing.study import Study
     from farthing.study.documents.study_file import StudyFile
     from farthing.study.synthesis.synthetic_quality import Quality
-    from farthing.study.synthesis.synthetic_table import Earlier, SynthesisOffer, Synthetic
+    from farthing.study.synthesis.synthetic_table import EarlierSynthesis, SynthesisOffer, Synthetic
 
 HELP = """\
 Make a synthetic table of a study's table (study.toml): rows that belong to nobody, with about the counts of those that
@@ -164,11 +164,13 @@ def _plan(
     known: tuple[str, ...],
     count: int | None,
     request_id: str | None,
-) -> SynthesisOffer | Earlier:
-    from farthing.study.synthesis.synthetic_table import earlier
+) -> SynthesisOffer | EarlierSynthesis:
+    from farthing.study.synthesis.synthetic_table import SynthesisOptions, earlier_synthesis
 
     releases = [study.released(one) for one in known]
-    made = earlier(study, request_id or _request_id(asked, options, known), known=releases, **options)
+    made = earlier_synthesis(
+        study, request_id or _request_id(asked, options, known), SynthesisOptions(known=releases, **options)
+    )
     return study.synthesis_plan(rows=count, known=releases, **options) if made is None else made
 
 
@@ -185,11 +187,13 @@ def _synthetic(
     from rich.console import Console
 
     from farthing.cli.terminal import stages
-    from farthing.study.synthesis.synthetic_table import earlier
+    from farthing.study.synthesis.synthetic_table import SynthesisOptions, earlier_synthesis
 
     study = asked.study()
     releases = [study.released(one) for one in known]
-    made = earlier(study, request_id or _request_id(asked, options, known), known=releases, **options)
+    made = earlier_synthesis(
+        study, request_id or _request_id(asked, options, known), SynthesisOptions(known=releases, **options)
+    )
     if made is not None:
         with stages(Console(stderr=True)) as work:
             work.begin("making the table again")
@@ -208,14 +212,14 @@ def _synthetic(
 
 
 def _print(found: Synthetic) -> None:
-    from farthing.study.plan_text import shown
+    from farthing.numerics.bounds import number_text
 
     if found.repeated:
         click.echo("Made again from the ledger: it was paid for before; nothing was spent now.\n")
     _print_quality(found.quality)
     click.echo(f"{found.sentence}: {found.quality.sentence}.")
     when = "paid before" if found.repeated else "spent"
-    click.echo(f"{when}: epsilon {shown(found.cost, 6)}; request {found.request_id}")
+    click.echo(f"{when}: epsilon {number_text(found.cost, 6)}; request {found.request_id}")
 
 
 def _print_quality(quality: Quality) -> None:

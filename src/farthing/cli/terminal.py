@@ -31,11 +31,11 @@ def confirm_spending(
 
     With `counting`, the price of a count, they may also ask for that first: the answer is then `COUNT`.
     """
-    from farthing.study.plan_text import shown
+    from farthing.numerics.bounds import number_text
 
-    left, whose = shown(study.left, 6), " and ".join(map(repr, study.accounts))
+    left, whose = number_text(study.left, 6), " and ".join(map(repr, study.accounts))
     click.echo(
-        f"\nThis will spend epsilon {shown(cost, 6)} of the {left} left for {whose}, for good.",
+        f"\nThis will spend epsilon {number_text(cost, 6)} of the {left} left for {whose}, for good.",
         err=err,
     )
     if not somebody_is_there():
@@ -44,7 +44,8 @@ def confirm_spending(
         answer = "y" if click.confirm(question, err=err) else "n"
     else:
         click.echo(
-            f"Or answer c: the rows are counted first, for epsilon {shown(counting, 6)}, and the plan is shown again.",
+            f"Or answer c: the rows are counted first, for epsilon {number_text(counting, 6)}, and the plan is shown "
+            "again.",
             err=err,
         )
         choices = click.Choice(["y", "n", COUNT], case_sensitive=False)

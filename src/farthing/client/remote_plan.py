@@ -14,11 +14,11 @@ from farthing.client.http_connection import awaited, part, refusal_of
 from farthing.errors import InvalidValue, LedgerUnavailable
 from farthing.ledger import Receipt
 from farthing.numerics import Bounds
+from farthing.numerics.bounds import error_text, number_text
+from farthing.statistics.answer_records import restored
 from farthing.study import Release
-from farthing.study.documents.answer_codec import restored
-from farthing.study.plan_text import shown, shown_error
+from farthing.study.plan_text import aligned
 from farthing.study.planned_statistic import AtOnce
-from farthing.study.text_tables import aligned
 
 if TYPE_CHECKING:
     from farthing.client.remote_study import RemoteStudy
@@ -88,7 +88,7 @@ class RemoteStatistic:
         return str(self.view.get("required") or "")
 
     def __repr__(self) -> str:
-        return f"{self.name}: ± {shown_error(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
+        return f"{self.name}: ± {error_text(self.error())} (95%), {self.mechanism}, epsilon {number_text(self.epsilon)}"
 
 
 @dataclass(frozen=True)
@@ -251,9 +251,10 @@ class RemotePlan:
             lines += ["How far off all numbers are at once:", f"  {self.at_once().sentence}"]
         lines += [
             "What it costs:",
-            f"  epsilon {shown(self.cost.upper, 6)} at delta {self.delta:g}, proven",
-            f"  summed {shown(price.basic)}, advanced {shown(price.advanced)}, KOV {shown(price.kov)}, "
-            f"optimal {shown(price.optimal)}, own curves {shown(price.own)}",
+            f"  epsilon {number_text(self.cost.upper, 6)} at delta {self.delta:g}, proven",
+            f"  summed {number_text(price.basic)}, advanced {number_text(price.advanced)}, KOV "
+            f"{number_text(price.kov)}, "
+            f"optimal {number_text(price.optimal)}, own curves {number_text(price.own)}",
             f"  {price.sentence}",
         ]
         if self.warnings:
@@ -297,9 +298,11 @@ class RemotePlan:
 
     def __str__(self) -> str:
         rows = [("statistic", "mechanism", "95% error", "epsilon")]
-        rows += [(one.name, one.mechanism, one.shown_error, shown(one.epsilon)) for one in self.statistics]
+        rows += [
+            (one.name, one.mechanism, one.shown_error, number_text(one.epsilon)) for one in self.statistics
+        ]
         limit = _number(self.view["epsilon"]) - float(self.draft.get("reserve") or 0.0)
-        cost = f"cost: epsilon {shown(self.cost.upper, 6)} of {shown(limit, 6)} at delta {self.delta:g}"
+        cost = f"cost: epsilon {number_text(self.cost.upper, 6)} of {number_text(limit, 6)} at delta {self.delta:g}"
         cost = f"{cost}; nothing is spent yet"
         if self.view.get("released"):
             cost = (

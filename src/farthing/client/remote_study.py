@@ -14,17 +14,17 @@ from farthing.client.http_connection import WAIT, Connection, awaited, part, ref
 from farthing.client.remote_plan import RemotePlan, release_from
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.ledger import Budget
+from farthing.numerics.bounds import number_text
 from farthing.privacy import ApproxDP
 from farthing.statistics import Statistic
 from farthing.study import Release
 from farthing.study.documents.study_document import entry_of
-from farthing.study.plan_text import shown
 from farthing.study.request import listed
-from farthing.study.row_count import SHARE, RowAnswer, row_answer
+from farthing.study.study_account import SHARE, RowAnswer, row_answer
 
 
 @dataclass(frozen=True)
-class RemoteAnswererPlan:
+class RemoteQuerySessionPlan:
     """What a session costs and promises, under the names of a local plan; all fixed when it is opened."""
 
     alpha: float
@@ -47,14 +47,12 @@ class RemoteAnswererPlan:
 
     def __str__(self) -> str:
         several = "1 answer" if self.updates == 1 else f"{self.updates:,} answers"
-        cost = (
-            f"It costs epsilon {shown(self.epsilon)}, once; {several} may be a surprise, all others are free."
-        )
+        cost = f"It costs epsilon {number_text(self.epsilon)}, once; {several} may be a surprise, all others are free."
         return "\n".join([self.promise, cost, *filter(None, [self.caution]), *self.notes])
 
 
-class RemoteAnswerer:
-    """Answers to a stream of counting questions, as a local answerer gives them."""
+class RemoteQuerySession:
+    """Answers to a stream of counting questions, as a local query session gives them."""
 
     def __init__(self, connection: Connection, view: Mapping[str, Any]) -> None:
         self._connection = connection
@@ -72,11 +70,11 @@ class RemoteAnswerer:
 
     @property
     def request_id(self) -> str:
-        """The session's own; `study.answerer(..., request_id=...)` takes it up again."""
+        """The session's own; `study.query_session(..., request_id=...)` takes it up again."""
         return str(self._view["id"])
 
     @property
-    def plan(self) -> RemoteAnswererPlan:
+    def plan(self) -> RemoteQuerySessionPlan:
         """What was paid and promised."""
         return plan_from(self._view["plan"])
 
@@ -102,7 +100,7 @@ class RemoteAnswerer:
         return [dict(one) for one in found["history"]]
 
     def __repr__(self) -> str:
-        return f"RemoteAnswerer({self.request_id!r}, {self.updates_left} updates left)"
+        return f"RemoteQuerySession({self.request_id!r}, {self.updates_left} updates left)"
 
 
 def opened(
@@ -110,7 +108,7 @@ def opened(
     body: Mapping[str, Any],
     request_id: str | None,
     progress: Callable[[float], None] | None,
-) -> RemoteAnswerer:
+) -> RemoteQuerySession:
     """Open a session, or take it up, and wait until it can be asked."""
     name = request_id or name_of(body)
     asked = {**body, "request_id": name}
@@ -119,7 +117,7 @@ def opened(
         raise refusal_of(view["error"])
     if progress is not None:
         progress(1.0)
-    return RemoteAnswerer(connection, view)
+    return RemoteQuerySession(connection, view)
 
 
 def name_of(body: Mapping[str, Any]) -> str:
@@ -132,10 +130,10 @@ def name_of(body: Mapping[str, Any]) -> str:
     return f"answers-{hashlib.sha256(words.encode()).hexdigest()[:24]}"
 
 
-def plan_from(view: Mapping[str, Any]) -> RemoteAnswererPlan:
+def plan_from(view: Mapping[str, Any]) -> RemoteQuerySessionPlan:
     """The plan that a server tells."""
-    told = {name: view[name] for name in RemoteAnswererPlan.__dataclass_fields__ if name != "notes"}
-    return RemoteAnswererPlan(**told, notes=tuple(view.get("notes", ())))
+    told = {name: view[name] for name in RemoteQuerySessionPlan.__dataclass_fields__ if name != "notes"}
+    return RemoteQuerySessionPlan(**told, notes=tuple(view.get("notes", ())))
 
 
 class RemoteStudy:
@@ -196,7 +194,7 @@ class RemoteStudy:
         controls = {name: {"within": within, "confidence": confidence} for name, within in require.items()}
         return self._plan(statistics, controls, None, expected, fit=True)
 
-    def answerer_plan(
+    def query_session_plan(
         self,
         alpha: float,
         queries: int,
@@ -207,12 +205,12 @@ class RemoteStudy:
         rows: int | None = None,
         epsilon: float | None = None,
         confidence: float = 0.95,
-    ) -> RemoteAnswererPlan:
-        """What `answerer` with the same arguments would cost and promise; nothing is spent."""
+    ) -> RemoteQuerySessionPlan:
+        """What `query_session` with the same arguments would cost and promise; nothing is spent."""
         body = self._session(alpha, queries, columns, bins, updates, rows, epsilon, confidence)
         return plan_from(self.connection.post("/sessions/price", body))
 
-    def answerer(
+    def query_session(
         self,
         alpha: float,
         queries: int,
@@ -225,13 +223,18 @@ class RemoteStudy:
         confidence: float = 0.95,
         request_id: str | None = None,
         progress: Callable[[float], None] | None = None,
-    ) -> RemoteAnswerer:
-        """Charge once, then ask: `answerer.ask("sex = 'M' and age < 30")` is answered at once, within `alpha` of rows.
+    ) -> RemoteQuerySession:
+        """Charge once, then ask: `session.ask("sex = 'M' and age < 30")` is answered at once, within `alpha` of rows.
 
         The same arguments, or the same `request_id`, take up the same session.
         """
         body = self._session(alpha, queries, columns, bins, updates, rows, epsilon, confidence)
         return opened(self.connection, body, request_id, progress)
+
+    answerer_plan, answerer = (
+        query_session_plan,
+        query_session,
+    )  # their old names; deprecated, they go with 1.0
 
     @property
     def budget(self) -> Budget:

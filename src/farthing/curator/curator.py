@@ -122,14 +122,14 @@ class Curator:
         timeout: float | None = None,
         progress: Progress | None = None,
         sampling_rate: float | None = None,
-        finish: Finish | None = None,
+        post_processing: Finish | None = None,
         give_up: bool = True,
     ) -> Answered:
         """Charge for the measurements of a plan, then run them on the rows in one pass.
 
         `sampling_rate` says that the table is a secret sample of a population, and charges what the measurements cost
-        that population, at `delta`; it holds for one release of the table and no more. `finish` turns the noisy numbers
-        into JSON-ready data that is recorded with them and comes back as `finished`.
+        that population, at `delta`; it holds for one release of the table and no more. `post_processing`
+        makes JSON-ready data of the noisy numbers, which is recorded with them and comes back as `finished`.
 
         The same `request_id` returns the recorded answers. `timeout` is how many seconds the run may take; whether it
         is met depends on rows, so choose it generously. A request that was charged before and has no answer is given
@@ -138,7 +138,7 @@ class Curator:
         request, limit = _checked_request(request_id), _checked_timeout(timeout)
         asking = _Asking(ledger_name, request, world, delta, limit, sampling_rate, limit, give_up)
         sampled = None if sampling_rate is None else (sampling_rate, delta or 0.0)
-        return self._ask(Planned(measurements, sampled, finish), dataset, asking, progress)
+        return self._ask(Planned(measurements, sampled, post_processing), dataset, asking, progress)
 
     def answer(
         self,

@@ -222,12 +222,12 @@ class Planned:
     """The measurements of a plan.
 
     `sampled` is the rate at which the table was sampled, in secret, and the delta at which the whole is charged then;
-    `finishing` makes of the noisy numbers what people are told.
+    `post_processing` makes answers of the noisy numbers (see `farthing.statistics.answer_records.PostProcessing`).
     """
 
     measurements: Measurements
     sampled: tuple[float, float] | None = None
-    finishing: Finish | None = None
+    post_processing: Finish | None = None
 
     @cached_property
     def event(self) -> Event:
@@ -254,7 +254,7 @@ class Planned:
 
     def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What the plan makes of the noisy numbers."""
-        return None if self.finishing is None else self.finishing(answers)
+        return None if self.post_processing is None else self.post_processing(answers)
 
 
 @dataclass(frozen=True)

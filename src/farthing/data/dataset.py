@@ -111,7 +111,8 @@ class Dataset:
     @property
     def source_columns(self) -> tuple[str, ...]:
         """The names of all columns of the source, declared or not."""
-        return self._base.source.columns
+        source = self._base.source
+        return (*source.table.columns, *source.left_out)
 
     @property
     def neighbours(self) -> str:
@@ -434,7 +435,7 @@ class Dataset:
 
     def _counts_everybody(self, aggregate: Aggregate) -> bool:
         """Replacing rows leaves their number as it is; `rows` says that it is public."""
-        from farthing.data.aggregates.cell_counts import Count
+        from farthing.data.aggregates.counts_and_sums import Count
 
         plain = (
             isinstance(aggregate, Count) and not aggregate.by and aggregate.where is aggregate.column is None

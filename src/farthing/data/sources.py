@@ -62,11 +62,6 @@ class Source:
     used: tuple[str, ...] = ()  # columns that are declared; all of a file where none are
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of all its columns, declared or not."""
-        return (*self.table.columns, *self.left_out)
-
-    @property
     def text_file(self) -> bool:
         """Whether its cells are text that the schema reads."""
         return self.csv is not None

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from farthing.data.base_table import Base
-from farthing.data.column_types import typed
+from farthing.data.base_table import Base, typed
 from farthing.data.dataset import Dataset
 from farthing.data.engines.engine import rows_of
 from farthing.data.schema import BLANKS, Categories, Dates, Domain, Flags, Integers, Reals

@@ -325,3 +325,32 @@ def rounded_up(value: Fraction) -> float:
     """The smallest double at or above `value` (a larger epsilon is charged more)."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def number_text(number: float, digits: int = 3) -> str:
+    """A number with three significant digits, thousands apart; small ones keep their size.
+
+    >>> number_text(41234.5), number_text(0.000123456), number_text(12.0), number_text(float("inf"))
+    ('41,200', '0.000123', '12', 'unlimited')
+    """
+    if math.isnan(number):
+        return "unknown"
+    if math.isinf(number):
+        return "unlimited"
+    if number == 0:
+        return "0"
+    size = math.floor(math.log10(abs(number)))
+    if size < -5:
+        return f"{number:.{digits - 1}e}"
+    places = max(0, digits - 1 - size)
+    text = f"{round(number, digits - 1 - size):,.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def error_text(number: float) -> str:
+    """An error with three significant digits, never rounded down: what is shown is what holds.
+
+    >>> error_text(0.2541), error_text(41_201.0), error_text(3.0)
+    ('0.255', '41,300', '3')
+    """
+    return number_text(float(shown_up(number, 3)))

@@ -63,7 +63,7 @@ _FREE, _PAID = "free", "paid"
 
 
 class Step(Protocol):
-    """One answered question, as `OnlineAnswerer.history` holds it."""
+    """One answered question, as `QuerySession.history` holds it."""
 
     @property
     def question(self) -> int:
@@ -89,8 +89,8 @@ class Step(Protocol):
 def convergence(history: Sequence[Step], *, updates: int | None = None, rows: int | None = None) -> Any:
     """What was promised, how far paid answers were corrected, and the updates used up, against the questions.
 
-    `history` is that of an answerer. `updates` is how many there are and draws the line where paying ends; `rows` how
-    many rows, to show errors as a part of them.
+    `history` is that of a query session. `updates` is how many there are and draws the line where paying ends; `rows`
+    how many rows, to show errors as a part of them.
 
     >>> from farthing.adaptive.query_session import Step
     >>> steps = [Step(1, 500, 100, False, 0), Step(2, 90, 40, True, 1, 130), Step(3, 80, 100, False, 1)]

@@ -21,7 +21,7 @@ from farthing.statistics.counts import count_design as counting
 from farthing.statistics.counts.count_queries import group_axes, refuse_too_many
 from farthing.statistics.marginals import marginal_outputs
 from farthing.statistics.measurements import Measurements, Noise, Output, Slot
-from farthing.statistics.public_facts import Counted, Facts
+from farthing.statistics.public_facts import Assumption, Counted, Facts
 from farthing.statistics.quantiles import quantile_outputs
 from farthing.statistics.ranges import range_design as ranging
 from farthing.statistics.ranges.cell_conditions import PAIRS, within_bound
@@ -143,7 +143,7 @@ def _refuse_unknown(name: str, schema: Schema, argument: str) -> None:
 
 Family = Callable[
     [Sequence[Statistic], Facts],
-    tuple[Sequence[Slot], Sequence[Output], Mapping[str, Any], Sequence[str]],
+    tuple[Sequence[Slot], Sequence[Output], Mapping[str, Any], Sequence[Assumption]],
 ]
 
 
@@ -167,7 +167,7 @@ class Design:
     slots: tuple[Slot, ...]
     outputs: tuple[Output, ...]
     derived: tuple[tuple[str, Any], ...]
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
     assumed_rows: int | None = None
     rows_public: bool = False
     counted: Counted | None = None
@@ -218,7 +218,7 @@ def design_of(
     slots: list[Slot] = []
     outputs: dict[str, Output] = {}
     derived: dict[str, Any] = {}
-    assumptions: list[str] = []
+    assumptions: list[Assumption] = []
     has_cdf = any(statistic.kind == "cdf" for statistic in asked)
     by_strategy = ranging.cdfs_by_strategy(asked, facts) if has_cdf else frozenset()
     for kinds, family in _families():

@@ -5,7 +5,9 @@ What the steward expects of a column, from public knowledge: used to predict err
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -192,13 +194,45 @@ class DerivedColumns:
 ASSUMED_ROWS = 10_000
 
 
-def assumed_size(rows: int) -> str:
-    """What is assumed about the number of rows, in words, with what to say instead.
+class Assumption(str):
+    """What a prediction rests on because nobody said otherwise, as text that also says what to do about it.
 
-    >>> assumed_size(10_000)
-    "the table is assumed to have 10,000 rows; say expected={'rows': ...}"
+    `key` is the name in `expected` that would replace the assumption, and `value` what its entry looks like.
+
+    >>> income = Assumption("income is assumed to be uniform between its bounds", "yearly income")
+    >>> print(income)
+    income is assumed to be uniform between its bounds; say expected={'yearly income': ...}
+    >>> print(income.in_toml)
+    income is assumed to be uniform between its bounds; write "yearly income" = ... below [expected]
     """
-    return f"the table is assumed to have {rows:,} rows; say expected={{'rows': ...}}"
+
+    fact: str
+    key: str | None
+    value: str
+
+    def __new__(cls, fact: str, key: str | None = None, value: str = "...") -> Assumption:
+        """The fact alone, or with the hint for Python behind it."""
+        made = super().__new__(cls, fact if key is None else f"{fact}; say expected={{{key!r}: {value}}}")
+        made.fact, made.key, made.value = fact, key, value
+        return made
+
+    @property
+    def in_toml(self) -> str:
+        """The same with the hint for a study.toml."""
+        if self.key is None:
+            return self.fact
+        bare = re.fullmatch(r"[A-Za-z0-9_-]+", self.key)
+        key = self.key if bare else json.dumps(self.key, ensure_ascii=False)
+        return f"{self.fact}; write {key} = {self.value} below [expected]"
+
+
+def assumed_size(rows: int) -> Assumption:
+    """What is assumed about the number of rows, with what to say instead.
+
+    >>> print(assumed_size(10_000))
+    the table is assumed to have 10,000 rows; say expected={'rows': ...}
+    """
+    return Assumption(f"the table is assumed to have {rows:,} rows", "rows")
 
 
 @dataclass(frozen=True)
@@ -286,12 +320,12 @@ class Facts:
         return self.rows if given is None else float(checked_expectation("count", given, 1)[0])
 
     @property
-    def row_assumptions(self) -> tuple[str, ...]:
+    def row_assumptions(self) -> tuple[Assumption, ...]:
         """What is assumed about the number of rows, in words; nothing where it is public or expected."""
         if self.assumed_rows is not None:
             return (assumed_size(self.assumed_rows),)
         if self.counted is not None and not self.rows_known:
-            return (f"the table is assumed to have {self.counted}; say expected={{'rows': ...}}",)
+            return (Assumption(f"the table is assumed to have {self.counted}", "rows"),)
         return ()
 
     @property

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 
 from farthing.errors import InvalidValue
-from farthing.numerics.bounds import shown_up
+from farthing.numerics.bounds import number_text, shown_up
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
-from farthing.study.plan_text import shown
 
 PRIORS = (0.01, 0.1, 0.5, 0.9)
 MOST_ODDS = 1e6  # larger ones are said in words
@@ -119,7 +118,7 @@ def factor_words(epsilon: float) -> str:
     ('up to 2.72', 'up to 22,100', 'more than a million', 'more than a million')
     """
     factor = factor_of(epsilon)
-    return "more than a million" if factor > MOST_ODDS else f"up to {shown(float(shown_up(factor, 3)))}"
+    return "more than a million" if factor > MOST_ODDS else f"up to {number_text(float(shown_up(factor, 3)))}"
 
 
 def chance_words(chance: float) -> str:
@@ -165,7 +164,7 @@ class Risk:
         )
         if factor > MOST_ODDS:
             return f"{before} can be more than a million to one after: somebody can be all but certain."
-        return f"{before} are at most {shown(factor)} to 1 after."
+        return f"{before} are at most {number_text(factor)} to 1 after."
 
     @property
     def chances(self) -> str:
@@ -180,7 +179,7 @@ class Risk:
     def bayesian(self) -> str:
         """The posterior of any attacker, compared with the same release without the person."""
         most = factor_of(2 * self.epsilon)
-        span = f"{shown(1 / most)} to {shown(most)}"
+        span = f"{number_text(1 / most)} to {number_text(most)}"
         if most > MOST_ODDS:
             span = "less than one in a million to more than a million"
         return (
@@ -193,7 +192,9 @@ class Risk:
         """The expected harm."""
         factor = factor_of(self.epsilon)
         most = (
-            f"is at most e^epsilon = {shown(factor)}" if factor <= MOST_ODDS else "can be more than a million"
+            f"is at most e^epsilon = {number_text(factor)}"
+            if factor <= MOST_ODDS
+            else "can be more than a million"
         )
         return (
             f"Whatever may come of the release for you (an offer, a premium, a rumour), its expected harm {most} times "

@@ -8,24 +8,38 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 from farthing.inference.noise_sums import checked_confidence
 from farthing.numerics import Bounds
-from farthing.planner import Allocation, Problem, Requirement, TheoremPrices, fit
+from farthing.numerics.bounds import number_text
+from farthing.planner import Allocation, Problem, Requirement, TheoremPrices, allocate, fit
 from farthing.privacy.events import checked_epsilon
 from farthing.statistics import Statistic
+from farthing.statistics.answer_records import plain
 from farthing.statistics.design import Design
 from farthing.statistics.measurements import Measurements, Noise
 from farthing.statistics.public_facts import Counted
-from farthing.study.allowance import Allowance, admitting, allocated
 from farthing.study.attacker_odds import budget_cautions
-from farthing.study.documents.answer_codec import plain
-from farthing.study.documents.python_code import asking_lines, control_line, study_lines
-from farthing.study.plan_text import explained, in_toml, opening_of, shown
-from farthing.study.planned_statistic import AtOnce, PlannedStatistic, planned
-from farthing.study.population_notes import about_rows, errors_rest_on, rows_known
+from farthing.study.plan_text import (
+    asking_lines,
+    control_line,
+    explained,
+    opening_of,
+    plan_data,
+    plan_table,
+    study_lines,
+)
+from farthing.study.planned_statistic import (
+    AtOnce,
+    PlannedStatistic,
+    about_rows,
+    errors_rest_on,
+    planned,
+    rows_known,
+)
+from farthing.study.release import Release, released
 from farthing.study.request import (
     Control,
     Earlier,
@@ -40,12 +54,7 @@ from farthing.study.request import (
     required_by,
     with_controls,
 )
-from farthing.study.row_count import can_be_counted, price_of_counting
-from farthing.study.text_tables import plan_data, plan_table
-
-if TYPE_CHECKING:
-    from farthing.study.release import Release
-    from farthing.study.study import Study
+from farthing.study.study_account import Allowance, StudyAccount, admitting, can_be_counted, price_of_counting
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +78,14 @@ class Plan:
     >>> study.ledger.close(); folder.cleanup()
     """
 
-    study: Study
+    study: StudyAccount
     asked: tuple[Statistic, ...]
     problem: Problem
     expected: Mapping[str, Any]
     request: Request
     allowance: Allowance  # what the budget had for it, before controls
     epsilon: float | None = None  # as it was asked for
-    code: tuple[str, ...] = ()  # the lines, or the file, that made it: for the report
+    lines: tuple[str, ...] = ()  # that made it, or the file: where they are not those of `study.plan` alone
     from_file: bool = False  # then what it says about `expected` is said as a study.toml writes it
     earlier: Earlier | None = None  # the release that these words have asked for before
     _given: Allocation | None = None
@@ -84,7 +93,7 @@ class Plan:
     @classmethod
     def made(
         cls,
-        study: Study,
+        study: StudyAccount,
         asked: tuple[Statistic, ...],
         expected: Mapping[str, Any] | None,
         epsilon: float | None,
@@ -109,22 +118,21 @@ class Plan:
     @classmethod
     def asked_for(
         cls,
-        study: Study,
+        study: StudyAccount,
         asked: tuple[Statistic, ...],
         problem: Problem,
         expected: Mapping[str, Any] | None,
         epsilon: float | None,
     ) -> Plan:
         """A plan whose budget is divided when somebody looks at it, or when its controls are set."""
-        lines = (*study_lines(study), *asking_lines("plan", asked, {"epsilon": epsilon}, expected))
         request = Request.of(study, asked, epsilon, expected)
         allowance = Allowance(problem.epsilon, problem.delta)
-        return cls(study, asked, problem, dict(expected or {}), request, allowance, epsilon, code=lines)
+        return cls(study, asked, problem, dict(expected or {}), request, allowance, epsilon)
 
     @classmethod
     def again(
         cls,
-        study: Study,
+        study: StudyAccount,
         asked: tuple[Statistic, ...],
         expected: Mapping[str, Any] | None,
         epsilon: float | None,
@@ -151,6 +159,14 @@ class Plan:
         plan = cls.asked_for(study, asked, problem, expected, epsilon)
         return replace(plan, request=request, allowance=allowance, earlier=earlier)
 
+    @property
+    def code(self) -> tuple[str, ...]:
+        """The lines of Python, or the file, that made it: for the report."""
+        if self.lines:
+            return self.lines
+        call = asking_lines("plan", self.asked, {"epsilon": self.epsilon}, self.expected)
+        return (*study_lines(self.study), *call)
+
     # What is predicted
 
     @property
@@ -163,7 +179,7 @@ class Plan:
     @cached_property
     def allocation(self) -> Allocation:
         """The noise of every measurement."""
-        return self._given if self._given is not None else allocated(self, self.problem)
+        return self._given if self._given is not None else self._allocated(self.problem)
 
     @cached_property
     def statistics(self) -> tuple[PlannedStatistic, ...]:
@@ -205,8 +221,7 @@ class Plan:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the predicted errors assume because nobody said otherwise."""
-        told = self.design.assumptions
-        return tuple(map(in_toml, told)) if self.from_file else told
+        return tuple(one.in_toml if self.from_file else str(one) for one in self.design.assumptions)
 
     @property
     def assumed_rows(self) -> int | None:
@@ -337,9 +352,9 @@ class Plan:
             changes.update(self._reserving(reserve))
         problem = replace(self.problem, **changes)
         with self._hinted():
-            found = allocated(self, problem, None if start is None else start.allocation, quick=quick)
+            found = self._allocated(problem, None if start is None else start.allocation, quick=quick)
         request = with_controls(self.request, weights, requirements, reserve)
-        return replace(self, problem=problem, request=request, code=(*self.code, *lines), _given=found)
+        return replace(self, problem=problem, request=request, lines=(*self.code, *lines), _given=found)
 
     def fitted(self, requirements: Mapping[str, Requirement], start: Plan | None = None) -> Plan:
         """The least epsilon that meets these requirements; see `Study.fit`."""
@@ -347,10 +362,10 @@ class Plan:
         options = {"require": required, "confidence": next(iter(requirements.values())).confidence}
         lines = (*study_lines(self.study), *asking_lines("fit", self.asked, options, self.expected))
         control = fit_control(requirements)
-        return replace(self._controlled(control, start), code=lines)
+        return replace(self._controlled(control, start), lines=lines)
 
     def _with(self, line: str, *control: Any) -> Plan:
-        return replace(self._controlled(control), code=(*self.code, line))
+        return replace(self._controlled(control), lines=(*self.code, line))
 
     def _controlled(self, control: Control, start: Plan | None = None) -> Plan:
         """With one more control: as it was released before, or as the budget allows it now."""
@@ -384,7 +399,7 @@ class Plan:
         plan = Plan.asked_for(self.study, self.asked, problem, self.expected, self.epsilon)
         for control in self.request.controls:
             plan = plan._divided(control)
-        return replace(plan, code=self.code, from_file=self.from_file)
+        return replace(plan, lines=self.lines, from_file=self.from_file)
 
     def _divided(self, control: Control, start: Plan | None = None) -> Plan:
         """The budget divided with one more control."""
@@ -394,8 +409,21 @@ class Plan:
                 found = self._fit(required_by(control), start)
             else:
                 problem = replace(self.problem, **self._changes(word, *details))
-                found = allocated(self, problem, self.allocation)
+                found = self._allocated(problem, self.allocation)
         return replace(self, problem=found.problem, request=self.request.then(*control), _given=found)
+
+    def _allocated(
+        self, problem: Problem, start: Allocation | None = None, *, quick: bool = False
+    ) -> Allocation:
+        """The noises that the ledger would admit now; it is not asked about what was released, or is only looked at."""
+        new = self.earlier is None and not quick
+        admits = admitting(self.study, problem.delta) if new else None
+        try:
+            return allocate(problem, start, quick=quick, admits=admits)
+        except Infeasible:
+            if admits is not None:  # where others have spent meanwhile, that is the reason
+                self.study.allowance(self.epsilon)
+            raise
 
     def _changes(self, word: str, *details: Any) -> dict[str, Any]:
         """What a control changes in the problem."""
@@ -434,7 +462,7 @@ class Plan:
             own = errors_rest_on(
                 self.asked, refusal.blocking, self.study.dataset, self.expected, self.design.counted
             )
-            assumed = tuple(map(in_toml, own)) if self.from_file else own
+            assumed = tuple(one.in_toml if self.from_file else str(one) for one in own)
             if not assumed:
                 raise
             told = f"{refusal} The errors rest on assumptions: {'; '.join(assumed)}."
@@ -461,17 +489,13 @@ class Plan:
         spends nothing. `fresh=True` draws new noise, which is charged again. `request_id` names a release of your own,
         which is answered once too.
         """
-        from farthing.study.release import released
-
         return released(self, request_id, progress, fresh=fresh)
 
     def __str__(self) -> str:
         return plan_table(self)
 
     def __repr__(self) -> str:
-        return (
-            f"Plan({len(self.statistics)} statistics, epsilon={shown(self.problem.epsilon)}, nothing spent)"
-        )
+        return f"Plan({len(self.statistics)} statistics, epsilon={number_text(self.problem.epsilon)}, nothing spent)"
 
     def explain(self) -> str:
         """In words: what is measured, what each statistic is made of, and why it costs what it does."""

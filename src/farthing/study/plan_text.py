@@ -1,89 +1,181 @@
-"""Numbers and plans in plain words."""
+"""Plans and releases as text: tables that line up in any terminal, explanations, and lines of Python."""
 
 from __future__ import annotations
 
-import ast
-import json
-import math
-import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Protocol
 
-from farthing.numerics.bounds import shown_up
+import numpy as np
+
+from farthing.inference import Answer
+from farthing.inference.answers import with_interval
+from farthing.numerics import Bounds
+from farthing.numerics.bounds import number_text
+from farthing.planner import Allocation, Problem, TheoremPrices
+from farthing.statistics import Statistic
+from farthing.statistics.answer_records import label_texts
+from farthing.statistics.design import Design
+from farthing.statistics.measurements import Measurements
 from farthing.statistics.public_facts import assumed_size
+from farthing.study.planned_statistic import AtOnce, PlannedStatistic
+from farthing.study.request import Earlier, Request
+from farthing.study.study_account import Allowance, StudyAccount
 
-if TYPE_CHECKING:
-    from farthing.study.plan import Plan
-    from farthing.study.planned_statistic import PlannedStatistic
+
+class PlanFacts(Protocol):
+    """What texts and releases need of a plan."""
+
+    @property
+    def study(self) -> StudyAccount:
+        """Whose rows they are, and who pays."""
+
+    @property
+    def design(self) -> Design:
+        """What is measured."""
+
+    @property
+    def problem(self) -> Problem:
+        """What is divided."""
+
+    @property
+    def allocation(self) -> Allocation:
+        """The noise of every measurement."""
+
+    @property
+    def statistics(self) -> Sequence[PlannedStatistic]:
+        """Each statistic with its error."""
+
+    @property
+    def measurements(self) -> Measurements:
+        """What would be run."""
+
+    @property
+    def cost(self) -> Bounds:
+        """The epsilon of the whole plan."""
+
+    @property
+    def delta(self) -> float:
+        """The delta at which the cost is stated."""
+
+    @property
+    def price(self) -> TheoremPrices:
+        """The cost under each theorem."""
+
+    @property
+    def allowance(self) -> Allowance:
+        """What the budget had for it."""
+
+    @property
+    def request(self) -> Request:
+        """What it is named by."""
+
+    @property
+    def request_id(self) -> str:
+        """The name of its release."""
+
+    @property
+    def earlier(self) -> Earlier | None:
+        """The release that asked for the same."""
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """The lines that made it."""
+
+    @property
+    def from_file(self) -> bool:
+        """Whether a study.toml made it."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What its errors rest on."""
+
+    @property
+    def assumed_rows(self) -> int | None:
+        """The number of rows that is assumed."""
+
+    @property
+    def counting(self) -> float | None:
+        """The epsilon for which rows can be counted."""
+
+    @property
+    def opening(self) -> str | None:
+        """What it says first."""
+
+    @property
+    def about(self) -> str | None:
+        """Which rows it is about."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is mostly noise."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why the budget protects little."""
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, where it is known."""
+
+    def at_once(self, confidence: float = 0.95) -> AtOnce:
+        """Errors that hold for all numbers together."""
+
+    def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
+        """The plan as plain data."""
 
 
-def shown(number: float, digits: int = 3) -> str:
-    """A number with three significant digits, thousands apart; small ones keep their size.
+def study_lines(study: StudyAccount) -> tuple[str, ...]:
+    """The dataset and the study, by what is public about them."""
+    data = study.dataset
+    unit = f", unit={_one(data.unit)!r}, max_rows={data.rows_per_unit}" if data.unit else ""
+    given = "".join(
+        f", {name}={value!r}"
+        for name, value in (("analyst", study.analyst), ("sampling_rate", study.sampling_rate))
+        if value is not None
+    )
+    return (
+        "import farthing as ft",
+        f"dataset = ft.dataset({data.name!r}{unit}, schema=...)  # columns: {', '.join(data.schema)}",
+        f"study = ft.Study(dataset, epsilon={study.epsilon!r}, delta={study.delta!r}, "
+        f"name={study.name!r}, ledger=...{given})",
+    )
 
-    >>> shown(41234.5), shown(0.000123456), shown(12.0), shown(float("inf"))
-    ('41,200', '0.000123', '12', 'unlimited')
+
+def asking_lines(
+    word: str, asked: Sequence[Statistic], options: Mapping[str, Any], expected: Mapping[str, Any] | None
+) -> tuple[str, ...]:
+    """`plan = study.plan(...)` with one line for each statistic.
+
+    >>> from farthing.statistics import count
+    >>> print("\\n".join(asking_lines("plan", [count()], {"epsilon": 0.5}, None)))
+    plan = study.plan(
+        ft.count(),
+        epsilon=0.5,
+    )
     """
-    if math.isnan(number):
-        return "unknown"
-    if math.isinf(number):
-        return "unlimited"
-    if number == 0:
-        return "0"
-    size = math.floor(math.log10(abs(number)))
-    if size < -5:
-        return f"{number:.{digits - 1}e}"
-    places = max(0, digits - 1 - size)
-    text = f"{round(number, digits - 1 - size):,.{places}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    given = {**options, **({"expected": dict(expected)} if expected else {})}
+    return (
+        f"plan = study.{word}(",
+        *(f"    ft.{statistic!r}," for statistic in asked),
+        *(f"    {name}={value!r}," for name, value in given.items() if value is not None),
+        ")",
+    )
 
 
-def shown_error(number: float) -> str:
-    """An error with three significant digits, never rounded down: what is shown is what holds.
+def control_line(control: str, *words: Any, **options: Any) -> str:
+    """`plan = plan.control(...)`.
 
-    >>> shown_error(0.2541), shown_error(41_201.0), shown_error(3.0)
-    ('0.255', '41,300', '3')
+    >>> control_line("require", "mean of income", within=500)
+    "plan = plan.require('mean of income', within=500)"
     """
-    return shown(float(shown_up(number, 3)))
+    said = [*map(repr, words), *(f"{name}={value!r}" for name, value in options.items())]
+    return f"plan = plan.{control}({', '.join(said)})"
 
 
-def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
-    """The predicted error as a sentence; it is never rounded down."""
-    times = f"{100 * confidence:g} times in 100"
-    error = shown_error(statistic.error(confidence))
-    if not statistic.noises:
-        return "exact: its value is public"
-    if statistic.error(confidence) == 0:
-        return f"{times} {'exactly the true value' if statistic.cells == 1 else 'a cell has exactly its true value'}"
-    if statistic.depends_on and math.isinf(statistic.error(confidence)):
-        best = shown_error(statistic.at_best.error(confidence))
-        return (
-            f"no error can be predicted: from ±{best} at best to no limit, depending on {statistic.depends_on}; "
-            "an expected value would tell"
-        )
-    condition = f", {statistic.output.condition}" if statistic.output.condition else ""
-    if math.isinf(statistic.error(confidence)):
-        return f"its interval is likely to have no end{condition}"
-    found = f"{times} within ±{error} of the true value{condition}"
-    if statistic.cells > 1:
-        found = f"{times} a cell is within ±{error} of its true value{condition}"
-    if statistic.depends_on:
-        best = shown_error(statistic.at_best.error(confidence))
-        found += f"; at best within ±{best}, depending on {statistic.depends_on}"
-    return found
-
-
-def required_sentence(statistic: PlannedStatistic) -> str:
-    """What is required of a statistic, how often a release keeps it, and what that rests on: in one line."""
-    asked = statistic.requirement
-    if asked is None or not statistic.noises:
-        return ""
-    every = "every cell " if statistic.cells > 1 else ""
-    found = f"{every}within ±{shown(asked.within, 6)} ({100 * asked.confidence:g}%) {statistic.output.holds}"
-    clauses = statistic.rests_on
-    if not clauses:
-        return f"{found}, whatever the data"
-    listed = f"{', '.join(clauses[:-1])} and {clauses[-1]}" if len(clauses) > 1 else clauses[0]
-    return f"{found}, if {listed}"
+def _one(unit: tuple[str, ...]) -> Any:
+    return unit[0] if len(unit) == 1 else list(unit)
 
 
 def opening_line(
@@ -114,16 +206,16 @@ def opening_line(
         rest = f"{len(names) - _FEW_NAMES:,} more" if len(names) > _FEW_NAMES + 1 else names[-1]
         first = names[:_FEW_NAMES] if len(names) > _FEW_NAMES + 1 else names[:-1]
         which = f"the errors of {', '.join(first)} and {rest} are"
-    return f"{which} for an assumed size: {in_toml(size) if from_file else size}{counting}"
+    return f"{which} for an assumed size: {size.in_toml if from_file else size}{counting}"
 
 
-def opening_of(plan: Plan) -> str | None:
+def opening_of(plan: PlanFacts) -> str | None:
     """What a plan says first, with the way to have the rows counted."""
     names = [output.name for output in plan.design.sized]
     counting = ""
     if plan.counting is not None:
         how = "farthing release --count-first" if plan.from_file else "study.count_rows()"
-        counting = f", or have them counted first, for epsilon {shown(plan.counting)}: {how}"
+        counting = f", or have them counted first, for epsilon {number_text(plan.counting)}: {how}"
     return opening_line(
         plan.assumed_rows,
         None if len(names) == len(plan.design.outputs) else names,
@@ -133,27 +225,9 @@ def opening_of(plan: Plan) -> str | None:
 
 
 _FEW_NAMES = 3  # statistics that the first line names
-_HINT = re.compile(r"say expected=\{(.+): (\.\.\.|\[.*\])\}$")
 
 
-def in_toml(assumption: str) -> str:
-    """An assumption whose hint is for a study.toml rather than for Python.
-
-    >>> in_toml("the table is assumed to have 10,000 rows; say expected={'rows': ...}")
-    'the table is assumed to have 10,000 rows; write rows = ... below [expected]'
-    >>> in_toml("yearly income is assumed to be spread evenly; say expected={'yearly income': ...}")
-    'yearly income is assumed to be spread evenly; write "yearly income" = ... below [expected]'
-    """
-
-    def written(hint: re.Match[str]) -> str:
-        name = ast.literal_eval(hint[1])
-        key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
-        return f"write {key} = {hint[2]} below [expected]"
-
-    return _HINT.sub(written, assumption)
-
-
-def explained(plan: Plan) -> str:
+def explained(plan: PlanFacts) -> str:
     """What is measured, how each statistic comes out of it, and what it costs."""
     lines = [] if plan.opening is None else [plan.opening]
     lines += ["What is measured (each row is counted in one cell, or in the sums that hold its cell):"]
@@ -162,7 +236,7 @@ def explained(plan: Plan) -> str:
         noise = plan.allocation.noises[slot.name]
         kind = {"laplace": "epsilon", "gaussian": "noise multiplier", "exponential": "epsilon"}[noise.kind]
         lines.append(
-            f"  {slot.name}: {slot.told(noise)}, {noise.kind} noise of {kind} {shown(noise.parameter)}"
+            f"  {slot.name}: {slot.told(noise)}, {noise.kind} noise of {kind} {number_text(noise.parameter)}"
         )
     lines.append("What comes out of it:")
     for statistic in plan.statistics:
@@ -175,9 +249,9 @@ def explained(plan: Plan) -> str:
     price = plan.price
     lines += [
         "What it costs:",
-        f"  epsilon {shown(plan.cost.upper, 6)} at delta {plan.delta:g}, proven",
-        f"  summed {shown(price.basic)}, advanced {shown(price.advanced)}, KOV {shown(price.kov)}, "
-        f"optimal {shown(price.optimal)}, own curves {shown(price.own)}",
+        f"  epsilon {number_text(plan.cost.upper, 6)} at delta {plan.delta:g}, proven",
+        f"  summed {number_text(price.basic)}, advanced {number_text(price.advanced)}, KOV {number_text(price.kov)}, "
+        f"optimal {number_text(price.optimal)}, own curves {number_text(price.own)}",
         f"  {price.sentence}",
     ]
     if plan.notes:
@@ -185,3 +259,143 @@ def explained(plan: Plan) -> str:
     if plan.assumptions:
         lines += ["What is assumed:", *(f"  {text}" for text in plan.assumptions)]
     return "\n".join(lines)
+
+
+_MOST_CELLS = 40
+_PRICES = ("basic", "advanced", "kov", "optimal", "own", "sentence")
+
+
+def plan_table(plan: PlanFacts) -> str:
+    """statistic | mechanism | 95% error | epsilon; then the cost, what is mostly noise, and what was assumed."""
+    rows = [("statistic", "mechanism", "95% error", "epsilon")]
+    rows += [
+        (statistic.name, statistic.mechanism, statistic.shown_error, number_text(statistic.epsilon))
+        for statistic in plan.statistics
+    ]
+    lines = [] if plan.opening is None else [*textwrap.wrap(plan.opening, 100, subsequent_indent="  "), ""]
+    lines += [*aligned(rows, right=(2, 3)), ""]
+    lines += textwrap.wrap(_cost(plan), 100, subsequent_indent="  ")
+    lines.append(f"price: {plan.price.sentence}")
+    if plan.at_once().sentence:
+        lines += textwrap.wrap(f"at once: {plan.at_once().sentence}", 100, subsequent_indent="  ")
+    for statistic in plan.statistics:
+        if statistic.required:
+            text = f"required: {statistic.name} {statistic.required}"
+            lines += textwrap.wrap(text, 100, subsequent_indent="  ")
+    for text in plan.warnings:
+        lines += textwrap.wrap(f"warning: {text}", 100, subsequent_indent="  ")
+    for text in plan.notes:
+        lines += textwrap.wrap(f"note: {text}", 100, subsequent_indent="  ")
+    for text in plan.assumptions:
+        lines += textwrap.wrap(f"assumed: {text}", 100, subsequent_indent="  ")
+    if plan.about is not None:
+        lines += textwrap.wrap(f"about: {plan.about}", 100, subsequent_indent="  ")
+    return "\n".join(lines)
+
+
+def plan_data(plan: PlanFacts, confidence: float) -> dict[str, Any]:
+    """A plan as plain data."""
+    price = plan.price
+    return {
+        "dataset": plan.study.name,
+        "epsilon": plan.problem.epsilon,
+        "delta": plan.problem.delta,
+        "confidence": confidence,
+        "statistics": [statistic.to_dict(confidence) for statistic in plan.statistics],
+        "at_once": plan.at_once(confidence).to_dict(),
+        "cost": {"lower": plan.cost.lower, "upper": plan.cost.upper},
+        "price": {name: getattr(price, name) for name in _PRICES},
+        "assumed_rows": plan.assumed_rows,
+        "counting": plan.counting,
+        "counted": None if plan.design.counted is None else asdict(plan.design.counted),
+        "opening": plan.opening,
+        "assumptions": list(plan.assumptions),
+        "notes": list(plan.notes),
+        "about": plan.about,
+        "warnings": list(plan.warnings),
+        "rows": plan.rows,
+        "request_id": plan.request_id,
+        "released": plan.earlier is not None and plan.earlier.exact,
+    }
+
+
+def _cost(plan: PlanFacts) -> str:
+    """What it will cost, or what was paid by the release that the ledger has."""
+    cost = f"epsilon {number_text(plan.cost.upper, 6)} of {_limit(plan)} at delta {plan.delta:g}"
+    earlier = plan.earlier
+    if earlier is None:
+        return f"cost: {cost}; nothing is spent yet"
+    if earlier.exact:
+        again = "farthing release --fresh" if plan.from_file else "release(fresh=True)"
+        paid = f"epsilon {number_text(float(earlier.plan['cost']['upper']), 6)} at delta {plan.delta:g}"
+        return (
+            f"cost: nothing. It was released before, for {paid}, as {earlier.request_id}: releasing it returns those "
+            f"answers. {again} draws new noise and is charged again."
+        )
+    return (
+        f"cost: {cost}, as it was when {earlier.request_id} was planned; it no longer fits the budget. With the "
+        "controls it had then, releasing it costs nothing."
+    )
+
+
+def _limit(plan: PlanFacts) -> str:
+    """What the plan may use, beside the budget where that is more."""
+    limit, budget = plan.problem.epsilon - plan.problem.reserved, plan.study.epsilon
+    if limit >= budget:
+        return number_text(limit, 6)
+    return f"the {number_text(limit, 6)} this plan may use (budget {number_text(budget, 6)})"
+
+
+def release_table(answers: Collection[Answer], warnings: Sequence[str] = (), about: str | None = None) -> str:
+    """statistic | cell | answer; of a statistic with very many cells the first few."""
+    levels = {answer.confidence for answer in answers}
+    level = f" ({100 * levels.pop():g}%)" if len(levels) == 1 else ""
+    rows = [("statistic", "cell", f"answer{level}")]
+    for answer in answers:
+        rows += _answer_rows(answer)
+    lines = aligned(rows)
+    notes: dict[str, list[str]] = {}
+    for answer in answers:
+        if answer.note:
+            notes.setdefault(answer.note, []).append(answer.name)
+    for note, names in notes.items():  # several statistics of one column say the same: once is enough
+        few = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3:,} more"]
+        told = f"{', '.join(few[:-1])} and {few[-1]}" if few[1:] else few[0]
+        lines += ["", *textwrap.wrap(f"note: {told}: {note}", 100, subsequent_indent="  ")]
+    for text in warnings:
+        lines += ["", *textwrap.wrap(f"warning: {text}", 100, subsequent_indent="  ")]
+    if about is not None:
+        lines += ["", *textwrap.wrap(f"about: {about}", 100, subsequent_indent="  ")]
+    return "\n".join(lines)
+
+
+def _answer_rows(answer: Answer) -> list[tuple[str, str, str]]:
+    few = slice(_MOST_CELLS)
+    columns = (np.atleast_1d(column)[few] for column in (answer.values, answer.lower, answer.upper))
+    texts = [with_interval(*map(float, cell)) for cell in zip(*columns, strict=True)]
+    width = max(text.find(" ") if " " in text else len(text) for text in texts)
+    texts = [" " * (width - len(text.split(" ")[0])) + text for text in texts]
+    names = [answer.name, *[""] * (len(texts) - 1)]
+    rows = list(zip(names, label_texts(answer.labels[few]) or [""], texts, strict=True))
+    if len(answer) > _MOST_CELLS:
+        return [*rows, ("", f"... and {len(answer) - _MOST_CELLS:,} more", "")]
+    return rows
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+    """Rows of text with a line below the first, columns two spaces apart.
+
+    >>> print("\\n".join(aligned([("name", "n"), ("a", "10")], right=[1])))
+    name   n
+    ----  --
+    a     10
+    """
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    ruled = [rows[0], tuple("-" * width for width in widths), *rows[1:]]
+    return [
+        "  ".join(
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in ruled
+    ]

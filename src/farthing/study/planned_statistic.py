@@ -1,4 +1,4 @@
-"""One statistic of a plan: its mechanism, its epsilon and its error, in words and numbers."""
+"""One statistic of a plan: its mechanism, its epsilon and its error, which rows it is about and what it rests on."""
 
 from __future__ import annotations
 
@@ -10,13 +10,81 @@ from typing import Any
 
 import numpy as np
 
+from farthing.data import Dataset
 from farthing.inference import ErrorLaw
 from farthing.inference.answers import level_at_once
+from farthing.numerics.bounds import error_text, number_text
 from farthing.planner import Allocation, Problem, Requirement, own_epsilon
-from farthing.statistics.design import Design
+from farthing.statistics.design import Design, design_of
 from farthing.statistics.measurements import Noise, Output
+from farthing.statistics.public_facts import Assumption, Counted
 from farthing.statistics.statistic import Statistic, text_of
-from farthing.study.plan_text import required_sentence, sentence_of, shown, shown_error
+
+_ERRORS_OF_NOISE_ALONE = ("count", "histogram", "contingency", "sum")
+
+
+def about_rows(dataset: Dataset) -> str | None:
+    """Which rows are counted at all; None where it is every row. No margin of error speaks of the others.
+
+    >>> import pyarrow, farthing as ft
+    >>> visits = pyarrow.table({"person": [1, 1, 2], "age": [30, 31, 45]})
+    >>> print(about_rows(ft.dataset(visits, unit="person", max_rows=2, schema={"age": (0, 110)})))
+    numbers are about at most 2 rows of each person, chosen at random, and about no row without person: what further
+    rows would add is neither in them nor in their margins of error
+    >>> about_rows(ft.dataset(visits, schema={"age": (0, 110)}))
+    """
+    if not dataset.unit:
+        return None
+    unit, most = " and ".join(dataset.unit), dataset.rows_per_unit
+    rows = "1 row" if most == 1 else f"{most:,} rows"
+    return (
+        f"numbers are about at most {rows} of each {unit}, chosen at random, and about no row without {unit}: what "
+        "further rows would add is neither in them nor in their margins of error"
+    )
+
+
+def rows_known(dataset: Dataset, expected: Mapping[str, Any]) -> int | None:
+    """The number of rows where it is public or somebody expects one; None where nothing is known.
+
+    >>> import pyarrow, farthing as ft
+    >>> table = pyarrow.table({"age": [30, 31, 45]})
+    >>> [rows_known(ft.dataset(table, schema={"age": (0, 110)}), said) for said in ({}, {"rows": 3})]
+    [None, 3]
+    """
+    rows = dataset.rows if dataset.rows is not None else expected.get("rows")
+    number = isinstance(rows, int | float) and not isinstance(rows, bool) and 1 <= rows < 2**63
+    return int(rows) if number else None  # type: ignore[arg-type]
+
+
+def errors_rest_on(
+    asked: Sequence[Statistic],
+    names: Sequence[str],
+    dataset: Dataset,
+    expected: Mapping[str, Any],
+    counted: Counted | None = None,
+) -> tuple[Assumption, ...]:
+    """What the errors of the named statistics assume; those of counts and sums rest on the noise alone.
+
+    >>> import pyarrow, farthing as ft
+    >>> people = ft.dataset(pyarrow.table({"age": [30], "sex": ["F"]}), schema={"age": (0, 110), "sex": ["F", "M"]})
+    >>> asked = ft.count(by="sex"), ft.median("age")
+    >>> errors_rest_on(asked, ["count by sex"], people, {"rows": 400})
+    ()
+    >>> print(errors_rest_on(asked, ["median of age"], people, {"rows": 400})[0])
+    age is assumed to be spread evenly...
+    """
+    own = [
+        each
+        for each in asked
+        if each.name in names and (each.for_population or each.kind not in _ERRORS_OF_NOISE_ALONE)
+    ]
+    if not own:
+        return ()
+    others = {each.name for each in asked} - {each.name for each in own} - {*dataset.schema}
+    # A count that is expected says how large groups are, also to the others.
+    told = {name: value for name, value in expected.items() if name not in others or name.startswith("count")}
+    return design_of(own, dataset, told, counted=counted).assumptions
+
 
 _WORDS = {
     "laplace": "discrete Laplace",
@@ -181,13 +249,13 @@ class PlannedStatistic:
             ]  # the last share of a cdf is 1
             lowest, highest = float(np.min(noisy, initial=math.inf)), max(worst, self.error())
             if math.isinf(highest):
-                return f"± {shown_error(lowest)} to no limit"
-            return f"± {shown_error(lowest)} to {shown_error(highest)}{self._of_what}"
+                return f"± {error_text(lowest)} to no limit"
+            return f"± {error_text(lowest)} to {error_text(highest)}{self._of_what}"
         if math.isinf(self.error()):
             return f"no limit{self._of_what}"
         if worst > _UNLIKE * best:
-            return f"± {shown_error(best)} to {shown_error(worst)}{self._of_what}"
-        return f"± {shown_error(self.error())}{self._of_what}"
+            return f"± {error_text(best)} to {error_text(worst)}{self._of_what}"
+        return f"± {error_text(self.error())}{self._of_what}"
 
     @property
     def _of_what(self) -> str:
@@ -254,7 +322,47 @@ class PlannedStatistic:
         }
 
     def __repr__(self) -> str:
-        return f"{self.name}: ± {shown_error(self.error())} (95%), {self.mechanism}, epsilon {shown(self.epsilon)}"
+        return f"{self.name}: ± {error_text(self.error())} (95%), {self.mechanism}, epsilon {number_text(self.epsilon)}"
+
+
+def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
+    """The predicted error as a sentence; it is never rounded down."""
+    times = f"{100 * confidence:g} times in 100"
+    error = error_text(statistic.error(confidence))
+    if not statistic.noises:
+        return "exact: its value is public"
+    if statistic.error(confidence) == 0:
+        return f"{times} {'exactly the true value' if statistic.cells == 1 else 'a cell has exactly its true value'}"
+    if statistic.depends_on and math.isinf(statistic.error(confidence)):
+        best = error_text(statistic.at_best.error(confidence))
+        return (
+            f"no error can be predicted: from ±{best} at best to no limit, depending on {statistic.depends_on}; "
+            "an expected value would tell"
+        )
+    condition = f", {statistic.output.condition}" if statistic.output.condition else ""
+    if math.isinf(statistic.error(confidence)):
+        return f"its interval is likely to have no end{condition}"
+    found = f"{times} within ±{error} of the true value{condition}"
+    if statistic.cells > 1:
+        found = f"{times} a cell is within ±{error} of its true value{condition}"
+    if statistic.depends_on:
+        best = error_text(statistic.at_best.error(confidence))
+        found += f"; at best within ±{best}, depending on {statistic.depends_on}"
+    return found
+
+
+def required_sentence(statistic: PlannedStatistic) -> str:
+    """What is required of a statistic, how often a release keeps it, and what that rests on: in one line."""
+    asked = statistic.requirement
+    if asked is None or not statistic.noises:
+        return ""
+    every = "every cell " if statistic.cells > 1 else ""
+    found = f"{every}within ±{number_text(asked.within, 6)} ({100 * asked.confidence:g}%) {statistic.output.holds}"
+    clauses = statistic.rests_on
+    if not clauses:
+        return f"{found}, whatever the data"
+    listed = f"{', '.join(clauses[:-1])} and {clauses[-1]}" if len(clauses) > 1 else clauses[0]
+    return f"{found}, if {listed}"
 
 
 def _asked(statistic: Statistic) -> dict[str, Any]:
@@ -336,7 +444,7 @@ class AtOnce:
     def _told(self, name: str, error: float) -> str:
         """One error, never rounded down; where it rests on how values are spread, the same words say so."""
         condition = self.conditions.get(name)
-        size = f"± {shown_error(error)}" if math.isfinite(error) else "without a limit"
+        size = f"± {error_text(error)}" if math.isfinite(error) else "without a limit"
         return f"{name} {size}{f' {condition}' if condition else ''}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,21 +7,17 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from farthing.curator import Answered
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, TableChanged
 from farthing.inference import Answer
 from farthing.ledger import Ledger, Receipt, Stored
-from farthing.statistics.bounds_notes import with_bounds
+from farthing.statistics.answer_records import PostProcessing, plain, records_of, restored, stored_form
 from farthing.study.attacker_odds import budget_cautions
-from farthing.study.documents.answer_codec import plain, records_of, restored, stored_form
+from farthing.study.plan_text import PlanFacts, release_table
 from farthing.study.request import drawn_anew, fresh_name, settled, without_answer
-from farthing.study.text_tables import release_table
-
-if TYPE_CHECKING:
-    from farthing.study.plan import Plan
-    from farthing.study.study import Study
+from farthing.study.study_account import StudyAccount
 
 _SESSIONS = {"answers": "a session of questions", "monitor": "a monitor", "holdout": "a reusable holdout"}
 _ANEW = "for new noise, which is charged again, use release(fresh=True)"
@@ -160,14 +156,14 @@ class Release(Mapping[str, Answer]):
         return target
 
     def __str__(self) -> str:
-        return release_table(self)
+        return release_table(self.answers.values(), self.warnings, self.about)
 
     def __repr__(self) -> str:
         return f"Release({len(self)} statistics, epsilon={self.cost:.3g}, request_id={self.request_id!r})"
 
 
 def released(
-    plan: Plan, request_id: str | None, progress: Callable[[float], None] | None, *, fresh: bool = False
+    plan: PlanFacts, request_id: str | None, progress: Callable[[float], None] | None, *, fresh: bool = False
 ) -> Release:
     """Run a plan through the curator, or find what was recorded for the same words."""
     study, name = plan.study, request_id or plan.request_id
@@ -198,21 +194,11 @@ def released(
     if plan.earlier is not None:
         study.allowance(plan.cost.upper)  # that of another day was enough then
     study.register()
-    foretold = _foretold(plan)
-    outputs, noises = plan.design.outputs, plan.allocation.noises
-    schema = study.dataset.schema
-
-    def finish(measured: Mapping[str, Any]) -> dict[str, Any]:
-        answers = [
-            with_bounds(output.answer(measured, noises), output.statistic, schema, output.limits(measured))
-            for output in outputs
-        ]
-        levels = [
-            (foretold["at_once"]["level"], statistic["level_at_once"]) for statistic in foretold["statistics"]
-        ]
-        stored = [stored_form(answer, kept) for answer, kept in zip(answers, levels, strict=True)]
-        return {"answers": stored, "plan": foretold}
-
+    predicted = _predicted(plan)
+    levels = [(predicted["at_once"]["level"], one["level_at_once"]) for one in predicted["statistics"]]
+    post_processing = PostProcessing(
+        plan.design.outputs, plan.allocation.noises, study.dataset.schema, tuple(levels), predicted
+    )
     try:
         answered = study.curator.release(
             study.dataset,
@@ -221,7 +207,7 @@ def released(
             request_id=name,
             sampling_rate=study.sampling_rate,
             delta=plan.delta,
-            finish=finish,
+            post_processing=post_processing,
             progress=progress,
             give_up=False,
         )
@@ -237,13 +223,13 @@ def released(
     return _read(answered)
 
 
-def warn_if_changed(study: Study, receipt: Receipt, fresh: str, stacklevel: int = 4) -> None:
+def warn_if_changed(study: StudyAccount, receipt: Receipt, fresh: str, stacklevel: int = 4) -> None:
     """Say that stored answers are about rows that are others by now; `fresh` is how to ask for new ones."""
     if study.table_changed(receipt.request_id):
         warnings.warn(changed_sentence(receipt, fresh), TableChanged, stacklevel=stacklevel)
 
 
-def changed_note(study: Study, receipt: Receipt, fresh: str) -> str:
+def changed_note(study: StudyAccount, receipt: Receipt, fresh: str) -> str:
     """What a steward should know about stored answers; empty where the table is as it was, or is not theirs to know."""
     if study.ledger.role == "analyst":
         return ""
@@ -267,7 +253,7 @@ def changed_sentence(receipt: Receipt, fresh: str) -> str:
     )
 
 
-def _recorded(plan: Plan, stored: Stored) -> Release | None:
+def _recorded(plan: PlanFacts, stored: Stored) -> Release | None:
     """What the ledger has for the words of a plan; None where it was written before words were kept with answers."""
     if stored.answer is None:
         raise without_answer(stored, _ANEW_FILE if plan.from_file else _ANEW)
@@ -286,7 +272,7 @@ def _recorded(plan: Plan, stored: Stored) -> Release | None:
     return found
 
 
-def _foretold(plan: Plan) -> dict[str, Any]:
+def _predicted(plan: PlanFacts) -> dict[str, Any]:
     """The plan as it is kept with its answers: with whom it protects, the budget it met, and what asked for it."""
     budget, problem = plan.study.budget, plan.problem
     kept: dict[str, Any] = plain(

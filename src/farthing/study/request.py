@@ -22,11 +22,10 @@ from farthing.planner import Problem, Requirement
 from farthing.planner.offers import told
 from farthing.privacy.events import checked_real
 from farthing.statistics import Statistic
-from farthing.study.allowance import spender
+from farthing.study.study_account import StudyAccount
 
 if TYPE_CHECKING:
     from farthing.ledger import Stored
-    from farthing.study.study import Study
 
 
 Control = tuple[Any, ...]
@@ -62,7 +61,7 @@ class Request:
     @classmethod
     def of(
         cls,
-        study: Study,
+        study: StudyAccount,
         asked: Sequence[Statistic],
         epsilon: float | None,
         expected: Mapping[str, Any] | None,
@@ -70,7 +69,7 @@ class Request:
         """The request of `study.plan` with these arguments."""
         facts = [
             study.name,
-            spender(study),
+            study.payer,
             study.sampling_rate,
             study.dataset.definition,
             sorted([statistic.name, repr(statistic)] for statistic in asked),
@@ -142,7 +141,7 @@ def listed(statistics: Sequence[Any]) -> tuple[Statistic, ...]:
     return tuple(statistics)
 
 
-def released_before(study: Study, request: Request, request_id: str | None = None) -> Earlier | None:
+def released_before(study: StudyAccount, request: Request, request_id: str | None = None) -> Earlier | None:
     """The release of these words, if the ledger has it; one that another process makes just now is waited for.
 
     `request_id` is what a server calls it, which has its owner's name in it.
@@ -154,7 +153,7 @@ def released_before(study: Study, request: Request, request_id: str | None = Non
     return _earlier(study, request, name)
 
 
-def own_name(study: Study, name: str) -> str:
+def own_name(study: StudyAccount, name: str) -> str:
     """The request id of these words for this table.
 
     Another file of the same name, in the same account, may have asked in the same words: then it is one of its own.
@@ -172,7 +171,7 @@ def own_name(study: Study, name: str) -> str:
     return own
 
 
-def asked_before(study: Study, request: Request) -> Earlier | None:
+def asked_before(study: StudyAccount, request: Request) -> Earlier | None:
     """A release that these words, perhaps with further controls, have asked for; under whatever request id.
 
     It reads through the ledger, so it is for those whom the budget has refused.
@@ -191,12 +190,12 @@ def asked_before(study: Study, request: Request) -> Earlier | None:
     return found
 
 
-def fresh_name(study: Study, request: Request) -> str:
+def fresh_name(study: StudyAccount, request: Request) -> str:
     """A new request id for words that have been released before."""
     return f"{own_name(study, request.name)}-{secrets.token_hex(6)}"
 
 
-def drawn_anew(study: Study, request: Request) -> Stored | None:
+def drawn_anew(study: StudyAccount, request: Request) -> Stored | None:
     """The last answer that was drawn anew for these words; it reads through the ledger."""
     found: Stored | None = None
     name = own_name(study, request.name)
@@ -209,7 +208,7 @@ def drawn_anew(study: Study, request: Request) -> Stored | None:
     return found
 
 
-def settled(study: Study, request_id: str) -> Stored | None:
+def settled(study: StudyAccount, request_id: str) -> Stored | None:
     """What the ledger knows of a request; a charge of this minute is given time to have its answer.
 
     Whoever made it may be gone, and nobody can tell: it is not given up here.
@@ -239,7 +238,7 @@ def without_answer(stored: Stored, way_out: str) -> FarthingError:
     )
 
 
-def _earlier(study: Study, request: Request, request_id: str) -> Earlier | None:
+def _earlier(study: StudyAccount, request: Request, request_id: str) -> Earlier | None:
     try:
         plan = stored_answer(study.ledger, request_id).finished.get("plan")
     except (AnswerForfeited, InvalidValue):
@@ -254,20 +253,20 @@ def _earlier(study: Study, request: Request, request_id: str) -> Earlier | None:
     return Earlier(request_id, plan, False) if request.is_part_of(kept) else None
 
 
-def _charged(study: Study) -> Iterable[tuple[str, bool]]:
+def _charged(study: StudyAccount) -> Iterable[tuple[str, bool]]:
     """The request ids that this study has paid for, oldest first, and whether they still wait for their answers."""
     waiting: dict[str, bool] = {}
     if not study.is_registered:
         return ()
     for entry in study.ledger.entries(study.name):
-        if entry.kind == "charge" and entry.analyst == spender(study) and entry.body["nano"] != 0:
+        if entry.kind == "charge" and entry.analyst == study.payer and entry.body["nano"] != 0:
             waiting[entry.request_id] = True
         elif entry.kind in ("released", "forfeited") and entry.request_id in waiting:
             waiting[entry.request_id] = False
     return waiting.items()
 
 
-def _stored(study: Study, request_id: str) -> Stored | None:
+def _stored(study: StudyAccount, request_id: str) -> Stored | None:
     try:
         return study.ledger.stored(request_id)
     except NotAllowed:  # somebody else has taken the name; they would be refused when they charge
@@ -382,7 +381,7 @@ def checked_weight(weight: Any) -> float:
     return number
 
 
-def asked_or_raise(study: Study, request: Request, refusal: Exception) -> Earlier:
+def asked_or_raise(study: StudyAccount, request: Request, refusal: Exception) -> Earlier:
     """What these words, perhaps with further controls, were answered before; else the refusal itself."""
     if isinstance(refusal, InvalidValue) and refusal.name not in ("sampling_rate", "epsilon", "reserve"):
         raise refusal  # it is not about what is left

@@ -9,7 +9,7 @@ from typing import Any
 
 from farthing.adaptive.holdout import Holdout
 from farthing.adaptive.monitor import Monitor, MonitorPlan
-from farthing.adaptive.query_session import AnswererPlan, OnlineAnswerer
+from farthing.adaptive.query_session import QuerySession, QuerySessionPlan
 from farthing.curator import Curator, unit_of
 from farthing.curator.payers import account_name, rate_of, refuse_other_unit, sampling_rate_of
 from farthing.data import Dataset
@@ -23,19 +23,27 @@ from farthing.privacy.units import Unit
 from farthing.statistics import Statistic
 from farthing.statistics.design import Design, design_of
 from farthing.statistics.public_facts import Counted
-from farthing.study import row_count
-from farthing.study.allowance import Allowance, allowances_of, left_of
 from farthing.study.plan import Plan
 from farthing.study.release import Release, releases_in, reopened, warn_if_changed
 from farthing.study.request import listed, nothing_to_measure
 from farthing.study.sessions import monitor_sessions, query_sessions
+from farthing.study.study_account import (
+    SHARE,
+    Allowance,
+    allowances_of,
+    count_rows,
+    counted_rows,
+    left_of,
+    price_of_counting,
+)
 from farthing.study.synthesis.synthetic_table import (
     SynthesisOffer,
+    SynthesisOptions,
     Synthetic,
-    earlier,
-    name_of,
-    offered,
+    earlier_synthesis,
     reopened_synthetic,
+    synthesis_name,
+    synthesis_offer,
 )
 
 
@@ -136,7 +144,7 @@ class Study:
         if allowance is None:
             self._refuse_second_plan()
             allowance = self.allowance(epsilon)
-            counted = row_count.counted_rows(self, expected)
+            counted = counted_rows(self, expected)
         if design is None:
             design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0, counted=counted)
         if not design.slots:
@@ -145,7 +153,7 @@ class Study:
 
     def count_rows(
         self,
-        share: float = row_count.SHARE,
+        share: float = SHARE,
         *,
         fresh: bool = False,
         progress: Callable[[float], None] | None = None,
@@ -164,8 +172,8 @@ class Study:
         ...     8_000 < rows.lower < rows.upper < 12_000, study.left < 0.981, plan.rows == rows.lower
         (True, True, True)
         """
-        price = row_count.price_of_counting(self, share)
-        made = row_count.count_rows(self, price, fresh=fresh, progress=progress)
+        price = price_of_counting(self, share)
+        made = count_rows(self, price, fresh=fresh, progress=progress)
         if made.repeated and made.receipt is not None:
             warn_if_changed(self, made.receipt, "count_rows(fresh=True)", stacklevel=3)
         return made.answered
@@ -192,7 +200,7 @@ class Study:
             plan.refuse_unknown(name)
         return plan.fitted(requirements)
 
-    def answerer_plan(
+    def query_session_plan(
         self,
         alpha: float,
         queries: int,
@@ -206,18 +214,18 @@ class Study:
         known: query_sessions.Known = (),
         confidence: float = 0.95,
         request_id: str | None = None,
-    ) -> AnswererPlan:
-        """What `answerer` with the same arguments would cost and promise; nothing is spent.
+    ) -> QuerySessionPlan:
+        """What `query_session` with the same arguments would cost and promise; nothing is spent.
 
-        Of a session that exists, it is what was paid for: `answerer` takes it up, and has `updates_left`.
+        Of a session that exists, it is what was paid for: `query_session` takes it up, and has `updates_left`.
         """
         earlier = query_sessions.request_ids(known)
-        asked = query_sessions.Asked(
+        asked = query_sessions.QuerySessionOptions(
             alpha, queries, columns, bins, updates, rows, epsilon, start, earlier, confidence
         )
-        return query_sessions.planned_answerer(self, asked, request_id)
+        return query_sessions.plan_session(self, asked, request_id)
 
-    def answerer(
+    def query_session(
         self,
         alpha: float,
         queries: int,
@@ -233,8 +241,8 @@ class Study:
         request_id: str | None = None,
         timeout: float | None = None,
         progress: Callable[[float], None] | None = None,
-    ) -> OnlineAnswerer:
-        """Charge once, then ask: `answerer.ask("sex = 'M' and age < 30")` is answered at once, within `alpha` of rows.
+    ) -> QuerySession:
+        """Charge once, then ask: `session.ask("sex = 'M' and age < 30")` is answered at once, within `alpha` of rows.
 
         `alpha` is the error as a part of the rows, promised for all of `queries` questions together, which may depend
         on earlier answers. Questions are about `columns`, by default all of the schema; `bins` cuts columns of
@@ -244,10 +252,15 @@ class Study:
         the first guess better, for nothing. The same arguments, or the same `request_id`, take up the same session.
         """
         earlier = query_sessions.request_ids(known)
-        asked = query_sessions.Asked(
+        asked = query_sessions.QuerySessionOptions(
             alpha, queries, columns, bins, updates, rows, epsilon, start, earlier, confidence
         )
-        return query_sessions.opened_answerer(self, asked, request_id, timeout, progress)
+        return query_sessions.open_session(self, asked, request_id, timeout, progress)
+
+    answerer_plan, answerer = (
+        query_session_plan,
+        query_session,
+    )  # their old names; deprecated, they go with 1.0
 
     def monitor_plan(
         self,
@@ -261,7 +274,9 @@ class Study:
         confidence: float = 0.95,
     ) -> MonitorPlan:
         """What `monitor` with the same arguments would cost and how far off it may be; nothing is spent."""
-        asked = monitor_sessions.Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence)
+        asked = monitor_sessions.MonitorOptions(
+            series, threshold, alerts, steps, by, epsilon, mute, confidence
+        )
         return monitor_sessions.planned_monitor(self, asked)
 
     def monitor(
@@ -286,7 +301,9 @@ class Study:
         not asked about again unless `mute=False`. The same arguments, or the same `request_id`, take up the same
         monitor: its alerts are known, and the round that was running is lost.
         """
-        asked = monitor_sessions.Asked(series, threshold, alerts, steps, by, epsilon, mute, confidence)
+        asked = monitor_sessions.MonitorOptions(
+            series, threshold, alerts, steps, by, epsilon, mute, confidence
+        )
         return monitor_sessions.opened_monitor(self, asked, request_id, timeout, progress)
 
     def holdout(
@@ -329,7 +346,7 @@ class Study:
         known: Release | Sequence[Release] = (),
     ) -> SynthesisOffer:
         """What `synthesise` with the same arguments would do and cost; nothing is spent and no row is read."""
-        return offered(self, columns, bins, missing, epsilon, known, rows)
+        return synthesis_offer(self, SynthesisOptions(columns, bins, missing, epsilon, known), rows)
 
     def synthesise(
         self,
@@ -351,16 +368,13 @@ class Study:
         the same dataset: what they say is used, free of charge. The same words give the same table again and spend
         nothing; for another table of the same words give a `request_id`, which is refused together with other words.
         """
-        name = request_id or name_of(self, columns, bins, missing, epsilon, known)
-        made = earlier(self, name, columns, bins, missing, epsilon, known)
+        options = SynthesisOptions(columns, bins, missing, epsilon, known)
+        made = earlier_synthesis(self, request_id or synthesis_name(self, options), options)
         if made is not None:
             found = made.table(rows)
             warn_if_changed(self, found.receipt, "synthesise(request_id=...) with a new id", stacklevel=3)
             return found
-        plan = self.synthesis_plan(
-            rows=rows, epsilon=epsilon, columns=columns, bins=bins, missing=missing, known=known
-        )
-        return plan.release(request_id, progress)
+        return synthesis_offer(self, options, rows).release(request_id, progress)
 
     def synthetic(self, request_id: str, rows: int | None = None) -> Synthetic:
         """An earlier synthetic table, from the ledger; no row is read and nothing is spent."""
@@ -375,6 +389,11 @@ class Study:
     def accounts(self) -> tuple[str, ...]:
         """The names of all budgets that pay for what is computed: this study's, and those of other tables it reads."""
         return self.curator.accounts(self.dataset, self.name, self.sampling_rate).all
+
+    @property
+    def payer(self) -> str:
+        """Whose grant pays; empty where it is the budget itself."""
+        return self.analyst or ""
 
     @property
     def left(self) -> float:

@@ -11,7 +11,7 @@ import pytest
 from farthing.accounting import compose
 from farthing.adaptive.holdout import Holdout
 from farthing.adaptive.holdout import holdout_plan as holdout_plan
-from farthing.adaptive.query_session import OnlineAnswerer
+from farthing.adaptive.query_session import QuerySession
 from farthing.adaptive.synthesis.synthesis_prices import SHARES, Prices, prices_within
 from farthing.auditing.audit import audit
 from farthing.auditing.mechanism_targets import adaptive_sessions
@@ -28,11 +28,11 @@ NEIGHBOURS = {bug.name: bug.neighbours for bug in adaptive_bugs()}
 @pytest.mark.parametrize(
     ("batch", "claim", "like"),
     [
-        (_Rounds(0.5, 0.5, positives=4, sides=2), 4.0, "online answerer, old threshold"),
+        (_Rounds(0.5, 0.5, positives=4, sides=2), 4.0, "query session, old threshold"),
         # One noise for four rounds is no leak when all four positives are paid for.
-        (_Rounds(0.5, 0.5, positives=4, refreshed=False, sides=2), 2.5, "online answerer, old threshold"),
-        (_Rounds(0.5, 0.5, positives=2, sides=2), 2.0, "online answerer, free updates"),
-        (_Rounds(0.6, 1.4, positives=1, sides=2), 2.0, "online answerer, one threshold"),
+        (_Rounds(0.5, 0.5, positives=4, refreshed=False, sides=2), 2.5, "query session, old threshold"),
+        (_Rounds(0.5, 0.5, positives=2, sides=2), 2.0, "query session, free updates"),
+        (_Rounds(0.6, 1.4, positives=1, sides=2), 2.0, "query session, one threshold"),
         (_Rounds(0.4, 0.3, positives=3, answer_rate=0.5), 4.5, "holdout, old threshold"),
         (_Rounds(0.4, 0.3, positives=2, answer_rate=0.5), 3.0, "holdout, free corrections"),
         (_Rounds(0.4, 0.3, positives=1, answer_rate=1.5), 2.5, "holdout, half the noise"),
@@ -68,8 +68,8 @@ def test_a_real_holdout_whose_corrections_lack_noise_is_called_out(monkeypatch: 
     assert outcome.verdict == "CONTRADICTED"
 
 
-def _answerer_that_charges_nothing(refreshed: bool) -> Any:
-    """Instead of `OnlineAnswerer._current_round`: the next round is begun, however many were paid for."""
+def _query_session_that_charges_nothing(refreshed: bool) -> Any:
+    """Instead of `QuerySession._current_round`: the next round is begun, however many were paid for."""
 
     def current_round(self: Any) -> Any:
         if self._asking is None:
@@ -101,7 +101,7 @@ def _holdout_that_charges_nothing(refreshed: bool) -> Any:
     return running
 
 
-ANSWERER, HOLDOUT = "online answerer, one update", "reusable holdout, one correction"
+ANSWERER, HOLDOUT = "query session, one update", "reusable holdout, one correction"
 
 
 def _high_answers(told: list[float]) -> bool:
@@ -153,8 +153,8 @@ def _contradicted(
 @pytest.mark.parametrize(
     ("kind", "refreshed", "event"),
     [
-        pytest.param(ANSWERER, True, _high_answers, id="online answerer, fresh thresholds"),
-        pytest.param(ANSWERER, False, _higher_minimum, id="online answerer, old thresholds"),
+        pytest.param(ANSWERER, True, _high_answers, id="query session, fresh thresholds"),
+        pytest.param(ANSWERER, False, _higher_minimum, id="query session, old thresholds"),
         pytest.param(HOLDOUT, True, _moved_answers, id="reusable holdout, fresh thresholds"),
         pytest.param(HOLDOUT, False, _moved_answers, id="reusable holdout, old thresholds"),
     ],
@@ -169,7 +169,7 @@ def test_a_real_session_whose_rounds_are_not_charged_is_called_out(
     than one seed in 1e9.
     """
     [check] = [check for check in all_checks() if check.name.startswith(kind)]
-    monkeypatch.setattr(OnlineAnswerer, "_current_round", _answerer_that_charges_nothing(refreshed))
+    monkeypatch.setattr(QuerySession, "_current_round", _query_session_that_charges_nothing(refreshed))
     monkeypatch.setattr(Holdout, "_running", _holdout_that_charges_nothing(refreshed))
     monkeypatch.setattr(Holdout, "_refuse_if_over", lambda self: None)
     assert _contradicted(check, event, 2.0, 0.9)
@@ -194,7 +194,7 @@ def test_a_session_that_keeps_its_claim_is_not_called_out() -> None:
 def test_a_session_is_examined_with_the_event_that_it_is_charged() -> None:
     names = [session.name for session in adaptive_sessions()]
     assert len(names) == len(set(names))
-    for word in ("online answerer", "reusable holdout", "synthesis"):
+    for word in ("query session", "reusable holdout", "synthesis"):
         assert any(word in name for name in names)
 
 

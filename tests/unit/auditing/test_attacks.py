@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import farthing as ft
-from farthing.adaptive.query_session import OnlineAnswerer, plan_answerer
+from farthing.adaptive.query_session import QuerySession, plan_query_session
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.auditing.attacks import (
     chance_of_guessing,
@@ -127,14 +127,14 @@ def test_ten_thousand_online_answers_do_not_give_the_column_back(
     cells = np.zeros((people, 2), dtype=np.int64)
     cells[np.arange(people), secret.astype(int)] = 1
     axes = [Axis("person", range(people)), Axis("secret", (0, 1))]
-    plan = plan_answerer(axes, epsilon, 0.0, alpha, questions, people, sensitivity=2, start=start)
-    answerer = OnlineAnswerer(plan, axes, lambda: cells, MemoryJournal())
+    plan = plan_query_session(axes, epsilon, 0.0, alpha, questions, people, sensitivity=2, start=start)
+    session = QuerySession(plan, axes, lambda: cells, MemoryJournal())
     subsets = random_subsets(questions, people)
     told = []
     asked = np.zeros((people, 2))
     for subset in subsets:
         asked[:, 1] = subset
-        told.append(answerer.ask(asked.copy()).value)
+        told.append(session.ask(asked.copy()).value)
     exact = subsets.astype(int) @ secret.astype(int)
     errors = np.abs(np.array(told) - exact)
     assert errors.max() <= alpha * people

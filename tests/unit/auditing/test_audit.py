@@ -299,5 +299,5 @@ def _samples(check: Check) -> int:
 def test_only_sessions_that_so_few_samples_cannot_contradict_are_cut_short() -> None:
     cut = [check for check in all_checks() if check.kind == "mechanism" and _samples(check) == LEAST_SAMPLES]
     assert {check.name for check in cut} == {
-        "online answerer, noisy start", "reusable holdout, two corrections", "synthesis",
+        "query session, noisy start", "reusable holdout, two corrections", "synthesis",
     }  # fmt: skip

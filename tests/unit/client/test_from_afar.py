@@ -40,25 +40,25 @@ def test_the_ledger_is_read_and_verified_from_afar(connect: Connect) -> None:
 
 def test_questions_are_asked_from_afar(connect: Connect) -> None:
     study = connect("ada", *SCOPES).study(DATASET)
-    answerer = study.answerer(0.95, 20, columns=["sex"], rows=60, epsilon=1.0, request_id="asked")
-    first = answerer.ask("sex = 'F'")
+    session = study.query_session(0.95, 20, columns=["sex"], rows=60, epsilon=1.0, request_id="asked")
+    first = session.ask("sex = 'F'")
     assert first.error is None or first.error > 0
-    assert answerer.ask("sex = 'F'").value == first.value
-    assert study.answerer(0.95, 20, columns=["sex"], rows=60, epsilon=1.0, request_id="asked").ask(
+    assert session.ask("sex = 'F'").value == first.value
+    assert study.query_session(0.95, 20, columns=["sex"], rows=60, epsilon=1.0, request_id="asked").ask(
         "sex = 'F'"
     ).value == pytest.approx(first.value)
     with pytest.raises(InvalidExpression) as wrong:
-        answerer.ask("sex =")
+        session.ask("sex =")
     assert wrong.value.position is not None
-    assert [one["question"] for one in answerer.history][:1] == ["sex = 'F'"]
+    assert [one["question"] for one in session.history][:1] == ["sex = 'F'"]
 
 
 def test_the_same_words_take_up_the_same_session(connect: Connect) -> None:
     study = connect("ada", *SCOPES).study(DATASET)
-    quoted = study.answerer_plan(0.95, 15, columns="sex", rows=60, epsilon=1.0)
-    first = study.answerer(0.95, 15, columns="sex", rows=60, epsilon=1.0)
+    quoted = study.query_session_plan(0.95, 15, columns="sex", rows=60, epsilon=1.0)
+    first = study.query_session(0.95, 15, columns="sex", rows=60, epsilon=1.0)
     spent = study.budget.spent_upper
-    again = study.answerer(0.95, 15, columns="sex", rows=60, epsilon=1.0)
+    again = study.query_session(0.95, 15, columns="sex", rows=60, epsilon=1.0)
     assert again.request_id == first.request_id and study.budget.spent_upper == spent
     assert (quoted.updates, quoted.error, quoted.epsilon) == (first.plan.updates, first.plan.error, 1.0)
     assert "once" in str(quoted) and quoted.as_dict()["rows"] == 60

@@ -218,8 +218,8 @@ def test_a_request_given_up_elsewhere_is_not_answered(ledger: Ledger, rows: Rows
 
 
 def test_what_is_made_of_the_numbers_is_recorded_with_them(ledger: Ledger) -> None:
-    first = released(ledger, finish=lambda found: {"people": float(found["people"][0]) / 2})
-    again = released(ledger, finish=lambda found: {"people": -1})
+    first = released(ledger, post_processing=lambda found: {"people": float(found["people"][0]) / 2})
+    again = released(ledger, post_processing=lambda found: {"people": -1})
     assert first.finished == again.finished == {"people": first.answers["people"][0] / 2}
 
 
@@ -231,9 +231,9 @@ def test_numbers_that_were_paid_for_survive_a_fault_in_what_is_made_of_them(
 
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
-            released(ledger, finish=broken)
+            released(ledger, post_processing=broken)
     assert state_of(ledger) == "released"
-    again = released(ledger, finish=lambda found: {"n": int(found["people"][0])})
+    again = released(ledger, post_processing=lambda found: {"n": int(found["people"][0])})
     assert again.repeated and rows.reads == 1 and again.finished == {"n": again.answers["people"][0]}
 
 

@@ -16,7 +16,7 @@ import farthing as ft
 from farthing.data import Categories, CellCounts, Count, Dates, Flags, Reals, Sum
 from farthing.data.dataset_tables import domain_of_entry, read_declaration
 from farthing.errors import InvalidValue
-from farthing.study.documents.document_writer import _column, _literal, in_toml
+from farthing.study.documents.study_document import _column, _literal, in_toml
 
 DAYS = (datetime.date(2000, 1, 1), datetime.date(2025, 12, 31))
 FLAGS = ["1", "0", "true", "False", " yes", "N", "1.0", "0.0", "T", "f", "2", "maybe", "", "on"]

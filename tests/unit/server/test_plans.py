@@ -14,7 +14,7 @@ from farthing.server.schemas.plan_schema import PlanView
 from farthing.server.services.app_state import RecentValues
 from farthing.server.services.dataset_service import declare, study_of
 from farthing.server.services.plan_prices import plan_of_draft
-from farthing.study.plan_summary import MOST_CELLS
+from farthing.study.reports.plan_summary import MOST_CELLS
 from unit.server.conftest import DECLARATION
 
 PRICE = "/api/v1/plans/price"

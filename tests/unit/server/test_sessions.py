@@ -15,7 +15,7 @@ from farthing.server.services.app_state import State
 from farthing.server.services.open_sessions import OpenSessions
 from farthing.server.services.session_service import answered, own_session
 from farthing.server.store import session_answers as rows
-from farthing.study import row_count
+from farthing.study import study_account
 from unit.server.conftest import DATASET, Served, people_csv, waited_for
 
 API = "/api/v1/sessions"
@@ -343,7 +343,7 @@ def test_a_count_that_was_lost_is_not_paid_for_again_by_a_retry(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(row_count._Counting, "run", fails)
+        patch.setattr(study_account._Counting, "run", fails)
         lost = dora.post(path, json={"request_id": "rows-1", "wait": 30})
     assert code(lost)[1] == "answer_forfeited" and spent(served, "dora")[1] == 1
     again = dora.post(path, json={"request_id": "rows-1", "wait": 30})

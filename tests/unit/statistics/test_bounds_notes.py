@@ -12,7 +12,7 @@ import pytest
 import farthing as ft
 from farthing.data.schema import Schema
 from farthing.inference import Answer, StatedLaw
-from farthing.statistics.bounds_notes import CHECK, Limits, with_bounds
+from farthing.statistics.answer_records import CHECK, Limits, with_bounds
 from farthing.statistics.design import design_of
 from farthing.statistics.statistic import Statistic
 

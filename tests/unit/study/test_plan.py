@@ -11,8 +11,8 @@ import pytest
 
 import farthing as ft
 from farthing.errors import Infeasible, InvalidValue
+from farthing.numerics.bounds import error_text, number_text
 from farthing.study import Plan
-from farthing.study.plan_text import shown, shown_error
 from study_people import SCHEMA, table
 
 Make = Callable[..., ft.Study]
@@ -190,9 +190,9 @@ def test_cells_of_unlike_errors_are_shown_from_the_best_to_the_worst(make_study:
     )
     one = plan["mean of income by sex"]
     best, worst = min(one.errors()), max(one.errors())
-    assert worst > 1.5 * best and f"± {shown_error(best)} to {shown_error(worst)} " in str(plan)
+    assert worst > 1.5 * best and f"± {error_text(best)} to {error_text(worst)} " in str(plan)
     assert best < one.error() < worst
-    assert f"± {shown(plan['count by sex'].error())} " in str(plan)  # cells alike have one number
+    assert f"± {number_text(plan['count by sex'].error())} " in str(plan)  # cells alike have one number
 
 
 def test_a_statistic_of_nothing_but_noise_is_pointed_out(make_study: Make) -> None:

@@ -15,7 +15,7 @@ import pytest
 import farthing as ft
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.inference import Answer, ErrorLaw, Term
-from farthing.study.documents.answer_codec import label_texts, plain, records_of, restored, stored_form
+from farthing.statistics.answer_records import label_texts, plain, records_of, restored, stored_form
 
 Make = Callable[..., ft.Study]
 

@@ -343,14 +343,14 @@ def test_two_files_of_one_name_share_a_budget_and_no_answer(tmp_path: Path) -> N
     assert rows[0].upper < 150 and rows[1].lower > 850
     assert [study.count_rows().values for study in studies] == [one.values for one in rows]
     words: dict[str, Any] = {"columns": ["age"], "epsilon": 50.0}
-    sessions = [study.answerer(0.3, 3, **words) for study in studies]
+    sessions = [study.query_session(0.3, 3, **words) for study in studies]
     assert [round(session.ask("age > 20").value, -2) for session in sessions] == [100, 900]
     watches = [study.monitor("age > 20", threshold=500, alerts=1, epsilon=20.0) for study in studies]
     assert [bool(watch.look()) for watch in watches] == [False, True]
     charges = studies[0].budget.count
-    opened(paths[1]).answerer(0.3, 3, **words)  # taken up
+    opened(paths[1]).query_session(0.3, 3, **words)  # taken up
     with pytest.raises(InvalidValue, match="another table"):
-        opened(paths[0]).answerer(
+        opened(paths[0]).query_session(
             0.3, 3, **words, request_id=query_sessions.Asked(0.3, 3, **words).name(studies[1])
         )
     moved = Path(paths[1]).rename(tmp_path / "v.csv")

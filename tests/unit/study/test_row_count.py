@@ -12,7 +12,7 @@ import pytest
 import farthing as ft
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue
 from farthing.ledger import open_ledger
-from farthing.study import row_count
+from farthing.study import study_account
 from farthing.study.sessions.session_defaults import Wish, offered
 from study_people import SCHEMA, table
 
@@ -68,7 +68,7 @@ def test_sessions_use_the_same_count_and_assume_the_same_size(make_study: Make) 
     rows = study.count_rows()
     offer = offered(study, wish)
     assert (offer.guessed, offer.plan.rows) == (False, round(float(rows.values)))
-    study.answerer(
+    study.query_session(
         0.5, 5, columns=["sex"], epsilon=1.0, request_id="mine"
     )  # a name of its own needs no other count
     assert study.budget.count == 2
@@ -83,7 +83,7 @@ def test_a_count_that_was_lost_stays_charged_and_is_made_under_another_name(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(row_count._Counting, "run", fails)
+        patch.setattr(study_account._Counting, "run", fails)
         with pytest.raises(AnswerForfeited):
             study.count_rows()
     assert study.budget.count == 1 and study.plan(*ASKED).assumed_rows == 10_000
@@ -124,4 +124,4 @@ def test_a_count_is_of_the_rows_that_a_unit_keeps(tmp_path: Path) -> None:
     study = ft.Study(data, 100.0, ledger=tmp_path / "study.db", name="visits")
     rows = study.count_rows(share=0.5)
     assert abs(float(rows.values) - 103) < 10
-    assert row_count.found_count(study).scale == pytest.approx(3 / 50)
+    assert study_account.found_count(study).scale == pytest.approx(3 / 50)

@@ -255,7 +255,7 @@ def test_what_only_plans_writes_nothing(make_study: Make) -> None:
     study.plan(ft.count(), ft.mean("age"))
     study.fit(ft.count(), require={"count": 5})
     study.synthesis_plan(columns=["sex"])
-    study.answerer_plan(alpha=0.2, queries=10, columns=["sex"], rows=400)
+    study.query_session_plan(alpha=0.2, queries=10, columns=["sex"], rows=400)
     study.monitor_plan(ft.count(), threshold=500, alerts=1)
     assert study.budget.remaining.epsilon == 20.0 and study.budget.untouched
     assert [entry.kind for entry in study.ledger.entries()] == ["created"]

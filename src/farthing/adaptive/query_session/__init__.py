@@ -3,10 +3,10 @@
 plan, split_budget     prices and promises before anything is spent; what a split budget would give
 rounds                 questions watched on both sides until the first that is far
 start, weights, masks  the hypothesis: where it begins, how it moves, what it says
-answerer               the stream
+session               the stream
 """
 
-from farthing.adaptive.query_session.multiplicative_weights import Answer, OnlineAnswerer, Step
-from farthing.adaptive.query_session.session_plan import AnswererPlan, SplitBudget, plan_answerer
+from farthing.adaptive.query_session.multiplicative_weights import Answer, QuerySession, Step
+from farthing.adaptive.query_session.session_plan import QuerySessionPlan, SplitBudget, plan_query_session
 
-__all__ = ["Answer", "AnswererPlan", "OnlineAnswerer", "SplitBudget", "Step", "plan_answerer"]
+__all__ = ["Answer", "QuerySession", "QuerySessionPlan", "SplitBudget", "Step", "plan_query_session"]

@@ -176,7 +176,7 @@ def most_updates(cells: int, rows: int, alpha: float, least_gain: int) -> int:
         Scaling into the range projects on a convex set that x lies in, which only lowers D.
     Source: own derivation; Hardt & Rothblum 2010, Section 3, has the same with 4 ln K / (g / N)^2 for known n.
     Assumes: the number of rows, and what the start takes it for, are at most (1 + alpha) times the public `rows`;
-        what `AnswererPlan.confidence` covers.
+        what `QuerySessionPlan.confidence` covers.
     Direction: rounded up; an upper bound.
     Checked by: tests/theorems/test_multiplicative_weights_updates.py
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from farthing.adaptive.prior_releases import KnownTable
 from farthing.adaptive.query_session.hypothesis import UNIFORM_PART
 from farthing.adaptive.query_session.initial_measurements import Opening, blocks_of
-from farthing.adaptive.query_session.session_plan import AnswererPlan
+from farthing.adaptive.query_session.session_plan import QuerySessionPlan
 from farthing.adaptive.query_session.wavelets import Wavelets
 from farthing.matrix.workloads.cell_axes import Axis
 from farthing.mechanisms.randomness import Source
@@ -169,7 +169,7 @@ Whole = NDArray[np.int64]
 _SURE = 6.0  # standard errors of the total: further off is less likely than once in a hundred million
 
 
-def drawn_start(plan: AnswererPlan, cells: Whole, source: Source) -> dict[str, Any]:
+def drawn_start(plan: QuerySessionPlan, cells: Whole, source: Source) -> dict[str, Any]:
     """Noisy tables and noisy cells, as whole numbers in text; nothing for a start from nothing."""
     opening = plan.opening
     if opening is None:
@@ -192,7 +192,7 @@ class Start(NamedTuple):
 
 
 def starting_weights(
-    plan: AnswererPlan, axes: Sequence[Axis], record: Mapping[str, Any], known: Sequence[KnownTable] = ()
+    plan: QuerySessionPlan, axes: Sequence[Axis], record: Mapping[str, Any], known: Sequence[KnownTable] = ()
 ) -> Start:
     """What was measured and what is known, as weights of which a part is spread evenly."""
     shape = tuple(len(axis) for axis in axes)
@@ -214,7 +214,7 @@ def starting_weights(
 
 
 def _measured(
-    plan: AnswererPlan, shape: tuple[int, ...], tables: Whole, cells: Whole
+    plan: QuerySessionPlan, shape: tuple[int, ...], tables: Whole, cells: Whole
 ) -> tuple[Floats, float]:
     """The settled table, and the standard error of its total.
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from farthing.adaptive.prior_releases import KnownTable
 from farthing.adaptive.query_session.hypothesis import Cells, Mask, goal_of_step, stepped
 from farthing.adaptive.query_session.initial_histogram import Start, drawn_start, starting_weights
-from farthing.adaptive.query_session.session_plan import AnswererPlan, centre_of_gap
+from farthing.adaptive.query_session.session_plan import QuerySessionPlan, centre_of_gap
 from farthing.adaptive.query_session.session_rounds import Asking
 from farthing.adaptive.session_journal import Journal
 from farthing.errors import FarthingError, InvalidData, InvalidValue, LedgerUnavailable, SessionEnded
@@ -67,7 +67,7 @@ class Step:
     correction: int = 0
 
 
-class OnlineAnswerer:
+class QuerySession:
     """Answers to a stream of counting questions over a public domain, each at once.
 
     `plan` fixes all prices; the journal charges them and remembers. `cells` fetches the private counts, one for each
@@ -79,20 +79,20 @@ class OnlineAnswerer:
     and is free; if not, it is corrected, the weights are moved, and one update is used up.
 
     >>> from farthing.adaptive.session_journal import MemoryJournal
-    >>> from farthing.adaptive.query_session.session_plan import plan_answerer
+    >>> from farthing.adaptive.query_session.session_plan import plan_query_session
     >>> axes = [Axis("sex", ("F", "M")), Axis("age", range(100))]
-    >>> plan = plan_answerer(axes, epsilon=1.0, delta=1e-9, alpha=0.02, queries=1000, rows=50_000)
-    >>> answerer = OnlineAnswerer(plan, axes, lambda: np.full((2, 100), 250), MemoryJournal())
-    >>> answer = answerer.ask("sex = 'M' and age < 30")
+    >>> plan = plan_query_session(axes, epsilon=1.0, delta=1e-9, alpha=0.02, queries=1000, rows=50_000)
+    >>> query_session = QuerySession(plan, axes, lambda: np.full((2, 100), 250), MemoryJournal())
+    >>> answer = query_session.ask("sex = 'M' and age < 30")
     >>> abs(answer.value - 7500) <= answer.error <= 1000
     True
-    >>> answerer.updates + answerer.updates_left == plan.updates, answerer.questions
+    >>> query_session.updates + query_session.updates_left == plan.updates, query_session.questions
     (True, 1)
     """
 
     def __init__(
         self,
-        plan: AnswererPlan,
+        plan: QuerySessionPlan,
         axes: Sequence[Axis],
         cells: Callable[[], ArrayLike],
         journal: Journal,
@@ -103,21 +103,21 @@ class OnlineAnswerer:
     @classmethod
     def _with_source(
         cls,
-        plan: AnswererPlan,
+        plan: QuerySessionPlan,
         axes: Sequence[Axis],
         cells: Callable[[], ArrayLike],
         journal: Journal,
         source: Source,
         known: Sequence[KnownTable] = (),
-    ) -> OnlineAnswerer:
+    ) -> QuerySession:
         """The same with another source of randomness; only tests hand one over."""
-        answerer = cls.__new__(cls)
-        answerer._set_up(plan, axes, cells, journal, known, source)
-        return answerer
+        query_session = cls.__new__(cls)
+        query_session._set_up(plan, axes, cells, journal, known, source)
+        return query_session
 
     def _set_up(
         self,
-        plan: AnswererPlan,
+        plan: QuerySessionPlan,
         axes: Sequence[Axis],
         cells: Callable[[], ArrayLike],
         journal: Journal,
@@ -228,10 +228,10 @@ class OnlineAnswerer:
         """What the weights say: free, always there, and without a promise.
 
         >>> from farthing.adaptive.session_journal import MemoryJournal
-        >>> from farthing.adaptive.query_session.session_plan import plan_answerer
-        >>> plan = plan_answerer(4, 1.0, 0.0, alpha=0.1, queries=10, rows=1000, start="none")
-        >>> answerer = OnlineAnswerer(plan, [Axis("x", range(4))], lambda: [1000, 0, 0, 0], MemoryJournal())
-        >>> print(answerer.estimate("x = 1"))
+        >>> from farthing.adaptive.query_session.session_plan import plan_query_session
+        >>> plan = plan_query_session(4, 1.0, 0.0, alpha=0.1, queries=10, rows=1000, start="none")
+        >>> query_session = QuerySession(plan, [Axis("x", range(4))], lambda: [1000, 0, 0, 0], MemoryJournal())
+        >>> print(query_session.estimate("x = 1"))
         about 250 (an estimate)
         """
         with self._lock:
@@ -366,7 +366,7 @@ class OnlineAnswerer:
 
     def __repr__(self) -> str:
         return (
-            f"OnlineAnswerer({' x '.join(axis.column for axis in self.axes)}, {self.questions:,} questions, "
+            f"QuerySession({' x '.join(axis.column for axis in self.axes)}, {self.questions:,} questions, "
             f"{self.updates_left:,} of {self.plan.updates:,} updates left)"
         )
 

@@ -1,4 +1,4 @@
-"""What a session of the online answerer will cost and promise, from public facts and before anything is spent."""
+"""What a session of the query session will cost and promise, from public facts and before anything is spent."""
 
 from __future__ import annotations
 
@@ -92,15 +92,15 @@ _START_WORDS = ("blocks of cells", "tables of one column", "tables of two column
 
 
 @dataclass(frozen=True, slots=True)
-class AnswererPlan:
+class QuerySessionPlan:
     """The prices and promises of one session, all fixed before the first question.
 
     `error` bounds every free answer, `paid_error` every paid one, all of them at once with probability `confidence`,
     in rows. `threshold` is where a round's noise is centred. `least_gain` is the error that every update is sure to
     find, with the same probability; `most_updates` is the number of updates that can then be needed at all.
 
-    >>> from farthing.adaptive.query_session.session_plan import plan_answerer
-    >>> plan = plan_answerer(2**16, epsilon=1.0, delta=1e-9, alpha=0.01, queries=10_000, rows=100_000)
+    >>> from farthing.adaptive.query_session.session_plan import plan_query_session
+    >>> plan = plan_query_session(2**16, epsilon=1.0, delta=1e-9, alpha=0.01, queries=10_000, rows=100_000)
     >>> plan.start, round(plan.start_epsilon, 4), plan.updates >= 3, plan.error <= 1000
     ('cells', 0.5625, True, True)
     >>> from farthing.accounting import compose
@@ -168,8 +168,8 @@ class AnswererPlan:
     def caution(self) -> str | None:
         """A warning where the updates are likely to be used up long before the questions; None if there is none.
 
-        >>> plan_answerer(2**16, 1.0, 1e-9, alpha=0.01, queries=10_000, rows=100_000).caution
-        >>> print(plan_answerer(2**16, 1.0, 1e-9, alpha=0.003, queries=10_000, rows=100_000).caution)
+        >>> plan_query_session(2**16, 1.0, 1e-9, alpha=0.01, queries=10_000, rows=100_000).caution
+        >>> print(plan_query_session(2**16, 1.0, 1e-9, alpha=0.003, queries=10_000, rows=100_000).caution)
         alpha is small for this domain: ...
         """
         if self.start_error <= _FAINT * self.error:
@@ -226,7 +226,7 @@ class AnswererPlan:
         return "\n".join((*lines, *told))
 
 
-def plan_answerer(
+def plan_query_session(
     domain: Sequence[Sized] | int,
     epsilon: float,
     delta: float,
@@ -237,15 +237,15 @@ def plan_answerer(
     updates: int | None = None,
     start: str = "auto",
     confidence: float = 0.95,
-) -> AnswererPlan:
+) -> QuerySessionPlan:
     """The plan of a session over a public domain: its axes, or the number of its cells.
 
     `alpha` is the accuracy as a part of `rows`, a public number or guess; `sensitivity` how far neighbours' cells can
     be apart in l1. `updates=None` takes as many rounds as leave room for `alpha`, at most those the theorem needs.
 
-    >>> print(plan_answerer(4096, epsilon=1.0, delta=1e-9, alpha=0.02, queries=1000, rows=50_000))
+    >>> print(plan_query_session(4096, epsilon=1.0, delta=1e-9, alpha=0.02, queries=1000, rows=50_000))
     online answers on 4,096 cells, ...
-    >>> plan_answerer(4096, epsilon=1.0, delta=1e-9, alpha=1e-4, queries=1000, rows=50_000)
+    >>> plan_query_session(4096, epsilon=1.0, delta=1e-9, alpha=1e-4, queries=1000, rows=50_000)
     Traceback (most recent call last):
         ...
     farthing.errors.Infeasible: alpha=0.0001: must be at least ... for epsilon=1 and about 50,000 rows; ...
@@ -352,12 +352,12 @@ class _Facts:
             return None
         return _opening(self.shape, share * self.epsilon, self.delta, self.sensitivity)
 
-    def plan(self, share: float, rounds: int) -> AnswererPlan:
+    def plan(self, share: float, rounds: int) -> QuerySessionPlan:
         each, parts, thresholds, questions = self._round(share, rounds)
         threshold = self.most - thresholds + 1
         least = threshold - questions
         shift = centre_of_gap(TwoSidedThreshold(each, 0, self.sensitivity, parts).rates)
-        return AnswererPlan(
+        return QuerySessionPlan(
             cells=self.cells, epsilon=self.epsilon, delta=self.delta, alpha=self.alpha, queries=self.queries,
             rows=self.rows, sensitivity=self.sensitivity, confidence=self.confidence,
             start="cells" if share else "none", opening=self.opening(share),

@@ -6,7 +6,14 @@ Histogram, OrderCounts        counts over a public grid of a column
 """
 
 from farthing.data.aggregates.aggregate import Aggregate
-from farthing.data.aggregates.cell_counts import CellCounts, Count, Histogram, OrderCounts
-from farthing.data.aggregates.grid_sums import CrossProducts, Moments, Sum
+from farthing.data.aggregates.counts_and_sums import (
+    CellCounts,
+    Count,
+    CrossProducts,
+    Histogram,
+    Moments,
+    OrderCounts,
+    Sum,
+)
 
 __all__ = ["Aggregate", "CellCounts", "Count", "CrossProducts", "Histogram", "Moments", "OrderCounts", "Sum"]

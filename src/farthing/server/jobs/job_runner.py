@@ -43,7 +43,7 @@ def run_row_count(job: Job, state: State, progress: Callable[[float], None]) -> 
 
     The count is charged under a name of its own, which whoever plans looks for: it is one for each account that pays.
     """
-    from farthing.study.row_count import count_rows, found_count, lost_count, price_of_counting
+    from farthing.study.study_account import count_rows, found_count, lost_count, price_of_counting
 
     study = study_of(state, owner_of(job), job.dataset)
     share, fresh = float(job.asked["share"]), bool(job.asked["fresh"])

@@ -16,7 +16,7 @@ from farthing.server.services.dataset_service import study_of
 from farthing.server.services.job_queue import awaited, submitted
 from farthing.server.services.release_status import refuse_unreleased
 from farthing.server.store.job_rows import RELEASED, ROW_COUNT, Job
-from farthing.study.row_count import found_count
+from farthing.study.study_account import found_count
 
 router = guarded("datasets")
 

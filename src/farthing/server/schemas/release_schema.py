@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from farthing.server.http.error_envelope import ErrorBody
 from farthing.server.schemas.budget_schema import View
 from farthing.server.schemas.plan_schema import Draft
-from farthing.study.row_count import SHARE
+from farthing.study.study_account import SHARE
 
 Format = Literal["csv", "json", "html", "python", "receipt"]
 

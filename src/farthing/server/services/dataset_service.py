@@ -13,15 +13,15 @@ import sqlalchemy as sa
 
 from farthing.errors import EngineError, FarthingError, InvalidValue, RequestRefused
 from farthing.ledger import Budget
+from farthing.numerics.bounds import number_text
 from farthing.server.auth.permissions import Caller
 from farthing.server.schemas.budget_schema import Amount, BudgetView, Spent
 from farthing.server.services.app_state import State
 from farthing.server.store import Store, now
 from farthing.server.store.store_tables import declarations
 from farthing.study import Study
-from farthing.study.allowance import left_of
 from farthing.study.documents.dataset_declaration import declared_dataset
-from farthing.study.plan_text import shown
+from farthing.study.study_account import left_of
 
 _HARDLY = 1e-5  # a difference that comes from rounding
 
@@ -159,7 +159,7 @@ def study_budget_view(study: Study) -> BudgetView:
     name, (left, exhausted) = min(others.items(), key=lambda other: other[1][0].epsilon)
     if not left.epsilon < view.remaining.epsilon * (1 - _HARDLY):
         return view
-    limit = "nothing" if exhausted else f"only epsilon {shown(left.epsilon)}"
+    limit = "nothing" if exhausted else f"only epsilon {number_text(left.epsilon)}"
     sentence = f"{view.sentence} The budget of {name} pays for this table too, and has {limit} left."
     remaining = Amount(epsilon=left.epsilon, delta=min(left.delta, view.remaining.delta))
     return view.model_copy(
@@ -201,7 +201,7 @@ def _shared_note(budget: Budget, left: float) -> str:
 
 
 def _budget_sentence(budget: Budget, left: float, exhausted: bool) -> str:
-    total = f"epsilon {shown(budget.total.epsilon)}"
+    total = f"epsilon {number_text(budget.total.epsilon)}"
     what = "grant" if budget.analyst else "budget"
     if budget.analyst:
         total = f"the grant of {total}"
@@ -210,7 +210,8 @@ def _budget_sentence(budget: Budget, left: float, exhausted: bool) -> str:
     shared = _shared_note(budget, left)
     if exhausted and budget.spent_upper > budget.total.epsilon * (1 + _HARDLY):
         return (
-            f"Epsilon {shown(budget.spent_upper)} is spent, more than the {shown(budget.total.epsilon)} that the "
+            f"Epsilon {number_text(budget.spent_upper)} is spent, more than the {number_text(budget.total.epsilon)} "
+            "that the "
             f"{what} was lowered to; nothing more can be released unless a curator gives more."
         )
     if exhausted and shared:
@@ -221,7 +222,7 @@ def _budget_sentence(budget: Budget, left: float, exhausted: bool) -> str:
         return (
             f"Nothing of {total} is spent yet."
             if left >= budget.total.epsilon
-            else f"Nothing of {total} is spent yet, and {shown(left)} is free.{shared}"
+            else f"Nothing of {total} is spent yet, and {number_text(left)} is free.{shared}"
         )
     charges = "1 charge" if budget.count == 1 else f"{budget.count:,} charges"
-    return f"{charges} so far; about {shown(left)} of {total} is left.{shared}"
+    return f"{charges} so far; about {number_text(left)} of {total} is left.{shared}"

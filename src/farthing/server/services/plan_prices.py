@@ -16,22 +16,24 @@ from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import canonical, study_budget_view, study_of
 from farthing.server.services.job_queue import full_id
 from farthing.study import Plan, Study
-from farthing.study.documents.document_writer import client_code, local_code, study_toml
 from farthing.study.documents.study_document import (
     CONTROLS,
-    Asked,
+    PlanDescription,
     asked_of,
+    client_code,
     dated,
+    local_code,
     meant,
     plan_of,
     request_of,
     statistic_of,
+    study_toml,
 )
-from farthing.study.plan_summary import Outlook
+from farthing.study.reports.plan_summary import Outlook
 from farthing.study.request import asked_or_raise, released_before
 
 
-def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> Asked:
+def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> PlanDescription:
     """What a draft asks of a study."""
     words = draft.words() if isinstance(draft, Draft) else draft
     asked = asked_of(words["statistics"], _read)
@@ -120,7 +122,9 @@ def saved_view(
         return {**view.model_dump(), **saved}
 
 
-def _planned(state: State, who: Caller, study: Study, draft: Draft, asked: Asked, *, proof: bool) -> Plan:
+def _planned(
+    state: State, who: Caller, study: Study, draft: Draft, asked: PlanDescription, *, proof: bool
+) -> Plan:
     """The plan, from what is kept of earlier ones; thorough with `proof`, near the last one without."""
     words = {key: value for key, value in draft.words().items() if key not in ("title", "study")}
     about = canonical(
@@ -155,7 +159,7 @@ def _unweighted(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _view(
-    state: State, who: Caller, study: Study, draft: Draft, asked: Asked, plan: Plan, proof: bool
+    state: State, who: Caller, study: Study, draft: Draft, asked: PlanDescription, plan: Plan, proof: bool
 ) -> dict[str, Any]:
     outlook = Outlook(plan, proof)
     cost, budget = outlook.cost, study.budget

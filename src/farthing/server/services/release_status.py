@@ -24,8 +24,7 @@ from farthing.server.schemas.release_schema import (
 from farthing.server.services.app_state import State
 from farthing.server.services.job_queue import as_the_ledger_has_it
 from farthing.server.store.job_rows import FAILED, FORFEITED, QUEUED, REFUSED, RELEASED, RUNNING, Job
-from farthing.study.documents.document_writer import released_code
-from farthing.study.documents.study_document import Asked
+from farthing.study.documents.study_document import PlanDescription, released_code
 from farthing.study.release import Release, reopened
 
 MOST_CELLS = 2_000  # of one statistic in a view; downloads have all of them
@@ -67,7 +66,7 @@ def release_view(state: State, job: Job, *, with_answers: bool = True) -> Releas
     )
 
 
-def is_release_of(state: State, stored: Stored, asked: Asked) -> bool:
+def is_release_of(state: State, stored: Stored, asked: PlanDescription) -> bool:
     """Whether what the ledger has of a request is the release of these statistics, or no answer at all."""
     if stored.answer is None:
         return True

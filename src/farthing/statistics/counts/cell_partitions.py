@@ -26,7 +26,7 @@ _MOST_PAIRS = 2_000  # comparisons of groups after all questions are placed
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class RefinedQuestion:
     """A question with its own cells, the rows expected in them, and what an error in it is worth.
 
     `reference` is what relative error is relative to: the mean expected count of the cells, for shares one half. It is
@@ -41,7 +41,7 @@ class Asked:
     loss: float
 
     @classmethod
-    def of(cls, facts: Facts, question: Question) -> Asked:
+    def of(cls, facts: Facts, question: Question) -> RefinedQuestion:
         """The question, weighed by what is expected."""
         refinement = own_refinement(question)
         expected = expected_counts(facts, question, refinement)
@@ -57,7 +57,7 @@ class Asked:
 class Group:
     """Questions answered from one partition."""
 
-    asked: tuple[Asked, ...]
+    asked: tuple[RefinedQuestion, ...]
     refinement: Refinement
     replaces: bool
 
@@ -82,7 +82,7 @@ class Group:
         return float(np.cbrt(self.cost[0])) if pure else float(np.sqrt(self.cost[1]))
 
 
-def groups_of(facts: Facts, questions: Sequence[Asked]) -> tuple[Group, ...]:
+def groups_of(facts: Facts, questions: Sequence[RefinedQuestion]) -> tuple[Group, ...]:
     """The questions in groups, each question placed where it helps most, then groups merged while that helps."""
     replaces = facts.dataset.neighbours == "replace"
     groups: list[Group] = []

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from farthing.data import Count
 from farthing.errors import InvalidValue
-from farthing.statistics.counts.cell_partitions import Asked, Group, groups_of
+from farthing.statistics.counts.cell_partitions import Group, RefinedQuestion, groups_of
 from farthing.statistics.counts.count_outputs import CountOutput, ExactOutput
 from farthing.statistics.counts.count_queries import question_of
 from farthing.statistics.counts.cumulative_shares import CdfOutput
 from farthing.statistics.counts.expected_shares import assumptions_of, shares_told
 from farthing.statistics.counts.slot_combination import Combination, CombinedOutput, combinations_of
 from farthing.statistics.measurements import Output, Slot
-from farthing.statistics.public_facts import Facts
+from farthing.statistics.public_facts import Assumption, Facts
 from farthing.statistics.statistic import Statistic
 
 Floats = NDArray[np.float64]
@@ -25,9 +25,9 @@ Floats = NDArray[np.float64]
 
 def outputs_of(
     statistics: Sequence[Statistic], facts: Facts
-) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[str, ...]]:
+) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[Assumption, ...]]:
     """Slots and outputs of counts, histograms, cdfs and contingency tables; nothing is derived for them."""
-    asked = [Asked.of(facts, question_of(statistic, facts.schema)) for statistic in statistics]
+    asked = [RefinedQuestion.of(facts, question_of(statistic, facts.schema)) for statistic in statistics]
     exact = [found for each in asked if (found := _public(facts, each)) is not None]
     known = {output.name for output in exact}
     measured = [each for each in asked if each.question.statistic.name not in known]
@@ -83,7 +83,7 @@ def _outputs(facts: Facts, group: Group, slot: Slot, shared: Combination | None)
         )  # fmt: skip
 
 
-def _public(facts: Facts, asked: Asked) -> Output | None:
+def _public(facts: Facts, asked: RefinedQuestion) -> Output | None:
     """The output of a question whose answer is public, or None."""
     question = asked.question
     values: Floats | None = None

@@ -23,7 +23,7 @@ from farthing.matrix.workloads.column_pieces import (
 from farthing.matrix.workloads.predicates import TRUE, Atom, Truths
 from farthing.statistics.counts.count_queries import Question, question_of
 from farthing.statistics.counts.piece_counts import PieceCounts
-from farthing.statistics.public_facts import Facts, checked_expectation
+from farthing.statistics.public_facts import Assumption, Facts, checked_expectation
 from farthing.statistics.statistic import Statistic
 
 Places = NDArray[np.int64]
@@ -290,7 +290,7 @@ def _shares_below(facts: Facts, name: str, domain: Domain, values: Sequence[Any]
     return np.where(points > domain.lower, model.share_below(points - 0.5), 0.0)
 
 
-def assumptions_of(facts: Facts, columns: Sequence[str]) -> tuple[str, ...]:
+def assumptions_of(facts: Facts, columns: Sequence[str]) -> tuple[Assumption, ...]:
     """What is assumed about rows and columns, in words."""
     found = list(facts.row_assumptions)
     for name in columns:
@@ -298,7 +298,7 @@ def assumptions_of(facts: Facts, columns: Sequence[str]) -> tuple[str, ...]:
             continue
         domain = facts.schema[name]
         how = "over its categories" if isinstance(domain, Categories | Flags) else "between its bounds"
-        found.append(f"{name} is assumed to be spread evenly {how}; say expected={{{name!r}: ...}}")
+        found.append(Assumption(f"{name} is assumed to be spread evenly {how}", name))
     return tuple(found)
 
 

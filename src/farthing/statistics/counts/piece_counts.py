@@ -11,7 +11,7 @@ import numpy as np
 
 from farthing.data.aggregates.aggregate import Aggregate, Axis, Feature
 from farthing.data.aggregates.bin_edges import are_equal_reals, equal_width, interval_of, place_of
-from farthing.data.aggregates.cell_counts import one
+from farthing.data.aggregates.counts_and_sums import one
 from farthing.data.expressions import read
 from farthing.data.schema import Dates, Domain, Integers, Reals, Schema
 from farthing.matrix.workloads.column_pieces import PieceAxis

@@ -25,7 +25,7 @@ from farthing.statistics.counts.piece_counts import PieceCounts
 from farthing.statistics.marginals.marginal_queries import MarginalAsking
 from farthing.statistics.marginals.marginal_transforms import MarginalCells, MarginalTransform
 from farthing.statistics.measurements import Integers, Kind, Noise, Output, Slot
-from farthing.statistics.public_facts import Facts
+from farthing.statistics.public_facts import Assumption, Facts
 from farthing.statistics.ranges.error_shapes import NORMAL, UNKNOWN, ShapedErrors, ShapedInterval, ShapedLaw
 from farthing.statistics.ranges.strategy_slots import StrategyOutput, StrategySlot
 from farthing.statistics.statistic import Statistic, text_of
@@ -125,7 +125,7 @@ class MarginalsOutput(StrategyOutput):
 
 def outputs_of(
     statistics: Sequence[Statistic], facts: Facts
-) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[str, ...]]:
+) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[Assumption, ...]]:
     """One slot for each statistic of marginals."""
     slots: list[Slot] = []
     outputs: list[Output] = []

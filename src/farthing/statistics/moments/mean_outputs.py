@@ -23,7 +23,7 @@ from farthing.inference.error_distributions import (
     even_cases,
     noise_at,
 )
-from farthing.statistics.bounds_notes import too_few_rows
+from farthing.statistics.answer_records import too_few_rows
 from farthing.statistics.counts.expected_shares import PRESENT, SMALLER
 from farthing.statistics.measurements import Integers, Noise, Output, Slot
 from farthing.statistics.moments.moment_measurements import Shared

@@ -19,7 +19,7 @@ from farthing.statistics.measurements import Output, Slot
 from farthing.statistics.moments.mean_outputs import MeanOutput, MomentOutput
 from farthing.statistics.moments.moment_measurements import Shared, shared_slots
 from farthing.statistics.moments.variance_outputs import DeviationOutput, SumOutput, VarianceOutput
-from farthing.statistics.public_facts import DerivedColumns, Facts
+from farthing.statistics.public_facts import Assumption, DerivedColumns, Facts
 from farthing.statistics.statistic import Kind, Statistic, text_of
 
 Floats = NDArray[np.float64]
@@ -34,14 +34,14 @@ _OUTPUTS: dict[Kind, type[MomentOutput]] = {
 
 def outputs_of(
     statistics: Sequence[Statistic], facts: Facts
-) -> tuple[list[Slot], list[Output], dict[str, Any], list[str]]:
+) -> tuple[list[Slot], list[Output], dict[str, Any], list[Assumption]]:
     """Slots, outputs, columns to derive and assumptions of sums, means, variances and standard deviations."""
     together: dict[tuple[str, tuple[str, ...]], dict[str, list[Statistic]]] = {}
     for statistic in statistics:
         conditions = together.setdefault((statistic.column, statistic.by), {})
         conditions.setdefault(_condition(statistic), []).append(statistic)
     slots: list[Slot] = []
-    assumptions: dict[str, None] = {}
+    assumptions: dict[Assumption, None] = {}
     found: dict[tuple[str, tuple[str, ...], str], Shared] = {}
     derived = DerivedColumns(facts.schema, "moment")
     for (column, by), conditions in together.items():
@@ -56,9 +56,8 @@ def outputs_of(
             for place, shared in zip(places, every, strict=True):
                 found[column, by, _condition(asked[place][0])] = shared
             if every[0].known_rows is not None:
-                assumptions[f"every row has {column}; a missing one counts as the middle of its bounds"] = (
-                    None
-                )
+                fact = f"every row has {column}; a missing one counts as the middle of its bounds"
+                assumptions[Assumption(fact)] = None
         every_one = [statistic for statistics in asked for statistic in statistics]
         assumptions.update(dict.fromkeys(_assumed(facts, every_one, every[0].known_rows is not None)))
     outputs: list[Output] = [
@@ -68,7 +67,7 @@ def outputs_of(
     return slots, outputs, derived.found, list(assumptions)
 
 
-def _assumed(facts: Facts, statistics: Sequence[Statistic], known: bool) -> Iterator[str]:
+def _assumed(facts: Facts, statistics: Sequence[Statistic], known: bool) -> Iterator[Assumption]:
     """What errors rest on, in words: of sums nothing but the noise, unless they are for a population."""
     yield from facts.row_assumptions
     plain = {statistic.kind for statistic in statistics} == {"sum"}
@@ -76,17 +75,14 @@ def _assumed(facts: Facts, statistics: Sequence[Statistic], known: bool) -> Iter
         whole = statistic.where is None and not statistic.by
         if not (plain or known or whole or sizes_told(facts, statistic.where, statistic.by)):
             name = Statistic("count", where=statistic.where, by=statistic.by).name
-            yield (
-                f"errors of groups and conditions are predicted for half of an equal share of the rows; "
-                f"say expected={{{name!r}: ...}}"
-            )
+            fact = "errors of groups and conditions are predicted for half of an equal share of the rows"
+            yield Assumption(fact, name)
     column = statistics[0].column
     if column in facts.expected or plain:
         return
     what = "share" if isinstance(facts.schema[column], Flags) else "values"
     rows = "" if known else f", and a quarter of the rows are assumed to lack {column}"
-    hint = f"say expected={{{column!r}: ...}}"
-    yield f"errors are predicted for the worst {what} of {column} within its bounds{rows}; {hint}"
+    yield Assumption(f"errors are predicted for the worst {what} of {column} within its bounds{rows}", column)
 
 
 def _condition(statistic: Statistic) -> str:

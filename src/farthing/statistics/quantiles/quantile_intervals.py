@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import ErrorLaw, Term
-from farthing.statistics.bounds_notes import outside, too_few_rows
-from farthing.statistics.public_facts import Facts, without_missing
+from farthing.statistics.answer_records import outside, too_few_rows
+from farthing.statistics.public_facts import Assumption, Facts, without_missing
 from farthing.statistics.statistic import Statistic
 
 _PULLS = np.geomspace(0.01, 1e10, 385)  # 32 in a decade; a weaker pull is none, all points are alike
@@ -284,7 +284,7 @@ def is_bell_curve(facts: Facts, column: str) -> bool:
     return isinstance(without_missing(column, facts.expected.get(column)), tuple)
 
 
-def spread_assumptions(statistics: Sequence[Statistic], facts: Facts) -> list[str]:
+def spread_assumptions(statistics: Sequence[Statistic], facts: Facts) -> list[Assumption]:
     """Of which quantiles the predicted error rests on a crude guess at the distribution."""
     crude = [
         each.column
@@ -292,7 +292,9 @@ def spread_assumptions(statistics: Sequence[Statistic], facts: Facts) -> list[st
         if facts.column(each.column).assumed or is_bell_curve(facts, each.column)
     ]
     return [
-        f"the error of quantiles of {column} rests on how {column} is spread; "
-        "a list of public values predicts it better"
+        Assumption(
+            f"the error of quantiles of {column} rests on how {column} is spread; "
+            "a list of public values predicts it better"
+        )
         for column in dict.fromkeys(crude)
     ]

@@ -23,7 +23,7 @@ from farthing.statistics.counts.expected_shares import assumptions_of, expected_
 from farthing.statistics.disjoint_conditions import disjoint_sets
 from farthing.statistics.measurements import Cells, Noise, Output, QuantileSlot, Slot
 from farthing.statistics.measurements import Integers as WholeNumbers
-from farthing.statistics.public_facts import ColumnModel, DerivedColumns, Facts, without_missing
+from farthing.statistics.public_facts import Assumption, ColumnModel, DerivedColumns, Facts, without_missing
 from farthing.statistics.quantiles.quantile_grid import FINE_POINTS, QuantileGrid
 from farthing.statistics.quantiles.quantile_intervals import (
     NoisyRanks,
@@ -275,7 +275,7 @@ def _noise_table(cells: int, number: int) -> Floats:
 
 def outputs_of(
     statistics: Sequence[Statistic], facts: Facts
-) -> tuple[list[Slot], list[Output], dict[str, Any], list[str]]:
+) -> tuple[list[Slot], list[Output], dict[str, Any], list[Assumption]]:
     """Slots, outputs, columns to derive and assumptions of quantiles."""
     together: dict[tuple[Any, ...], dict[str, list[Statistic]]] = {}
     for statistic in statistics:

@@ -20,12 +20,12 @@ from farthing.matrix.strategies.strategy_registry import find
 from farthing.matrix.workloads.interval_queries import Identity, Intervals, SomeRanges
 from farthing.matrix.workloads.named_workloads import all_ranges, prefix
 from farthing.matrix.workloads.workload import Workload
-from farthing.statistics.counts.cell_partitions import Asked, groups_of
+from farthing.statistics.counts.cell_partitions import RefinedQuestion, groups_of
 from farthing.statistics.counts.count_queries import labels_of, question_of
 from farthing.statistics.counts.cumulative_shares import CdfOutput, cdf_labels
 from farthing.statistics.counts.expected_shares import assumptions_of, shares_told
 from farthing.statistics.measurements import Kind, Output, Slot
-from farthing.statistics.public_facts import Facts
+from farthing.statistics.public_facts import Assumption, Facts
 from farthing.statistics.ranges.cdf_outputs import StrategyCdfOutput, cdf_loss
 from farthing.statistics.ranges.cell_conditions import Between
 from farthing.statistics.ranges.range_outputs import RangesOutput
@@ -126,7 +126,7 @@ _REPLACED = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
 class Member:
     """A statistic with its cells: what it will answer, and what an error in it is worth."""
 
-    asked: Asked
+    asked: RefinedQuestion
 
     @property
     def statistic(self) -> Statistic:
@@ -188,13 +188,13 @@ def cdfs_by_strategy(statistics: Sequence[Statistic], facts: Facts) -> frozenset
         Member(asked)
         for statistic in statistics
         if statistic.kind == "cdf"
-        for asked in [Asked.of(facts, question_of(statistic, facts.schema))]
+        for asked in [RefinedQuestion.of(facts, question_of(statistic, facts.schema))]
         if asked.question.shape[-1] > FEW_CELLS and asked.refinement.cells > 0
     ]
     if not wide:
         return frozenset()
     others = [
-        Asked.of(facts, question_of(statistic, facts.schema))
+        RefinedQuestion.of(facts, question_of(statistic, facts.schema))
         for statistic in statistics
         if statistic.kind in COUNT_FAMILY and statistic.kind != "cdf"
     ]
@@ -211,9 +211,11 @@ def cdfs_by_strategy(statistics: Sequence[Statistic], facts: Facts) -> frozenset
 
 def outputs_of(
     statistics: Sequence[Statistic], facts: Facts
-) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[str, ...]]:
+) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[Assumption, ...]]:
     """Slots and outputs of ranges and cdfs; those of the same cells share their measurements."""
-    members = [Member(Asked.of(facts, question_of(statistic, facts.schema))) for statistic in statistics]
+    members = [
+        Member(RefinedQuestion.of(facts, question_of(statistic, facts.schema))) for statistic in statistics
+    ]
     together: dict[Any, list[Member]] = {}
     for member in members:
         question = member.asked.question
@@ -285,7 +287,7 @@ def _output(facts: Facts, member: Member, slot: StrategySlot) -> Output:
     )  # fmt: skip
 
 
-def _shares(facts: Facts, asked: Sequence[Asked]) -> float:
+def _shares(facts: Facts, asked: Sequence[RefinedQuestion]) -> float:
     return sum(group.share(facts.pure) for group in groups_of(facts, asked))
 
 

@@ -15,7 +15,7 @@ from farthing.data.schema import Categories, Flags
 from farthing.errors import InvalidValue
 from farthing.statistics.counts.expected_shares import PRESENT, category_shares
 from farthing.statistics.moments.moment_measurements import expected_mean, expected_variance
-from farthing.statistics.public_facts import Facts
+from farthing.statistics.public_facts import Assumption, Facts
 from farthing.statistics.regression.normal_equations import NormalEquations, Scaled
 from farthing.statistics.statistic import Statistic
 
@@ -198,29 +198,26 @@ def way_out(one: Scaled, facts: Facts) -> str:
     return "share of each category" if isinstance(domain, Categories) else "mean and standard deviation"
 
 
-def assumptions_about(statistic: Statistic, expected: Expectation, sizes: bool) -> list[str]:
-    """What its predicted error rests on that nobody said, in words."""
+def assumptions_about(statistic: Statistic, expected: Expectation, sizes: bool) -> list[Assumption]:
+    """What its predicted error rests on that nobody said."""
     found, name, target = [], statistic.default_name, statistic.target
     for column in dict.fromkeys(one.column for one in expected.unsaid):
-        found.append(
-            f"nothing is known of {column} in {name!r}, so no error is predicted; say expected={{{column!r}: ...}}"
-        )
+        fact = f"nothing is known of {column} in {name!r}, so no error is predicted"
+        found.append(Assumption(fact, column))
     if not expected.joint and not expected.unsaid:
         found.append(
-            f"the features of {name!r} are assumed not to be related to each other; say expected={{...}} with a "
-            "public list for every column"
+            Assumption(
+                f"the features of {name!r} are assumed not to be related to each other; say expected={{...}} with a "
+                "public list for every column"
+            )
         )
     if not expected.line_told and not expected.table and not expected.unsaid:
-        found.append(
-            f"errors of {name!r} are predicted for the steepest line; "
-            f"say expected={{{statistic.name!r}: [intercept, ...]}}"
-        )
+        fact = f"errors of {name!r} are predicted for the steepest line"
+        found.append(Assumption(fact, statistic.name, "[intercept, ...]"))
     if not expected.target_told and not expected.unsaid and not expected.table:
-        found.append(f"a quarter of the rows are assumed to lack {target}; say expected={{{target!r}: ...}}")
+        found.append(Assumption(f"a quarter of the rows are assumed to lack {target}", target))
     if not sizes:
         count = Statistic("count", where=statistic.where, by=statistic.by).name
-        found.append(
-            f"errors of groups and conditions are predicted for half of an equal share of the rows; "
-            f"say expected={{{count!r}: ...}}"
-        )
+        fact = "errors of groups and conditions are predicted for half of an equal share of the rows"
+        found.append(Assumption(fact, count))
     return found

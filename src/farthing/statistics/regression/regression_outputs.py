@@ -18,7 +18,7 @@ from farthing.statistics.counts.count_queries import group_axes, labels_of
 from farthing.statistics.counts.expected_shares import SMALLER, assumptions_of, expected_rows, sizes_told
 from farthing.statistics.measurements import Integers, Noise, Output, Slot
 from farthing.statistics.moments.moment_measurements import expected_mean, expected_variance
-from farthing.statistics.public_facts import DerivedColumns, Facts
+from farthing.statistics.public_facts import Assumption, DerivedColumns, Facts
 from farthing.statistics.regression.normal_equations import NormalEquations, Scaled, normal_equations
 from farthing.statistics.regression.regression_expectations import (
     Expectation,
@@ -394,11 +394,11 @@ class _WorstLine(WorstLaw):
 
 def outputs_of(
     statistics: Sequence[Statistic], facts: Facts
-) -> tuple[list[Slot], list[Output], dict[str, Any], list[str]]:
+) -> tuple[list[Slot], list[Output], dict[str, Any], list[Assumption]]:
     """Slots, outputs, columns to derive and assumptions of regressions."""
     slots: dict[str, Slot] = {}
     outputs: list[Output] = []
-    assumptions: dict[str, None] = {}
+    assumptions: dict[Assumption, None] = {}
     found: dict[tuple[Any, ...], NormalEquations] = {}
     derived = DerivedColumns(facts.schema, "product")
     for statistic in statistics:

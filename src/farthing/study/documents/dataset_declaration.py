@@ -14,7 +14,7 @@ from farthing.data.dataset_tables import domain_of_entry
 from farthing.data.sources import Source
 from farthing.errors import FarthingError, InvalidValue
 from farthing.ledger import Budget, Ledger
-from farthing.study.plan_text import shown
+from farthing.numerics.bounds import number_text
 
 _FEW = 6  # categories that are named in a sentence
 
@@ -111,11 +111,11 @@ def column_sentence(column: str, made: Dataset) -> str:
     match made.schema[column]:
         case Integers(lower=lower, upper=upper):
             return (
-                f"{column} outside {shown(lower, 15)} to {shown(upper, 15)} is moved to the nearest end; "
+                f"{column} outside {number_text(lower, 15)} to {number_text(upper, 15)} is moved to the nearest end; "
                 "fractions are rounded down"
             )
         case Reals(lower=lower, upper=upper):
-            return f"{column} outside {shown(lower, 15)} to {shown(upper, 15)} is moved to the nearest end"
+            return f"{column} outside {number_text(lower, 15)} to {number_text(upper, 15)} is moved to the nearest end"
         case Dates(lower=lower, upper=upper):
             return f"{column} before {lower} or after {upper} is moved to the nearest of the two"
         case Categories(values=values):

@@ -42,7 +42,7 @@ from farthing.errors import InvalidValue
 from farthing.ledger import Ledger
 from farthing.ledger.ledger_access import has_ledger
 from farthing.statistics import Statistic
-from farthing.study.documents.study_document import Asked, asked_of, meant, plan_of, refuse_unknown
+from farthing.study.documents.study_document import PlanDescription, asked_of, meant, plan_of, refuse_unknown
 from farthing.study.plan import Plan
 from farthing.study.study import Study
 
@@ -58,7 +58,7 @@ class StudyFile:
     path: Path
     text: str
     facts: Mapping[str, Any]
-    asked: Asked
+    asked: PlanDescription
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -116,7 +116,7 @@ class StudyFile:
             expected=self.expected,
         )
         plan = plan_of(study or self.study(), asked, from_file=True, again=True)
-        return replace(plan, code=tuple(self.text.splitlines()))
+        return replace(plan, lines=tuple(self.text.splitlines()))
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:

@@ -7,20 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import resources
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from farthing.inference import Answer
 from farthing.inference.answers import with_interval
+from farthing.ledger import Receipt
+from farthing.numerics.bounds import number_text
 from farthing.privacy.units import Unit
+from farthing.statistics.answer_records import are_neighbours, records_of
 from farthing.study.attacker_odds import Risk
-from farthing.study.documents.answer_codec import are_neighbours, records_of
-from farthing.study.plan_text import shown
-
-if TYPE_CHECKING:
-    from farthing.study.release import Release
-
 
 _ROW = 22
 _NARROW = 500
@@ -130,7 +127,9 @@ def price_bars(prices: Sequence[tuple[str, float]], width: int = 720) -> str:
         parts.append(
             f'<rect class="{mark}" x="{left}" y="{y}" width="{max(length, 1):.1f}" height="18" rx="3"/>'
         )
-        parts.append(f'<text class="tick" x="{left + length + 8:.1f}" y="{y + 14}">{shown(value, 4)}</text>')
+        parts.append(
+            f'<text class="tick" x="{left + length + 8:.1f}" y="{y + 14}">{number_text(value, 4)}</text>'
+        )
     return "".join([*parts, "</svg>"])
 
 
@@ -176,7 +175,35 @@ def _tick(value: float, step: float) -> str:
 _MOST_ROWS = 200
 
 
-def report_page(release: Release) -> str:
+class ReleaseFacts(Protocol):
+    """What the page needs of a release."""
+
+    @property
+    def answers(self) -> Mapping[str, Answer]:
+        """By the name of their statistic."""
+
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        """What was predicted, as plain data."""
+
+    @property
+    def receipt(self) -> Receipt:
+        """Proof of the charge."""
+
+    @property
+    def cost(self) -> float:
+        """The epsilon that was charged."""
+
+    @property
+    def about(self) -> str | None:
+        """Which rows the numbers are about."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why it protects little."""
+
+
+def report_page(release: ReleaseFacts) -> str:
     """The page as text; everything on it was paid for or is public."""
     plan = release.plan
     name = escape(str(plan["dataset"]))
@@ -191,7 +218,7 @@ def report_page(release: Release) -> str:
 <body>
 <header>
 <h1>{name}: what may be told</h1>
-<p class="lead">{_counted(len(release))}, each with an honest margin of error.
+<p class="lead">{_counted(len(release.answers))}, each with an honest margin of error.
 {_protection(release)}{_about(release)}</p>
 {_numbers(release)}
 </header>
@@ -214,11 +241,11 @@ def _style() -> str:
     return resources.files("farthing.study").joinpath("report.css").read_text(encoding="utf-8")
 
 
-def _about(release: Release) -> str:
+def _about(release: ReleaseFacts) -> str:
     return f" The {escape(release.about)}." if release.about else ""
 
 
-def _protection(release: Release) -> str:
+def _protection(release: ReleaseFacts) -> str:
     """What the noise does for people, or that it does next to nothing."""
     whom = escape(_whom(release.plan))
     if not release.warnings:
@@ -236,16 +263,16 @@ def _whom(plan: Any) -> str:
     return f"any one {named}, with all of its rows"
 
 
-def _numbers(release: Release) -> str:
+def _numbers(release: ReleaseFacts) -> str:
     plan = release.plan
     left = plan.get("budget", {}).get("left_after")
     facts = [
-        ("epsilon spent", shown(release.cost, 4)),
+        ("epsilon spent", number_text(release.cost, 4)),
         ("delta", f"{plan['delta']:g}"),
-        ("statistic" if len(release) == 1 else "statistics", f"{len(release):,}"),
+        ("statistic" if len(release.answers) == 1 else "statistics", f"{len(release.answers):,}"),
     ]
     if left is not None:
-        facts.append(("epsilon left", shown(left, 4) if left > 1e-4 * release.cost else "none"))
+        facts.append(("epsilon left", number_text(left, 4) if left > 1e-4 * release.cost else "none"))
     items = "".join(f"<li><b>{escape(value)}</b>{escape(label)}</li>" for label, value in facts)
     return f'<ul class="numbers">{items}</ul>'
 
@@ -259,7 +286,7 @@ def _statistic(answer: Answer) -> str:
         return f"{head}<p><b>{_told(rows[0])}</b> <span class='soft'>({level})</span></p>{note}"
     chart = _chart(answer, [(row["cell"], row["value"], row["lower"], row["upper"]) for row in rows])
     body = "".join(
-        f"<tr><td>{escape(row['cell'])}</td><td>{_told(row)}</td><td>{shown(row['standard_error'])}</td></tr>"
+        f"<tr><td>{escape(row['cell'])}</td><td>{_told(row)}</td><td>{number_text(row['standard_error'])}</td></tr>"
         for row in rows[:_MOST_ROWS]
     )
     more = (
@@ -310,7 +337,7 @@ def _told(row: Mapping[str, Any]) -> str:
     return escape(with_interval(row["value"], row["lower"], row["upper"]))
 
 
-def _spending(release: Release) -> str:
+def _spending(release: ReleaseFacts) -> str:
     plan = release.plan
     price = plan["price"]
     names = (
@@ -322,12 +349,13 @@ def _spending(release: Release) -> str:
     bar = ""
     if budget:
         bar = _drawn(budget_bar, budget["spent_before"], release.cost, budget["total"]) + (
-            f'<p class="soft">Budget {shown(budget["total"], 4)}: {shown(budget["spent_before"], 4)} spent before, '
-            f"{shown(release.cost, 4)} by this release.</p>"
+            f'<p class="soft">Budget {number_text(budget["total"], 4)}: {number_text(budget["spent_before"], 4)} '
+            "spent before, "
+            f"{number_text(release.cost, 4)} by this release.</p>"
         )
     rows = "".join(
         f"<tr><td>{escape(one['name'])}</td><td>{escape(one['mechanism'])}</td>"
-        f"<td>±&nbsp;{shown(_number(one['error']))}</td><td>{shown(_number(one['epsilon']))}</td></tr>"
+        f"<td>±&nbsp;{number_text(_number(one['error']))}</td><td>{number_text(_number(one['epsilon']))}</td></tr>"
         for one in plan["statistics"]
     )
     assumed = "".join(f"<li>{escape(text)}</li>" for text in plan.get("assumptions", ()))
@@ -342,17 +370,18 @@ def _spending(release: Release) -> str:
 </section>"""
 
 
-def _meaning(release: Release) -> str:
+def _meaning(release: ReleaseFacts) -> str:
     risk = Risk(release.cost, release.plan["delta"])
     said = "".join(f"<blockquote>{escape(sentence)}</blockquote>" for sentence in risk.sentences)
     return (
         "<section><h2>What it means for somebody in the table</h2>"
-        f"<p>Epsilon {shown(release.cost, 4)} is a limit on what anybody can learn about one person from everything on "
+        f"<p>Epsilon {number_text(release.cost, 4)} is a limit on what anybody can learn about one person from "
+        "everything on "
         f"this page, whatever else they know.</p>{said}</section>"
     )
 
 
-def _receipt(release: Release) -> str:
+def _receipt(release: ReleaseFacts) -> str:
     return (
         "<section><h2>The receipt</h2><p>The ledger must contain this entry for ever. To check it: save the text as "
         "<code>receipt.json</code> and run <code>farthing ledger verify LEDGER --receipt receipt.json</code>.</p>"
@@ -360,7 +389,7 @@ def _receipt(release: Release) -> str:
     )
 
 
-def _code(release: Release) -> str:
+def _code(release: ReleaseFacts) -> str:
     made = release.plan.get("code")
     if not made:
         return ""

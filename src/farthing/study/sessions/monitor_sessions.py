@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from farthing.adaptive.holdout import Holdout, HoldoutPlan
 from farthing.adaptive.holdout.holdout_sums import rows_of
@@ -17,19 +17,15 @@ from farthing.curator.session_records import LedgerJournal, Session, stored_sess
 from farthing.data import Dataset
 from farthing.errors import EngineError, FarthingError, InvalidValue
 from farthing.privacy.events import checked_count, checked_real
-from farthing.study.allowance import spender
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.request import own_name
-
-if TYPE_CHECKING:
-    from farthing.study.study import Study
-
+from farthing.study.study_account import StudyAccount
 
 _HOLDOUTS_PRICE = ("epsilon", "delta")
 
 
 def opened_holdout(
-    study: Study,
+    study: StudyAccount,
     training: Dataset,
     *,
     queries: int,
@@ -53,7 +49,7 @@ def opened_holdout(
         )
     of_training, of_holdout = rows_of(training, study.dataset)
     options: dict[str, Any] = {"queries": queries, "corrections": corrections, "confidence": confidence}
-    facts = [study.name, spender(study), of_training.rows, options, threshold, epsilon]
+    facts = [study.name, study.payer, of_training.rows, options, threshold, epsilon]
     name = request_id or own_name(study, f"holdout-{_holdouts_hashed(facts)[:24]}")
     price = _price(study, name, epsilon)
     plan = HoldoutPlan(of_holdout.rows, of_training.rows, **price, stated_threshold=threshold, **options)
@@ -69,7 +65,7 @@ def opened_holdout(
     return Holdout(training, study.dataset, **price, threshold=threshold, journal=journal, **options)
 
 
-def _price(study: Study, name: str, epsilon: float | None) -> dict[str, Any]:
+def _price(study: StudyAccount, name: str, epsilon: float | None) -> dict[str, Any]:
     """What the session has paid; for a new one, what the budget has for it."""
     stored = stored_session(study.curator, name)
     if stored is None:
@@ -91,7 +87,7 @@ _PRICE = ("epsilon", "delta", "round_epsilon")
 
 
 @dataclass(frozen=True)
-class Asked:
+class MonitorOptions:
     """What was asked for, before a budget has set its price."""
 
     series: Sequence[Any]
@@ -103,7 +99,7 @@ class Asked:
     mute: bool = True
     confidence: float = 0.95
 
-    def plan(self, study: Study, seen: Watched, price: Mapping[str, Any] | None = None) -> MonitorPlan:
+    def plan(self, study: StudyAccount, seen: Watched, price: Mapping[str, Any] | None = None) -> MonitorPlan:
         """The plan at the study's budget as it is now, or at a price that was set when it was opened."""
         if price is None:
             allowance = study.allowance(self.epsilon)
@@ -129,11 +125,11 @@ class Asked:
         )
         return found if price is None else replace(found, **{name: price[name] for name in _PRICE})
 
-    def request_id(self, study: Study, seen: Watched) -> str:
+    def request_id(self, study: StudyAccount, seen: Watched) -> str:
         """The same words name the same monitor: a second call takes it up where it was."""
         facts = [
             study.name,
-            spender(study),
+            study.payer,
             thresholds_of(self.threshold, seen.series),
             checked_count(self.alerts, "alerts"),
             checked_count(self.steps, "steps"),
@@ -150,7 +146,7 @@ class Asked:
         return own_name(study, f"monitor-{_hashed(*facts, *_defined(seen), definition)[:24]}")
 
 
-def planned_monitor(study: Study, asked: Asked) -> MonitorPlan:
+def planned_monitor(study: StudyAccount, asked: MonitorOptions) -> MonitorPlan:
     """What it would cost and how far off it may be; nothing is spent and no row is read.
 
     Of a monitor that was opened with the same words, it is what was paid for.
@@ -163,14 +159,14 @@ def planned_monitor(study: Study, asked: Asked) -> MonitorPlan:
     return replace(plan, warnings=tuple(budget_cautions(plan.epsilon, plan.delta, study.dataset.rows)))
 
 
-def session_name(study: Study, asked: Asked) -> str:
+def session_name(study: StudyAccount, asked: MonitorOptions) -> str:
     """The request id of a monitor that was given none."""
     return asked.request_id(study, _seen(study, asked))
 
 
 def opened_monitor(
-    study: Study,
-    asked: Asked,
+    study: StudyAccount,
+    asked: MonitorOptions,
     request_id: str | None = None,
     timeout: float | None = None,
     progress: Callable[[float], None] | None = None,
@@ -206,7 +202,7 @@ def opened_monitor(
     return Monitor(plan, read, journal)
 
 
-def _price_of(study: Study, name: str) -> Mapping[str, Any] | None:
+def _price_of(study: StudyAccount, name: str) -> Mapping[str, Any] | None:
     """What a monitor of this name has paid; None if there is none yet."""
     facts = stored_session(study.curator, name)
     if facts is not None and not set(_PRICE) <= set(facts):
@@ -223,7 +219,7 @@ def _hashed(*facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def _seen(study: Study, asked: Asked) -> Watched:
+def _seen(study: StudyAccount, asked: MonitorOptions) -> Watched:
     if study.sampling_rate is not None:
         raise InvalidValue(
             "sampling_rate",

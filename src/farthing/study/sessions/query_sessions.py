@@ -8,10 +8,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from farthing.adaptive.prior_releases import known_tables
-from farthing.adaptive.query_session import AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.query_session import QuerySession, QuerySessionPlan, plan_query_session
 from farthing.adaptive.query_session.session_plan import MOST_CELLS
 from farthing.curator.private_counts import PrivateCells
 from farthing.curator.session_records import LedgerJournal, Session, stored_session
@@ -25,14 +25,10 @@ from farthing.matrix.workloads.cell_axes import Axis
 from farthing.matrix.workloads.statistic_cells import size_of
 from farthing.privacy.events import checked_epsilon
 from farthing.statistics.public_facts import ASSUMED_ROWS
-from farthing.study.allowance import Allowance, spender
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.release import Release, reopened
 from farthing.study.request import own_name
-from farthing.study.row_count import count_rows, found_count
-
-if TYPE_CHECKING:
-    from farthing.study.study import Study
+from farthing.study.study_account import Allowance, StudyAccount, count_rows, found_count
 
 _STATED = ("alpha", "queries", "confidence", "updates", "rows")
 _COUNTING = 0.01  # of epsilon, for the number of rows where nobody knows it
@@ -45,7 +41,7 @@ Known = Release | str | Sequence[Release | str]
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuerySessionOptions:
     """What was asked for, before a budget has set its price."""
 
     alpha: float
@@ -83,7 +79,7 @@ class Asked:
         _refuse_too_many(found)
         return found
 
-    def name(self, study: Study) -> str:
+    def name(self, study: StudyAccount) -> str:
         """The same words name the same session: a second call takes it up where it was.
 
         What was known at its start is no part of the name: a session remembers it, and need not be told again.
@@ -94,7 +90,7 @@ class Asked:
         }
         facts = [
             study.name,
-            spender(study),
+            study.payer,
             self.alpha,
             self.queries,
             names,
@@ -113,7 +109,9 @@ def _named(facts: Sequence[Any]) -> str:
     return f"answers-{hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()[:24]}"
 
 
-def planned_answerer(study: Study, asked: Asked, request_id: str | None = None) -> AnswererPlan:
+def plan_session(
+    study: StudyAccount, asked: QuerySessionOptions, request_id: str | None = None
+) -> QuerySessionPlan:
     """What it would cost and promise; nothing is spent and no row is read."""
     _refuse_sampled(study)
     axes = asked.axes(study.dataset)
@@ -138,12 +136,12 @@ def planned_answerer(study: Study, asked: Asked, request_id: str | None = None) 
     return _warned(_plan(study, asked, axes, found))
 
 
-def _warned(plan: AnswererPlan) -> AnswererPlan:
+def _warned(plan: QuerySessionPlan) -> QuerySessionPlan:
     """With the reasons why its price protects little, if it does."""
     return replace(plan, warnings=tuple(budget_cautions(plan.epsilon, plan.delta, plan.rows)))
 
 
-def planned_for_a_guess(study: Study, asked: Asked) -> AnswererPlan:
+def planned_for_a_guess(study: StudyAccount, asked: QuerySessionOptions) -> QuerySessionPlan:
     """The plan for a round number of rows, to look at where nobody knows theirs; what counting costs is taken off."""
     whole = study.allowance(asked.epsilon)
     left = replace(whole, epsilon=(1 - _COUNTING) * whole.epsilon)
@@ -151,15 +149,15 @@ def planned_for_a_guess(study: Study, asked: Asked) -> AnswererPlan:
     return replace(plan, warnings=tuple(budget_cautions(plan.epsilon, plan.delta)))
 
 
-def opened_answerer(
-    study: Study,
-    asked: Asked,
+def open_session(
+    study: StudyAccount,
+    asked: QuerySessionOptions,
     request_id: str | None = None,
     timeout: float | None = None,
     progress: Callable[[float], None] | None = None,
     *,
     prepare: bool = True,
-) -> OnlineAnswerer:
+) -> QuerySession:
     """Charge for the whole session, once; one that was opened before is taken up with the price it has paid.
 
     Without `prepare` the first guess, which takes its time where there are many cells, waits for the first question.
@@ -197,19 +195,19 @@ def opened_answerer(
         timeout=timeout,
         progress=progress,
     )
-    answerer = OnlineAnswerer(plan, asking, cells, journal, known)
+    query_session = QuerySession(plan, asking, cells, journal, known)
     if prepare:
-        answerer.prepare()
-    return answerer
+        query_session.prepare()
+    return query_session
 
 
-def _fresh(study: Study, asked: Asked, axes: Sequence[CodedAxis]) -> AnswererPlan:
+def _fresh(study: StudyAccount, asked: QuerySessionOptions, axes: Sequence[CodedAxis]) -> QuerySessionPlan:
     found = _rows(study, asked)
     if found.number is None:
         whole = study.allowance(asked.epsilon).epsilon
         # Words that no number of rows makes sense of are refused before rows are counted.
         few = asked.updates if asked.updates is not None else 1
-        plan_answerer(
+        plan_query_session(
             axes, whole, 0.0, asked.alpha, asked.queries, _MANY, 1, few, asked.start, asked.confidence
         )
         count_rows(study, _COUNTING * whole)
@@ -217,11 +215,13 @@ def _fresh(study: Study, asked: Asked, axes: Sequence[CodedAxis]) -> AnswererPla
     return _plan(study, asked, axes, found)
 
 
-def _plan(study: Study, asked: Asked, axes: Sequence[CodedAxis], rows: _Rows) -> AnswererPlan:
+def _plan(
+    study: StudyAccount, asked: QuerySessionOptions, axes: Sequence[CodedAxis], rows: _Rows
+) -> QuerySessionPlan:
     return _priced(study, asked, axes, study.allowance(_left_to_open(asked, rows.cost)), rows.number)
 
 
-def _left_to_open(asked: Asked, counting: float) -> float | None:
+def _left_to_open(asked: QuerySessionOptions, counting: float) -> float | None:
     """What is said to be spent on a session is spent on counting for it, too.
 
     A count that took more than its share of this session was made for another one, which has paid for it.
@@ -233,8 +233,12 @@ def _left_to_open(asked: Asked, counting: float) -> float | None:
 
 
 def _priced(
-    study: Study, asked: Asked, axes: Sequence[CodedAxis], allowance: Allowance, rows: int | None
-) -> AnswererPlan:
+    study: StudyAccount,
+    asked: QuerySessionOptions,
+    axes: Sequence[CodedAxis],
+    allowance: Allowance,
+    rows: int | None,
+) -> QuerySessionPlan:
     sensitivity = sensitivity_of_coded_rows(study.dataset, axes).l1
     facts: Any = (
         tuple(axes), allowance.epsilon, allowance.delta, asked.alpha, asked.queries, rows, sensitivity,
@@ -253,14 +257,14 @@ def _priced(
             epsilon=refusal.epsilon,
         ) from None
     except TypeError:  # something that cannot even be looked up: the planner says what is wrong with it
-        return plan_answerer(*facts)
+        return plan_query_session(*facts)
 
 
-_remembered_plan = lru_cache(maxsize=16, typed=True)(plan_answerer)
+_remembered_plan = lru_cache(maxsize=16, typed=True)(plan_query_session)
 """A plan takes seconds, and people look at it before they open a session."""
 
 
-def _facts(plan: AnswererPlan, asked: Asked, axes: Sequence[CodedAxis]) -> dict[str, Any]:
+def _facts(plan: QuerySessionPlan, asked: QuerySessionOptions, axes: Sequence[CodedAxis]) -> dict[str, Any]:
     """What is recorded with a session, for those who take it up later."""
     return {
         "plan": plan.as_dict(),
@@ -272,10 +276,12 @@ def _facts(plan: AnswererPlan, asked: Asked, axes: Sequence[CodedAxis]) -> dict[
     }
 
 
-def _taken_up(facts: Mapping[str, Any], asked: Asked, axes: Sequence[CodedAxis], name: str) -> AnswererPlan:
+def _taken_up(
+    facts: Mapping[str, Any], asked: QuerySessionOptions, axes: Sequence[CodedAxis], name: str
+) -> QuerySessionPlan:
     """The plan that a session was opened with, if it is the one that is asked for."""
     try:
-        plan = AnswererPlan(**facts["plan"])
+        plan = QuerySessionPlan(**facts["plan"])
         opened = {**facts["plan"], **facts}
     except (TypeError, KeyError):
         raise InvalidValue(
@@ -305,7 +311,7 @@ class _Rows:
     cost: float = 0.0
 
 
-def _rows(study: Study, asked: Asked) -> _Rows:
+def _rows(study: StudyAccount, asked: QuerySessionOptions) -> _Rows:
     """The number of rows where it is given, public, or was counted before, by whatever asked for it."""
     if asked.rows is not None:
         return _Rows(asked.rows)
@@ -324,7 +330,7 @@ def request_ids(known: Known) -> tuple[str, ...]:
     return tuple(one.request_id if isinstance(one, Release) else one for one in listed)
 
 
-def _release(study: Study, request_id: str) -> Release:
+def _release(study: StudyAccount, request_id: str) -> Release:
     """An earlier release of the same rows."""
     try:
         release = reopened(study.ledger, request_id)
@@ -335,7 +341,7 @@ def _release(study: Study, request_id: str) -> Release:
     return release
 
 
-def _digest(plan: AnswererPlan, axes: Sequence[CodedAxis], known: Sequence[str]) -> str:
+def _digest(plan: QuerySessionPlan, axes: Sequence[CodedAxis], known: Sequence[str]) -> str:
     text = json.dumps([plan.as_dict(), [repr(axis) for axis in axes], list(known)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -357,9 +363,9 @@ def _refuse_too_many(axes: Sequence[CodedAxis]) -> None:
         )  # fmt: skip
 
 
-def _refuse_sampled(study: Study) -> None:
+def _refuse_sampled(study: StudyAccount) -> None:
     if study.sampling_rate is not None:
         raise InvalidValue(
-            "sampling_rate", study.sampling_rate, "holds for one release, and an answerer goes on",
+            "sampling_rate", study.sampling_rate, "holds for one release, and a query session goes on",
             "study the table by itself, in another ledger= and without sampling_rate=",
         )  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from farthing.adaptive.query_session import AnswererPlan, OnlineAnswerer
+from farthing.adaptive.query_session import QuerySession, QuerySessionPlan
 from farthing.curator.curator import stored_answer
 from farthing.curator.session_records import rounds_begun
 from farthing.data import Dataset, Dates, Integers, Reals
@@ -20,11 +20,10 @@ from farthing.data.coded_rows import FEW_VALUES, CodedAxis, coded_axes
 from farthing.data.schema import Domain
 from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics.bounds import ceiling
-from farthing.study.allowance import spender
 from farthing.study.sessions.query_sessions import (
-    Asked,
-    opened_answerer,
-    planned_answerer,
+    QuerySessionOptions,
+    open_session,
+    plan_session,
     planned_for_a_guess,
 )
 from farthing.study.study import Study
@@ -37,7 +36,7 @@ COMFORTABLE = 2**16  # cells that are chosen where nobody chooses
 CELLS = 50  # into at most so many a column is cut where nobody says
 _HAIR = 1e-9  # the ledger counts in billionths of epsilon, rounded up
 
-Conversation = OnlineAnswerer
+Conversation = QuerySession
 """An open session."""
 
 Column = CodedAxis
@@ -57,10 +56,10 @@ class Wish:
     updates: int | None = None
     confidence: float = 0.95
 
-    def asked(self, dataset: Dataset) -> Asked:
+    def asked(self, dataset: Dataset) -> QuerySessionOptions:
         """The same with everything chosen but alpha."""
         columns, bins = chosen(dataset, self.columns, self.bins)
-        return Asked(
+        return QuerySessionOptions(
             ALPHA if self.alpha is None else self.alpha, self.queries, columns, bins, self.updates, self.rows,
             self.epsilon, confidence=self.confidence,
         )  # fmt: skip
@@ -70,7 +69,7 @@ class Wish:
 class Offer:
     """What a session would cost and promise, the columns it would be about, and what was assumed."""
 
-    plan: AnswererPlan
+    plan: QuerySessionPlan
     columns: tuple[Column, ...]
     left_out: tuple[str, ...]
     guessed: bool
@@ -122,12 +121,12 @@ def opened(
     if wish.alpha is None:
         plan, _ = _planned(study, asked, rough=True)
         asked = replace(asked, alpha=plan.alpha)
-    return opened_answerer(study, asked, request_id, progress=progress)
+    return open_session(study, asked, request_id, progress=progress)
 
 
 def taken_up(study: Study, wish: Wish, request_id: str) -> Conversation:
     """A session that was opened, here or elsewhere, as it stands in the ledger; nothing is charged."""
-    return opened_answerer(study, _asked_again(study, wish, request_id), request_id)
+    return open_session(study, _asked_again(study, wish, request_id), request_id)
 
 
 def is_session_of(study: Study, wish: Wish, request_id: str) -> bool:
@@ -136,13 +135,13 @@ def is_session_of(study: Study, wish: Wish, request_id: str) -> bool:
     What it may have been opened with is not compared where the budget of that day had a say: alpha, rows, epsilon.
     """
     try:
-        planned_answerer(study, _asked_again(study, wish, request_id), request_id)
+        plan_session(study, _asked_again(study, wish, request_id), request_id)
     except InvalidValue:
         return False
     return True
 
 
-def _asked_again(study: Study, wish: Wish, request_id: str) -> Asked:
+def _asked_again(study: Study, wish: Wish, request_id: str) -> QuerySessionOptions:
     facts = opened_facts(study, request_id)
     plan = facts["plan"]
     known = tuple(facts.get("known", ()))
@@ -161,9 +160,9 @@ def opened_facts(study: Study, request_id: str) -> Mapping[str, Any]:
     return facts
 
 
-def plan_of(facts: Mapping[str, Any]) -> AnswererPlan:
+def plan_of(facts: Mapping[str, Any]) -> QuerySessionPlan:
     """The plan that a session was opened with."""
-    return AnswererPlan(**facts["plan"])
+    return QuerySessionPlan(**facts["plan"])
 
 
 def updates_begun(study: Study, request_id: str, updates: int) -> int:
@@ -250,7 +249,7 @@ def _comfortable(dataset: Dataset, cuts: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(names) or tuple(dataset.schema)[:1]
 
 
-def _planned(study: Study, asked: Asked, *, rough: bool) -> tuple[AnswererPlan, bool]:
+def _planned(study: Study, asked: QuerySessionOptions, *, rough: bool) -> tuple[QuerySessionPlan, bool]:
     """The plan, and whether the number of rows in it is a guess; with `rough` the next alpha that can be kept."""
     try:
         return _plan(study, asked)
@@ -262,11 +261,11 @@ def _planned(study: Study, asked: Asked, *, rough: bool) -> tuple[AnswererPlan, 
         return _plan(study, replace(asked, alpha=min(ROUGHEST, math.ceil(1.02 * closest / power) * power)))
 
 
-def _plan(study: Study, asked: Asked) -> tuple[AnswererPlan, bool]:
+def _plan(study: Study, asked: QuerySessionOptions) -> tuple[QuerySessionPlan, bool]:
     # A name that no session has: the price is that of a new one.
-    fresh = f"{spender(study) or study.ledger.actor} has not opened this"
+    fresh = f"{study.payer or study.ledger.actor} has not opened this"
     try:
-        return planned_answerer(study, asked, fresh), False
+        return plan_session(study, asked, fresh), False
     except InvalidValue as unknown:
         if (unknown.name, unknown.value) != ("rows", None):
             raise

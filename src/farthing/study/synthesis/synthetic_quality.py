@@ -188,7 +188,7 @@ class Quality:
         }
 
     def __str__(self) -> str:
-        from farthing.study.text_tables import aligned
+        from farthing.study.plan_text import aligned
 
         worst = sorted(self.of_size(2), key=lambda one: -one.at_most)
         chosen = [*self.of_size(1)[:_MOST_SHOWN], *worst[:_MOST_SHOWN]]

@@ -14,7 +14,7 @@ from farthing.data.schema import Schema
 from farthing.errors import InvalidExpression, InvalidValue
 from farthing.matrix.workloads.cell_axes import Axis
 from farthing.matrix.workloads.cell_queries import mask_of
-from farthing.study.plan_text import shown
+from farthing.numerics.bounds import number_text
 from farthing.study.synthesis.synthetic_quality import Quality
 
 
@@ -31,8 +31,8 @@ class SyntheticAnswer:
     error: float | None
 
     def __repr__(self) -> str:
-        told = "(not vouched for)" if self.error is None else f"± {shown(self.error)}"
-        return f"{shown(self.value, 6)} {told}"
+        told = "(not vouched for)" if self.error is None else f"± {number_text(self.error)}"
+        return f"{number_text(self.value, 6)} {told}"
 
 
 def asked_of(

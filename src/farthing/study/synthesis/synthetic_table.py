@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,19 +28,16 @@ from farthing.data.coded_rows import CodedAxis, coded_axes, sensitivity_of_coded
 from farthing.data.schema import Schema
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger, Receipt
+from farthing.numerics.bounds import number_text
 from farthing.privacy.events import checked_count
-from farthing.study.allowance import spender
+from farthing.statistics.answer_records import plain
 from farthing.study.attacker_odds import budget_cautions
-from farthing.study.documents.answer_codec import plain
-from farthing.study.plan_text import shown
 from farthing.study.release import Release
 from farthing.study.request import own_name
+from farthing.study.study_account import StudyAccount
 from farthing.study.synthesis.cell_values import decoded
 from farthing.study.synthesis.synthetic_quality import Quality, quality_of
 from farthing.study.synthesis.synthetic_query import SyntheticAnswer, asked_of
-
-if TYPE_CHECKING:
-    from farthing.study.study import Study
 
 Progress = Callable[[float], None]
 
@@ -61,7 +58,7 @@ class SynthesisOffer:
     (True, 0.0)
     """
 
-    study: Study
+    study: StudyAccount
     question: CheckedSynthesis
     rows: int | None
     request_id: str
@@ -127,12 +124,11 @@ class SynthesisOffer:
 
     def __str__(self) -> str:
         binned = [axis.column for axis in self.axes if axis.edges is not None]
-        noise, left = shown(self.question.noise.standard_error), self.study.budget.remaining.epsilon
-        cost = f"cost: epsilon {shown(self.cost, 6)} of the {shown(left, 6)} left, at delta {self.delta:g}; "
+        noise, left = number_text(self.question.noise.standard_error), self.study.budget.remaining.epsilon
+        price = f"epsilon {number_text(self.cost, 6)} of the {number_text(left, 6)} left"
+        cost = f"cost: {price}, at delta {self.delta:g}; "
         if self.made_before:
-            cost = (
-                f"cost: nothing. It was made before, for epsilon {shown(self.cost, 6)}, as {self.request_id}"
-            )
+            cost = f"cost: nothing. It was made before, for epsilon {number_text(self.cost, 6)}, as {self.request_id}"
         lines = [
             str(self.question.plan),
             f"  the check of its columns and pairs, each distance with a noise of {noise} rows",
@@ -279,7 +275,7 @@ class Synthetic:
 
     def report(self, path: str) -> Path:
         """A self-contained HTML page: verdicts, errors, what was measured, what was spent."""
-        from farthing.study.synthesis.synthetic_report import written_report
+        from farthing.study.reports.synthetic_report import written_report
 
         return written_report(self, path)
 
@@ -310,15 +306,33 @@ def checked_target(path: str) -> Path:
     return target
 
 
-def offered(
-    study: Study,
-    columns: Sequence[str] | str | None,
-    bins: Mapping[str, int | Sequence[Any]] | None,
-    missing: bool | Sequence[str],
-    epsilon: float | None,
-    known: Release | Sequence[Release],
-    rows: int | None,
-) -> SynthesisOffer:
+@dataclass(frozen=True)
+class SynthesisOptions:
+    """The arguments of `study.synthesise` that decide what is measured, and what it costs."""
+
+    columns: Sequence[str] | str | None = None
+    bins: Mapping[str, int | Sequence[Any]] | None = None
+    missing: bool | Sequence[str] = True
+    epsilon: float | None = None
+    known: Release | Sequence[Release] = ()
+
+    def axes(self, schema: Schema) -> tuple[CodedAxis, ...]:
+        """The columns and their cells."""
+        return coded_axes(schema, self.columns, bins=self.bins, missing=self.missing)
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """What is known, one by one."""
+        return _listed(self.known)
+
+    @property
+    def are_left_out(self) -> bool:
+        """Whether nothing was said."""
+        said = self.columns is not None or bool(self.bins) or self.epsilon is not None
+        return not said and self.missing is True and not self.releases
+
+
+def synthesis_offer(study: StudyAccount, options: SynthesisOptions, rows: int | None) -> SynthesisOffer:
     """What `study.synthesise` with these arguments would do; no row is read and nothing is spent."""
     if study.sampling_rate is not None:
         raise InvalidValue(
@@ -327,35 +341,29 @@ def offered(
             "must be left out for a synthesis",
             "it is priced for the table itself; make a study without it, in another ledger=",
         )
-    axes = coded_axes(study.dataset.schema, columns, bins=bins, missing=missing)
-    name = name_of(study, columns, bins, missing, epsilon, known)
-    made = earlier(study, name, columns, bins, missing, epsilon, known)
+    axes = options.axes(study.dataset.schema)
+    name = synthesis_name(study, options)
+    made = earlier_synthesis(study, name, options)
     if made is not None:  # its price was paid, whatever is left by now
         return SynthesisOffer(study, made.question, _checked_rows(rows, made.question), name)
     sensitivity = sensitivity_of_coded_rows(study.dataset, axes)
-    allowance = study.allowance(epsilon)
-    tables = _known(study, known, axes)
+    allowance = study.allowance(options.epsilon)
+    tables = _known(study, options.known, axes)
     question = checked_synthesis(axes, sensitivity, allowance.epsilon, allowance.delta, tables)
     return SynthesisOffer(study, question, _checked_rows(rows, question), name)
 
 
-def name_of(
-    study: Study,
-    columns: Sequence[str] | str | None,
-    bins: Mapping[str, int | Sequence[Any]] | None,
-    missing: bool | Sequence[str],
-    epsilon: float | None,
-    known: Release | Sequence[Release],
-) -> str:
+def synthesis_name(study: StudyAccount, options: SynthesisOptions) -> str:
     """The same words name the same table: a cell of a notebook that runs twice pays once."""
+    columns, bins = options.columns, options.bins
     facts = [
         study.name,
-        spender(study),
+        study.payer,
         [columns] if isinstance(columns, str) else columns,
         {str(name): cut for name, cut in bins.items()} if isinstance(bins, Mapping) else bins,
-        missing,
-        epsilon,
-        sorted(str(getattr(one, "request_id", one)) for one in _listed(known)),
+        options.missing,
+        options.epsilon,
+        sorted(str(getattr(one, "request_id", one)) for one in options.releases),
     ]
     of_old = _hashed(facts)  # earlier versions did not look at what was done to the rows
     name = _hashed([*facts, study.dataset.definition])
@@ -373,7 +381,7 @@ def reopened_synthetic(ledger: Ledger, request_id: str, rows: int | None = None)
 
 
 @dataclass(frozen=True, eq=False)
-class Earlier:
+class EarlierSynthesis:
     """A synthesis that was paid for before, and may be made again for nothing."""
 
     answered: Answered
@@ -396,20 +404,15 @@ class Earlier:
     def __str__(self) -> str:
         columns = ", ".join(axis.column for axis in self.question.axes)
         return (
-            f"request {self.answered.request_id} exists: epsilon {shown(self.question.cost, 6)} was paid for it, and "
+            f"request {self.answered.request_id} exists: epsilon {number_text(self.question.cost, 6)} was paid for "
+            "it, and "
             f"its table can be made again for nothing\n  columns: {columns}"
         )
 
 
-def earlier(
-    study: Study,
-    request_id: str,
-    columns: Sequence[str] | str | None = None,
-    bins: Mapping[str, int | Sequence[Any]] | None = None,
-    missing: bool | Sequence[str] = True,
-    epsilon: float | None = None,
-    known: Release | Sequence[Release] = (),
-) -> Earlier | None:
+def earlier_synthesis(
+    study: StudyAccount, request_id: str, options: SynthesisOptions
+) -> EarlierSynthesis | None:
     """The synthesis of an earlier request, None without one; refused if something else is asked for now.
 
     The request id by itself asks for what it stands for. An epsilon that is left out is the one that was paid.
@@ -417,16 +420,15 @@ def earlier(
     if study.ledger.stored(request_id) is None:
         return None
     found = _earlier(study.ledger, request_id)
-    releases = _listed(known)
     other = study.curator.is_of_other_table(study.dataset, request_id)
     same = found.answered.receipt.dataset == study.name and not other
-    if columns is not None or bins or missing is not True or epsilon is not None or releases:
-        axes = coded_axes(study.dataset.schema, columns, bins=bins, missing=missing)
+    if not options.are_left_out:
+        axes = options.axes(study.dataset.schema)
         same = (
             same
             and axes == found.question.axes
-            and epsilon in (None, found.question.epsilon)
-            and stored_known(_known(study, releases, axes)) == stored_known(found.question.plan.known)
+            and options.epsilon in (None, found.question.epsilon)
+            and stored_known(_known(study, options.releases, axes)) == stored_known(found.question.plan.known)
         )
     if not same:
         raise InvalidValue(
@@ -438,13 +440,13 @@ def earlier(
     return found
 
 
-def _earlier(ledger: Ledger, request_id: str) -> Earlier:
+def _earlier(ledger: Ledger, request_id: str) -> EarlierSynthesis:
     answered = stored_answer(ledger, request_id)
     if "question" not in answered.finished:
         raise InvalidValue(
             "request_id", request_id, "must be that of a synthesis", "study.released has other releases"
         )
-    return Earlier(answered, restored_synthesis(answered.finished["question"]))
+    return EarlierSynthesis(answered, restored_synthesis(answered.finished["question"]))
 
 
 def _checked_rows(rows: int | None, question: CheckedSynthesis) -> int | None:
@@ -480,7 +482,7 @@ def _read(answered: Answered, count: int | None, question: CheckedSynthesis) -> 
 
 
 def _known(
-    study: Study, releases: Release | Sequence[Release], axes: Sequence[CodedAxis]
+    study: StudyAccount, releases: Release | Sequence[Release], axes: Sequence[CodedAxis]
 ) -> tuple[KnownTable, ...]:
     """The tables of earlier releases of the same dataset."""
     found: list[KnownTable] = []

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from farthing.adaptive.query_session import OnlineAnswerer, plan_answerer
+from farthing.adaptive.query_session import QuerySession, plan_query_session
 from farthing.adaptive.query_session.initial_histogram import drawn_start, settled, shrunk, starting_weights
 from farthing.adaptive.query_session.initial_measurements import Opening
 from farthing.adaptive.query_session.wavelets import Wavelets, _split
@@ -60,7 +60,7 @@ def test_settling_keeps_coarse_shapes_where_cutting_negatives_off_would_not() ->
 @pytest.mark.parametrize("shape", [(2,) * 8, (16, 16)])
 def test_weights_are_positive_and_near_the_rows(shape: tuple[int, ...]) -> None:
     axes = [Axis(f"c{i}", range(size)) for i, size in enumerate(shape)]
-    plan = plan_answerer(axes, 1.0, 1e-9, 0.05, 1000, 20_000)
+    plan = plan_query_session(axes, 1.0, 1e-9, 0.05, 1000, 20_000)
     counts = np.zeros(shape, dtype=np.int64)
     counts.flat[::3] = 230
     weights, least, most = starting_weights(plan, axes, drawn_start(plan, counts, TestSource(5)))
@@ -73,7 +73,7 @@ def test_the_start_draws_the_noise_that_it_pays_for() -> None:
     """A tenth more or less noise on 16,384 cells is told apart; false alarm below 1e-6."""
     shape = (2,) * 14
     axes = [Axis(f"c{i}", range(2)) for i in range(14)]
-    plan = plan_answerer(axes, 1.0, 1e-9, 0.05, 1000, 20_000)
+    plan = plan_query_session(axes, 1.0, 1e-9, 0.05, 1000, 20_000)
     opening = plan.opening
     assert opening is not None
     noisy = opening.of_cells(1, plan.cells)._answer(np.zeros(plan.cells, dtype=np.int64), TestSource(7))
@@ -105,6 +105,6 @@ def test_a_large_domain_works() -> None:
     shape = (2,) * 18
     axes = [Axis(f"c{i}", range(2)) for i in range(18)]
     counts = np.random.default_rng(1).multinomial(100_000, np.full(2**18, 2.0**-18)).reshape(shape)
-    plan = plan_answerer(axes, 1.0, 1e-9, 0.02, 1000, 100_000)
-    answerer = OnlineAnswerer._with_source(plan, axes, lambda: counts, MemoryJournal(), TestSource(1))
-    assert abs(answerer.ask("c3 = 1 and c7 = 0").value - 25_000) < 1000
+    plan = plan_query_session(axes, 1.0, 1e-9, 0.02, 1000, 100_000)
+    session = QuerySession._with_source(plan, axes, lambda: counts, MemoryJournal(), TestSource(1))
+    assert abs(session.ask("c3 = 1 and c7 = 0").value - 25_000) < 1000

@@ -11,7 +11,7 @@ import pytest
 
 from farthing.accounting import compose
 from farthing.adaptive.prior_releases import KnownTable
-from farthing.adaptive.query_session import AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.query_session import QuerySession, QuerySessionPlan, plan_query_session
 from farthing.adaptive.query_session.session_rounds import Asking
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.errors import BudgetExceeded, Infeasible, InvalidExpression, InvalidValue, LedgerUnavailable
@@ -23,42 +23,42 @@ COUNTS = np.zeros((2, 10, 2), dtype=np.int64)
 COUNTS[1, 2, 0], COUNTS[0, 7, 1], COUNTS[0, 2, 1] = 6000, 3000, 1000
 
 
-def made(start: str = "none", updates: int | None = 4) -> AnswererPlan:
-    return plan_answerer(AXES, 2.0, 1e-9, 0.03, 200, 10_000, updates=updates, start=start)
+def made(start: str = "none", updates: int | None = 4) -> QuerySessionPlan:
+    return plan_query_session(AXES, 2.0, 1e-9, 0.03, 200, 10_000, updates=updates, start=start)
 
 
 def opened(
-    plan: AnswererPlan, journal: Any, seed: int = 1, counts: np.ndarray = COUNTS, **more: Any
-) -> OnlineAnswerer:
-    return OnlineAnswerer._with_source(plan, AXES, lambda: counts, journal, TestSource(seed), **more)
+    plan: QuerySessionPlan, journal: Any, seed: int = 1, counts: np.ndarray = COUNTS, **more: Any
+) -> QuerySession:
+    return QuerySession._with_source(plan, AXES, lambda: counts, journal, TestSource(seed), **more)
 
 
 QUESTIONS = ["sex = 'M'", "age = 2", "age < 5 and sex = 'F'", "flag = 1", "age = 7 and flag = 1", "age >= 8"]
 
 
 def test_only_surprises_are_paid_and_every_answer_is_within_its_error() -> None:
-    answerer = opened(made(), MemoryJournal())
+    session = opened(made(), MemoryJournal())
     for question in QUESTIONS[:4]:
-        answer, truth = answerer.ask(question), np.sum(COUNTS, where=answerer._mask(question).counted)
+        answer, truth = session.ask(question), np.sum(COUNTS, where=session._mask(question).counted)
         assert answer.error is not None and abs(answer.value - truth) <= answer.error
-    paid = sum(step.paid for step in answerer.history)
-    assert 1 <= paid == answerer.updates <= 4
-    assert all((step.correction > 0) == step.paid for step in answerer.history)
-    assert answerer.questions == len(answerer.history) == 4
-    assert answerer.updates_left == 4 - paid
+    paid = sum(step.paid for step in session.history)
+    assert 1 <= paid == session.updates <= 4
+    assert all((step.correction > 0) == step.paid for step in session.history)
+    assert session.questions == len(session.history) == 4
+    assert session.updates_left == 4 - paid
 
 
 def test_a_noisy_start_makes_answers_free() -> None:
-    answerer = opened(made("cells", None), MemoryJournal())
-    assert not any(answerer.ask(question).paid for question in QUESTIONS)
-    assert answerer.updates == 0
+    session = opened(made("cells", None), MemoryJournal())
+    assert not any(session.ask(question).paid for question in QUESTIONS)
+    assert session.updates == 0
 
 
 def test_the_same_question_in_other_words_gets_the_same_answer_and_counts_once() -> None:
-    answerer = opened(made("cells", None), MemoryJournal())
-    first = answerer.ask("sex = 'M' and age < 5")
-    assert answerer.ask({"age": (0, 5), "sex": "M"}) is first
-    assert answerer.questions == 1
+    session = opened(made("cells", None), MemoryJournal())
+    first = session.ask("sex = 'M' and age < 5")
+    assert session.ask({"age": (0, 5), "sex": "M"}) is first
+    assert session.questions == 1
 
 
 def test_a_restart_keeps_paid_answers_and_weights_and_loses_the_round_under_way() -> None:
@@ -81,7 +81,7 @@ def test_a_restart_keeps_paid_answers_and_weights_and_loses_the_round_under_way(
 def test_a_round_that_is_interrupted_after_its_last_answer_is_lost_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answerer = opened(made(updates=2), MemoryJournal())
+    session = opened(made(updates=2), MemoryJournal())
     ask = Asking.ask
 
     def interrupted(asking: Asking, difference: int) -> None:
@@ -90,28 +90,28 @@ def test_a_round_that_is_interrupted_after_its_last_answer_is_lost_and_no_more(
 
     with monkeypatch.context() as now, pytest.raises(KeyboardInterrupt):
         now.setattr(Asking, "ask", interrupted)
-        answerer.ask("age = 2")
-    assert answerer.ask("age = 2").paid and answerer.updates_left == 0
+        session.ask("age = 2")
+    assert session.ask("age = 2").paid and session.updates_left == 0
 
 
 @pytest.mark.parametrize("question", ["age is null", "age is not null and flag = 1", "coalesce(age, 1) = 1"])
 def test_nothing_is_promised_about_rows_that_lack_a_value(question: str) -> None:
-    answerer = opened(made("cells", None), MemoryJournal())
+    session = opened(made("cells", None), MemoryJournal())
     with pytest.raises(InvalidExpression, match="lack a value"):
-        answerer.ask(question)
-    assert answerer.questions == 0
+        session.ask(question)
+    assert session.questions == 0
 
 
 def test_when_updates_are_used_up_answers_and_estimates_are_still_there() -> None:
-    answerer = opened(made(updates=1), MemoryJournal())
-    paid = answerer.ask("sex = 'M'")
-    assert paid.paid and answerer.updates_left == 0
+    session = opened(made(updates=1), MemoryJournal())
+    paid = session.ask("sex = 'M'")
+    assert paid.paid and session.updates_left == 0
     with pytest.raises(BudgetExceeded, match="estimate"):
-        answerer.ask("age = 2")
-    assert answerer.ask("sex = 'M'") is paid
-    estimate = answerer.estimate("age = 2")
+        session.ask("age = 2")
+    assert session.ask("sex = 'M'") is paid
+    estimate = session.estimate("age = 2")
     assert estimate.error is None and not estimate.paid
-    assert answerer.questions == 1
+    assert session.questions == 1
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ def test_when_updates_are_used_up_answers_and_estimates_are_still_there() -> Non
 )
 def test_a_bad_question_is_refused_before_anything_happens(question: Any) -> None:
     journal = MemoryJournal()
-    answerer = opened(made(), journal)
+    session = opened(made(), journal)
     with pytest.raises((InvalidExpression, InvalidValue)):
-        answerer.ask(question)
-    assert answerer.questions == 0 and not answerer.running
+        session.ask(question)
+    assert session.questions == 0 and not session.running
     assert repr(journal) == "MemoryJournal(0 rounds begun, 0 recorded)"
 
 
@@ -144,21 +144,21 @@ class Failing(MemoryJournal):
 
 def test_while_the_ledger_is_away_nothing_is_shown_and_asking_again_works() -> None:
     journal = Failing()
-    answerer = opened(made(), journal)
+    session = opened(made(), journal)
     journal.away = True
     with pytest.raises(LedgerUnavailable):
-        answerer.ask("sex = 'M'")  # the round cannot be begun
-    assert answerer.questions == 0
+        session.ask("sex = 'M'")  # the round cannot be begun
+    assert session.questions == 0
     journal.away = False
-    assert not answerer.ask("all").paid
+    assert not session.ask("all").paid
     journal.away = True
     with pytest.raises(LedgerUnavailable):
-        answerer.ask("sex = 'M'")  # it cannot be recorded
+        session.ask("sex = 'M'")  # it cannot be recorded
     with pytest.raises(LedgerUnavailable):
-        answerer.ask("sex = 'M'")
+        session.ask("sex = 'M'")
     journal.away = False
-    answer = answerer.ask("sex = 'M'")
-    assert answer.paid and answerer.updates == 1 and len(journal.history()) == 1
+    answer = session.ask("sex = 'M'")
+    assert answer.paid and session.updates == 1 and len(journal.history()) == 1
 
 
 def test_a_round_that_somebody_gave_up_is_not_shown_and_the_next_is_begun() -> None:
@@ -169,10 +169,10 @@ def test_a_round_that_somebody_gave_up_is_not_shown_and_the_next_is_begun() -> N
             super().end(round_number, record)
 
     journal = GivenUp()
-    answerer = opened(made(), journal)
+    session = opened(made(), journal)
     with pytest.raises(InvalidValue, match="given up"):
-        answerer.ask("sex = 'M'")
-    assert answerer.ask("sex = 'M'").paid
+        session.ask("sex = 'M'")
+    assert session.ask("sex = 'M'").paid
     assert [number for number, _ in journal.history()] == [2]
 
 
@@ -184,9 +184,9 @@ def test_neighbours_differ_only_where_the_row_is_counted() -> None:
     records = []
     for counts in (COUNTS, more):
         journal = MemoryJournal()
-        answerer = opened(plan, journal, counts=counts)
+        session = opened(plan, journal, counts=counts)
         for question in QUESTIONS[:3]:
-            answerer.ask(question)
+            session.ask(question)
         records.append([record for _, record in journal.history()])
     for one, other in zip(*records, strict=True):
         assert {key for key in one if one[key] != other[key]} <= {"gap"}
@@ -194,9 +194,9 @@ def test_neighbours_differ_only_where_the_row_is_counted() -> None:
 
 
 def test_nothing_that_is_shown_holds_a_count() -> None:
-    answerer = opened(made("cells", None), MemoryJournal())
-    answerer.ask("sex = 'M'")
-    shown = repr(answerer) + repr(answerer._private) + repr(answerer.plan) + repr(answerer._asking)
+    session = opened(made("cells", None), MemoryJournal())
+    session.ask("sex = 'M'")
+    shown = repr(session) + repr(session._private) + repr(session.plan) + repr(session._asking)
     assert "6000" not in shown and "3000" not in shown
 
 
@@ -219,16 +219,16 @@ def test_a_plan_costs_at_most_its_budget_and_most_of_it(
     delta: float, start: str, shape: tuple[int, ...]
 ) -> None:
     axes = [Axis(f"c{i}", range(size)) for i, size in enumerate(shape)]
-    plan = plan_answerer(axes, 1.0, delta, 0.03, 1000, 50_000, sensitivity=2, start=start)
+    plan = plan_query_session(axes, 1.0, delta, 0.03, 1000, 50_000, sensitivity=2, start=start)
     assert 0.98 < compose([plan.event]).epsilon_at(delta).upper <= 1.0
     assert plan.least_gain > 0 and plan.updates <= plan.most_updates
-    assert AnswererPlan(**json.loads(json.dumps(plan.as_dict()))) == plan
+    assert QuerySessionPlan(**json.loads(json.dumps(plan.as_dict()))) == plan
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 @pytest.mark.parametrize("rows", [1_000_000, 2**53])
 def test_no_round_is_paid_for_that_the_theorem_rules_out(rows: int, delta: float) -> None:
-    plan = plan_answerer(2, 1.0, delta, 0.2, 100, rows, start="none")
+    plan = plan_query_session(2, 1.0, delta, 0.2, 100, rows, start="none")
     assert 1000 < plan.updates <= plan.most_updates <= 2**16
 
 
@@ -236,20 +236,20 @@ def test_no_round_is_paid_for_that_the_theorem_rules_out(rows: int, delta: float
 def test_numbers_beyond_all_tables_are_refused(number: str) -> None:
     numbers = {"queries": 100, "rows": 1000, number: 10**30}
     with pytest.raises(InvalidValue, match=rf"^{number}=.* from 1 to 2\^53"):
-        plan_answerer(2, 1.0, 0.0, 0.2, numbers["queries"], numbers["rows"])
+        plan_query_session(2, 1.0, 0.0, 0.2, numbers["queries"], numbers["rows"])
 
 
 @pytest.mark.parametrize(("epsilon", "queries"), [(18.86931631639202, 1), (4.574885621493702, 1), (20.0, 2)])
 def test_few_questions_and_much_budget_have_a_plan(epsilon: float, queries: int) -> None:
-    plan = plan_answerer(2, epsilon, 1e-9, 0.2, queries, 10_000, sensitivity=2, updates=1)
+    plan = plan_query_session(2, epsilon, 1e-9, 0.2, queries, 10_000, sensitivity=2, updates=1)
     assert plan.split_budget.mechanism == "Laplace"
 
 
 def test_an_alpha_that_no_budget_of_this_size_reaches_is_refused_with_the_least_that_works() -> None:
     with pytest.raises(Infeasible, match="must be at least") as refused:
-        plan_answerer(1000, 0.1, 0.0, 1e-3, 1000, 10_000)
+        plan_query_session(1000, 0.1, 0.0, 1e-3, 1000, 10_000)
     assert refused.value.closest is not None
-    plan = plan_answerer(1000, 0.1, 0.0, refused.value.closest * 1.001, 1000, 10_000)
+    plan = plan_query_session(1000, 0.1, 0.0, refused.value.closest * 1.001, 1000, 10_000)
     assert plan.updates == 1
 
 
@@ -260,8 +260,8 @@ def test_more_questions_than_planned_widen_the_error_of_paid_answers_only() -> N
     assert sorted(questions for _, questions in wider) == [questions for _, questions in wider]
     assert wider[0][1] < wider[3][1]
     few = dataclasses.replace(plan, queries=1)
-    answerer = opened(few, MemoryJournal())
-    answers = [answerer.ask(question) for question in QUESTIONS[:3]]
+    session = opened(few, MemoryJournal())
+    answers = [session.ask(question) for question in QUESTIONS[:3]]
     assert all(answer.error == few.error for answer in answers if not answer.paid)
     first, *_, last = (answer.error for answer in answers if answer.paid)
     assert first is not None and last is not None and first < last

@@ -1,4 +1,4 @@
-"""Answerers that share a journal: each records its own rounds, and knows how many were begun by the others."""
+"""Query sessions that share a journal: each records its own rounds, and knows how many were begun by the others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from farthing.adaptive.query_session import AnswererPlan, OnlineAnswerer, plan_answerer
+from farthing.adaptive.query_session import QuerySession, QuerySessionPlan, plan_query_session
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.matrix.workloads.cell_axes import Axis
 
@@ -26,13 +26,13 @@ class Hooked(MemoryJournal):
         return first
 
 
-def _plan(epsilon: float = 20.0) -> AnswererPlan:
-    return plan_answerer(AXES, epsilon, 0.0, alpha=0.1, queries=20, rows=8_000, start="none", updates=4)
+def _plan(epsilon: float = 20.0) -> QuerySessionPlan:
+    return plan_query_session(AXES, epsilon, 0.0, alpha=0.1, queries=20, rows=8_000, start="none", updates=4)
 
 
-def _answerer(journal: MemoryJournal, epsilon: float = 20.0) -> OnlineAnswerer:
+def _answerer(journal: MemoryJournal, epsilon: float = 20.0) -> QuerySession:
     cells = np.array([8_000, 0, 0, 0, 0, 0, 0, 0])  # far from even: the first question of any is paid for
-    return OnlineAnswerer(_plan(epsilon), AXES, lambda: cells, journal)
+    return QuerySession(_plan(epsilon), AXES, lambda: cells, journal)
 
 
 def test_a_round_is_recorded_under_its_own_number_whatever_others_end_meanwhile() -> None:
@@ -50,9 +50,9 @@ def test_rounds_that_others_began_are_known_from_the_start() -> None:
     journal = MemoryJournal()
     journal.opening(lambda: {"start": "none"})
     assert journal.begin(1) and journal.begin(2)  # by processes that ended
-    answerer = _answerer(journal)
-    assert (answerer.updates, answerer.updates_left) == (2, 2)
-    assert answerer.ask("x = 0").paid
+    session = _answerer(journal)
+    assert (session.updates, session.updates_left) == (2, 2)
+    assert session.ask("x = 0").paid
     assert [number for number, _ in journal.history()] == [3]
 
 

@@ -15,18 +15,20 @@ import farthing as ft
 from farthing.errors import FarthingError, Infeasible
 from farthing.privacy import ApproxDP
 from farthing.study import Plan, Study
-from farthing.study.documents.document_writer import client_code, local_code, study_toml
 from farthing.study.documents.study_document import (
     Asked,
     asked_of,
+    client_code,
     dated,
     entry_of,
+    local_code,
     meant,
     plan_of,
     statistic_of,
+    study_toml,
 )
 from farthing.study.documents.study_file import read_study
-from farthing.study.plan_summary import Outlook
+from farthing.study.reports.plan_summary import Outlook
 from study_people import table
 
 ENTRIES = [

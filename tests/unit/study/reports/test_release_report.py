@@ -15,8 +15,8 @@ import pytest
 import farthing as ft
 from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorLaw, Term
+from farthing.numerics.bounds import number_text
 from farthing.study.attacker_odds import Risk
-from farthing.study.plan_text import shown
 from farthing.study.reports.release_report import budget_bar, curve, error_bars, price_bars, report_page
 
 Make = Callable[..., ft.Study]
@@ -98,8 +98,8 @@ def test_a_note_stands_under_its_statistic(release: ft.study.Release) -> None:
 def test_the_odds_are_those_of_the_definition(epsilon: float) -> None:
     risk = Risk(epsilon, 1e-9)
     if epsilon < 13.8:
-        assert f"{shown(math.exp(epsilon))} to 1" in risk.odds
-        assert f"= {shown(math.exp(epsilon))} times" in risk.economic
+        assert f"{number_text(math.exp(epsilon))} to 1" in risk.odds
+        assert f"= {number_text(math.exp(epsilon))} times" in risk.economic
     else:  # beyond a million a number says no more than words
         assert (
             "more than a million to one after" in risk.odds and "more than a million times" in risk.economic

@@ -123,7 +123,7 @@ def test_the_same_words_take_up_the_same_monitor_and_lose_the_running_round(
 
 
 def test_the_name_of_another_session_is_refused(growing: ft.Study) -> None:
-    growing.answerer(alpha=0.5, queries=10, rows=1_000, epsilon=0.5, request_id="asking")
+    growing.query_session(alpha=0.5, queries=10, rows=1_000, epsilon=0.5, request_id="asking")
     with pytest.raises(InvalidValue, match="session of another kind"):
         growing.monitor(threshold=1_000, alerts=2, request_id="asking")
 
@@ -245,7 +245,7 @@ def test_a_plan_in_words_says_that_its_price_protects_little(tmp_path: Path) -> 
     study = ft.Study(data, 20.0, 0.01, ledger=tmp_path / "study.db", name="weak")
     plans = (
         study.monitor_plan("age > 20", threshold=5, alerts=1),
-        study.answerer_plan(0.5, 5, columns=["age"], bins={"age": 3}, rows=40),
+        study.query_session_plan(0.5, 5, columns=["age"], bins={"age": 3}, rows=40),
     )
     for plan in plans:
         assert "protects next to nobody" in str(plan) and "Delta 0.01 is" in str(plan)

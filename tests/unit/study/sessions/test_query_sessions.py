@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import farthing as ft
-from farthing.adaptive.query_session import OnlineAnswerer
+from farthing.adaptive.query_session import QuerySession
 from farthing.curator.private_counts import PrivateCells
 from farthing.data import coded_rows
 from farthing.data.coded_rows import coded_axes
@@ -52,12 +52,12 @@ def make(people: ft.Dataset, tmp_path: Path) -> Make:
     return made
 
 
-def _ended(answerer: OnlineAnswerer) -> list[str]:
+def _ended(session: QuerySession) -> list[str]:
     """Ask until the updates are used up; what was answered."""
     answered = []
     try:
         for question in QUESTIONS * 50:
-            answerer.ask(question)
+            session.ask(question)
             answered.append(question)
     except SessionEnded:
         pass
@@ -66,10 +66,10 @@ def _ended(answerer: OnlineAnswerer) -> list[str]:
 
 def test_a_stream_is_charged_once_and_answered_within_its_error(make: Make) -> None:
     study = make(delta=1e-9)
-    answerer = study.answerer(**WORDS)
+    session = study.query_session(**WORDS)
     before = study.budget
     assert before.spent_upper == pytest.approx(1.0, abs=1e-3) and before.spent_upper <= 1.0
-    found = [answerer.ask(question) for question in QUESTIONS[:8]]
+    found = [session.ask(question) for question in QUESTIONS[:8]]
     for question, answer in zip(QUESTIONS, found, strict=False):
         exact = study.dataset.where(question).exact({"n": ft.data.Count()})["n"]
         assert answer.error is not None and abs(answer.value - int(exact)) <= answer.error <= 400
@@ -80,20 +80,20 @@ def test_a_stream_is_charged_once_and_answered_within_its_error(make: Make) -> N
 
 def test_a_plan_spends_nothing_and_is_the_one_that_is_used(make: Make) -> None:
     study = make()
-    plan = study.answerer_plan(**WORDS)
+    plan = study.query_session_plan(**WORDS)
     assert study.budget.count == 0
-    assert study.answerer(**WORDS).plan == plan
-    assert study.answerer_plan(**WORDS) == plan  # of a session that was opened: what it was opened with
+    assert study.query_session(**WORDS).plan == plan
+    assert study.query_session_plan(**WORDS) == plan  # of a session that was opened: what it was opened with
 
 
 @pytest.mark.parametrize("start", ["cells", "none"])
 def test_the_same_words_take_the_session_up_where_it_was(make: Make, start: str) -> None:
     words = {**WORDS, "start": start}
-    first = make(epsilon=20.0).answerer(**words)
+    first = make(epsilon=20.0).query_session(**words)
     answers = {question: first.ask(question) for question in QUESTIONS[:6]}
     estimates = [first.estimate(question).value for question in QUESTIONS]
     study = make(epsilon=20.0)
-    again = study.answerer(**words)
+    again = study.query_session(**words)
     assert [again.estimate(question).value for question in QUESTIONS] == estimates
     assert all(again.ask(q) == answer for q, answer in answers.items() if answer.paid)
     # The round that was running is lost, because its noise was in memory only.
@@ -106,22 +106,22 @@ def test_the_same_words_take_the_session_up_where_it_was(make: Make, start: str)
 
 def test_a_spent_session_says_what_can_still_be_answered_and_the_ledger_is_exact(make: Make) -> None:
     study = make()
-    answerer = study.answerer(**WORDS, updates=1, start="none")
+    session = study.query_session(**WORDS, updates=1, start="none")
     before = study.budget
-    answered = _ended(answerer)
+    answered = _ended(session)
     with pytest.raises(SessionEnded, match="estimate") as caught:
-        answerer.ask("sex = 'F' and age = 7")
+        session.ask("sex = 'F' and age = 7")
     assert isinstance(caught.value, BudgetExceeded) and caught.value.rounds == 1
-    assert answerer.updates_left == 0 and answered
-    assert answerer.ask(answered[-1]).error is not None
-    assert answerer.estimate("sex = 'F' and age = 7").error is None
+    assert session.updates_left == 0 and answered
+    assert session.ask(answered[-1]).error is not None
+    assert session.estimate("sex = 'F' and age = 7").error is None
     after = study.budget
     assert (after.spent_upper, after.remaining) == (before.spent_upper, before.remaining)
     assert after.count == 2 and study.ledger.verify().ok  # the session and its one round
     with pytest.raises(SessionEnded):
-        make().answerer(**WORDS, updates=1, start="none").ask("sex = 'F' and age = 7")
+        make().query_session(**WORDS, updates=1, start="none").ask("sex = 'F' and age = 7")
     with pytest.raises(BudgetExceeded):
-        study.answerer(**WORDS, request_id="another")
+        study.query_session(**WORDS, request_id="another")
     assert study.budget.spent_upper == before.spent_upper
 
 
@@ -134,17 +134,17 @@ def test_rows_that_nobody_knows_are_counted_first_and_once(
     words = {**WORDS, "rows": None, "request_id": "monday"}
     study = make()
     with pytest.raises(InvalidValue, match="is not public; say rows="):
-        study.answerer_plan(**words)
+        study.query_session_plan(**words)
     with monkeypatch.context() as broken:
         broken.setattr("farthing.study.sessions.query_sessions._remembered_plan", _interrupted)
         with pytest.raises(KeyboardInterrupt):
-            study.answerer(**words)
+            study.query_session(**words)
     assert study.budget.count == 1 and study.budget.spent_upper == pytest.approx(0.01)
-    plan = study.answerer_plan(**words)
-    answerer = study.answerer(**words)
-    assert answerer.plan == plan and abs(plan.rows - ROWS) < 2_000
+    plan = study.query_session_plan(**words)
+    session = study.query_session(**words)
+    assert session.plan == plan and abs(plan.rows - ROWS) < 2_000
     assert study.budget.count == 2 and study.budget.spent_upper <= 1.0
-    again = make().answerer(**words)
+    again = make().query_session(**words)
     assert again.plan == plan and study.budget.count == 2
 
 
@@ -152,16 +152,16 @@ def test_a_count_that_was_lost_is_made_again_and_what_is_said_covers_it(make: Ma
     study = make()
     study.register()
     study.ledger.forfeit(study.ledger.charge("people", 0.1, request_id="rows of people"), "interrupted")
-    answerer = study.answerer(**{**WORDS, "rows": None}, epsilon=0.5)
+    session = study.query_session(**{**WORDS, "rows": None}, epsilon=0.5)
     assert study.ledger.stored("rows of people 2").charge.epsilon == pytest.approx(0.005)  # type: ignore[union-attr]
-    assert answerer.plan.epsilon == pytest.approx(0.495) and study.budget.spent_upper <= 0.6
+    assert session.plan.epsilon == pytest.approx(0.495) and study.budget.spent_upper <= 0.6
 
 
 def test_a_small_session_does_not_pay_for_the_count_of_a_large_one(make: Make) -> None:
     study = make(epsilon=10.0)
-    study.answerer(**{**WORDS, "rows": None}, epsilon=8.0)
+    study.query_session(**{**WORDS, "rows": None}, epsilon=8.0)
     assert study.budget.count == 2
-    small = study.answerer(alpha=0.9, queries=2, columns=["sex"], epsilon=0.05)  # the count took 0.08
+    small = study.query_session(alpha=0.9, queries=2, columns=["sex"], epsilon=0.05)  # the count took 0.08
     assert small.plan.epsilon == 0.05 and study.budget.count == 3
 
 
@@ -172,7 +172,7 @@ def test_a_count_of_somebody_else_is_not_believed(make: Make, tmp_path: Path) ->
     with open_ledger(tmp_path / "study.db", actor="eve", role="analyst") as eve:
         charge = eve.charge("people", 0.0, request_id="rows of people")
         eve.release(charge, '{"answers":{"rows":{"shape":[],"values":[7]}},"finished":null}')
-    assert study.answerer(**{**WORDS, "rows": None}).plan.rows > 1_000
+    assert study.query_session(**{**WORDS, "rows": None}).plan.rows > 1_000
 
 
 def _interrupted(*_: Any, **__: Any) -> Any:
@@ -183,8 +183,8 @@ def test_rows_that_are_public_are_not_counted(tmp_path: Path) -> None:
     table = pa.table({"age": [3] * ROWS})
     public = ft.dataset(table, schema={"age": (0, 9)}, neighbours="replace", rows=ROWS)
     study = ft.Study(public, 1.0, 1e-9, ledger=tmp_path / "study.db")
-    answerer = study.answerer(alpha=0.2, queries=20)
-    assert (answerer.plan.rows, answerer.plan.sensitivity, study.budget.count) == (ROWS, 2, 1)
+    session = study.query_session(alpha=0.2, queries=20)
+    assert (session.plan.rows, session.plan.sensitivity, study.budget.count) == (ROWS, 2, 1)
 
 
 # What is known already
@@ -194,20 +194,20 @@ def test_earlier_releases_make_the_first_guess_better_and_are_found_again(make: 
     study = make(epsilon=3.0)
     release = study.plan(ft.histogram("age"), epsilon=1.0).release("monday")
     words = {**WORDS, "start": "none", "epsilon": 0.5}
-    cold = study.answerer(**words).estimate("age = 7")
-    warm = study.answerer(**words, known=release, request_id="tuesday")
+    cold = study.query_session(**words).estimate("age = 7")
+    warm = study.query_session(**words, known=release, request_id="tuesday")
     assert cold.value < 100 and abs(warm.estimate("age = 7").value - 1000) < 150
-    again = make(epsilon=3.0).answerer(
+    again = make(epsilon=3.0).query_session(
         **words, request_id="tuesday"
     )  # which releases it was is in the ledger
     assert again.estimate("age = 7") == warm.estimate("age = 7")
     with pytest.raises(InvalidValue, match="must be \\['monday'\\]"):
-        study.answerer(**words, known=["monday", "monday"], request_id="tuesday")
+        study.query_session(**words, known=["monday", "monday"], request_id="tuesday")
     for wrong in ([3], ["never"], "tuesday"):
         with pytest.raises(InvalidValue):
-            study.answerer(**words, known=wrong, request_id="wednesday")
+            study.query_session(**words, known=wrong, request_id="wednesday")
         with pytest.raises(InvalidValue):
-            study.answerer_plan(**words, known=wrong, request_id="wednesday")
+            study.query_session_plan(**words, known=wrong, request_id="wednesday")
     assert study.ledger.stored("wednesday") is None
 
 
@@ -215,19 +215,19 @@ def test_what_was_known_need_not_be_said_again(make: Make) -> None:
     study = make(epsilon=3.0)
     release = study.plan(ft.histogram("age"), epsilon=1.0).release("monday")
     words = {**WORDS, "start": "none", "epsilon": 0.5}
-    warm = study.answerer(**words, known=release)
+    warm = study.query_session(**words, known=release)
     spent = study.budget.spent_upper
-    assert study.answerer(**words).estimate("age = 7") == warm.estimate("age = 7")
+    assert study.query_session(**words).estimate("age = 7") == warm.estimate("age = 7")
     assert study.budget.spent_upper == spent
 
 
 def test_a_table_that_is_another_than_the_plan_speaks_of_is_noticed(make: Make, tmp_path: Path) -> None:
-    assert make().answerer(**WORDS).caution is None
+    assert make().query_session(**WORDS).caution is None
     schema = {**SCHEMA, "sex": ["female", "male"]}
     other = ft.dataset(
         pa.table({"sex": ["F"] * ROWS, "age": [7] * ROWS, "bmi": [20.0] * ROWS}), schema=schema
     )
-    told = make(dataset=other, ledger=tmp_path / "other.db").answerer(**WORDS).caution
+    told = make(dataset=other, ledger=tmp_path / "other.db").query_session(**WORDS).caution
     assert told is not None and "compare the categories" in told and "2,000" in told
 
 
@@ -237,12 +237,12 @@ def test_a_table_that_is_another_than_the_plan_speaks_of_is_noticed(make: Make, 
 def test_reals_need_bins_and_can_then_be_asked_at_their_edges(make: Make) -> None:
     study = make()
     with pytest.raises(InvalidValue, match=r"bins=\{'bmi': 20\}"):
-        study.answerer(alpha=0.1, queries=50, rows=ROWS)
-    answerer = study.answerer(alpha=0.2, queries=50, rows=ROWS, columns="bmi", bins={"bmi": [20.0, 25.0]})
+        study.query_session(alpha=0.1, queries=50, rows=ROWS)
+    session = study.query_session(alpha=0.2, queries=50, rows=ROWS, columns="bmi", bins={"bmi": [20.0, 25.0]})
     exact = int(study.dataset.where("bmi < 25").exact({"n": ft.data.Count()})["n"])
-    assert abs(answerer.ask("bmi < 25").value - exact) <= 0.2 * ROWS
+    assert abs(session.ask("bmi < 25").value - exact) <= 0.2 * ROWS
     with pytest.raises(FarthingError, match="cuts through the cell"):
-        answerer.ask("bmi < 21")
+        session.ask("bmi < 21")
 
 
 def test_a_row_that_lacks_a_value_lies_in_no_cell() -> None:
@@ -255,7 +255,7 @@ def test_a_unit_with_several_rows_is_protected_as_a_whole(tmp_path: Path) -> Non
     table = pa.table({"person": [n // 3 for n in range(3000)], "a": [True] * 3000})
     visits = ft.dataset(table, unit="person", max_rows=3, schema={"a": bool})
     study = ft.Study(visits, 1.0, ledger=tmp_path / "study.db")
-    assert study.answerer(alpha=0.3, queries=5, rows=3000).plan.sensitivity == 3
+    assert study.query_session(alpha=0.3, queries=5, rows=3000).plan.sensitivity == 3
 
 
 BAD = [
@@ -290,11 +290,11 @@ def test_what_cannot_be_answered_is_refused_before_anything_is_charged(make: Mak
     study = make()
     for changed, rule in BAD:
         with pytest.raises(FarthingError, match=rule):
-            study.answerer(**{**WORDS, **changed})
+            study.query_session(**{**WORDS, **changed})
         if set(changed) & {"rows"} or changed == {"alpha": 1e-4}:
             continue
         with pytest.raises(FarthingError, match=rule):
-            study.answerer(**{**WORDS, "rows": None, **changed})  # not even the rows are counted
+            study.query_session(**{**WORDS, "rows": None, **changed})  # not even the rows are counted
     assert study.budget.count == 0
 
 
@@ -303,7 +303,7 @@ def test_a_plan_does_not_give_up_what_another_process_is_running(make: Make) -> 
     study.register()
     study.ledger.charge("people", 0.5, request_id="theirs")
     with pytest.raises(InvalidValue, match="is being run by another process"):
-        study.answerer_plan(**WORDS, request_id="theirs")
+        study.query_session_plan(**WORDS, request_id="theirs")
     assert study.ledger.stored("theirs").state == "reserved"  # type: ignore[union-attr]
 
 
@@ -312,22 +312,24 @@ def test_a_domain_that_is_too_large_is_refused_with_what_to_do(tmp_path: Path) -
     wide = ft.dataset(pa.table({name: [True] for name in names}), schema=dict.fromkeys(names, bool))
     study = ft.Study(wide, 1.0, ledger=tmp_path / "study.db")
     with pytest.raises(InvalidValue, match=r"1,073,741,824 cells.*name fewer with columns="):
-        study.answerer(alpha=0.1, queries=10, rows=1000)
+        study.query_session(alpha=0.1, queries=10, rows=1000)
     with pytest.raises(InvalidValue, match="at most 131,072 values"):
         many = ft.dataset(pa.table({"id": [1]}), schema={"id": (0, 10**9)})
-        ft.Study(many, 1.0, ledger=tmp_path / "study.db", name="many").answerer(alpha=0.1, queries=9, rows=99)
+        ft.Study(many, 1.0, ledger=tmp_path / "study.db", name="many").query_session(
+            alpha=0.1, queries=9, rows=99
+        )
     assert study.budget.count == 0
 
 
 def test_a_bad_question_changes_nothing(make: Make) -> None:
     study = make()
-    answerer = study.answerer(**WORDS)
-    head, asked = study.ledger.verify().head, answerer.questions
+    session = study.query_session(**WORDS)
+    head, asked = study.ledger.verify().head, session.questions
     for question in ("height > 3", "age <", "age + 1", {"height": 3}, {"age": 99}, [1, 0], "", 7, None):
         with pytest.raises(FarthingError):
-            answerer.ask(question)  # type: ignore[arg-type]
-    assert study.ledger.verify().head == head and answerer.questions == asked
-    assert answerer.ask("age < 5").error is not None
+            session.ask(question)  # type: ignore[arg-type]
+    assert study.ledger.verify().head == head and session.questions == asked
+    assert session.ask("age < 5").error is not None
 
 
 # Who asks
@@ -335,7 +337,7 @@ def test_a_bad_question_changes_nothing(make: Make) -> None:
 
 def test_another_plan_under_the_same_name_is_refused(make: Make) -> None:
     study = make()
-    study.answerer(**WORDS, request_id="monday")
+    study.query_session(**WORDS, request_id="monday")
     before = study.ledger.verify().head
     for changed, rule in (
         ({"alpha": 0.2}, "alpha=0.2: must be 0.1, with which the session 'monday' was opened"),
@@ -347,7 +349,7 @@ def test_another_plan_under_the_same_name_is_refused(make: Make) -> None:
         ({"start": "none"}, "start='none': must be 'auto'"),
     ):
         with pytest.raises(InvalidValue, match=rule):
-            study.answerer(**{**WORDS, **changed}, request_id="monday")
+            study.query_session(**{**WORDS, **changed}, request_id="monday")
     assert study.ledger.verify().head == before
 
 
@@ -355,10 +357,10 @@ def test_the_name_of_something_else_is_refused(make: Make) -> None:
     study = make()
     study.plan(ft.count(), epsilon=0.1).release("monday")
     with pytest.raises(InvalidValue, match="something else"):
-        study.answerer(**WORDS, request_id="monday")
+        study.query_session(**WORDS, request_id="monday")
     study.monitor("age < 5", threshold=900, alerts=1, epsilon=0.1, request_id="tuesday")
     with pytest.raises(InvalidValue, match="another kind of session"):
-        study.answerer(**WORDS, request_id="tuesday")
+        study.query_session(**WORDS, request_id="tuesday")
     assert study.budget.spent_upper < 0.3
 
 
@@ -369,26 +371,26 @@ def test_an_analyst_needs_a_grant_and_an_auditor_may_not_ask(make: Make, tmp_pat
     place = tmp_path / "study.db"
     with open_ledger(place, actor="bob", role="analyst") as own:
         study = make(ledger=own, analyst="bob")
-        study.answerer(**WORDS).ask("age < 5")
+        study.query_session(**WORDS).ask("age < 5")
         assert study.budget.spent_upper == pytest.approx(0.5, abs=1e-3)
     with open_ledger(place, actor="eve", role="analyst") as own, pytest.raises(FarthingError, match="grant"):
-        make(ledger=own, analyst="eve").answerer(**WORDS)
+        make(ledger=own, analyst="eve").query_session(**WORDS)
     with open_ledger(place, actor="ann", role="auditor") as own, pytest.raises(NotAllowed):
-        make(ledger=own).answerer(**WORDS)
+        make(ledger=own).query_session(**WORDS)
     assert make().budget.spent_upper == pytest.approx(0.5, abs=1e-3)
 
 
 def test_a_secret_sample_cannot_be_asked(people: ft.Dataset, tmp_path: Path) -> None:
     study = ft.Study(people, 1.0, 1e-9, ledger=tmp_path / "study.db", sampling_rate=0.1)
     with pytest.raises(InvalidValue, match="holds for one release"):
-        study.answerer(**WORDS)
+        study.query_session(**WORDS)
     assert study.budget.count == 0
 
 
 def test_a_session_and_its_rounds_are_no_releases(make: Make) -> None:
     study = make()
     study.plan(ft.count(), epsilon=0.1).release("monday")
-    study.answerer(**{**WORDS, "alpha": 0.3}, request_id="tuesday").ask("age < 5")
+    study.query_session(**{**WORDS, "alpha": 0.3}, request_id="tuesday").ask("age < 5")
     assert study.releases() == ["monday"]
     with pytest.raises(InvalidValue, match="release of statistics"):
         study.released("tuesday")
@@ -404,25 +406,25 @@ def test_an_engine_that_fails_in_the_opening_leaves_the_charge_without_a_word(
     with monkeypatch.context() as broken:
         broken.setattr(coded_rows, "run", _failing)
         with pytest.raises(AnswerForfeited) as caught:
-            study.answerer(**WORDS, start="cells", request_id="monday")
+            study.query_session(**WORDS, start="cells", request_id="monday")
     assert "4711" not in str(caught.value)
     assert study.budget.spent_upper == pytest.approx(1.0, abs=1e-3)
     with pytest.raises(AnswerForfeited):
-        study.answerer(**WORDS, start="cells", request_id="monday")
+        study.query_session(**WORDS, start="cells", request_id="monday")
 
 
 def test_an_engine_that_fails_later_uses_nothing_up(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    make().answerer(**WORDS)
+    make().query_session(**WORDS)
     study = make()
-    answerer = study.answerer(**WORDS)
+    session = study.query_session(**WORDS)
     head = study.ledger.verify().head
     with monkeypatch.context() as broken:
         broken.setattr(coded_rows, "run", _failing)
         with pytest.raises(FarthingError) as caught:
-            answerer.ask("age < 5")
+            session.ask("age < 5")
     assert "4711" not in str(caught.value) and caught.value.__context__ is None
     assert study.ledger.verify().head == head
-    assert answerer.ask("age < 5").error is not None
+    assert session.ask("age < 5").error is not None
 
 
 def _failing(*_: Any, **__: Any) -> Any:
@@ -430,6 +432,6 @@ def _failing(*_: Any, **__: Any) -> Any:
 
 
 def test_what_holds_private_counts_does_not_show_them(make: Make) -> None:
-    answerer = make().answerer(**WORDS)
-    answerer.ask("age < 5")
-    assert (repr(answerer._private), repr(answerer._fetch)) == ("Cells(2 x 40)", "PrivateCells(sex, age)")
+    session = make().query_session(**WORDS)
+    session.ask("age < 5")
+    assert (repr(session._private), repr(session._fetch)) == ("Cells(2 x 40)", "PrivateCells(sex, age)")

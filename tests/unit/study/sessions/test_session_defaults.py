@@ -79,7 +79,7 @@ def test_frames_json_pictures_and_reports_show_them(release: Any, tmp_path: Path
 
 
 def test_stored_answers_are_short(study: ft.Study, release: Any) -> None:
-    from farthing.study.documents.answer_codec import stored_form
+    from farthing.statistics.answer_records import stored_form
 
     form = stored_form(release[PAIRS])
     assert form["labels"] is None and form["values"] is None and len(form["standard_errors"]) == 3

@@ -12,8 +12,8 @@ import numpy as np
 from farthing.ledger import Budget
 from farthing.numerics import Bounds
 from farthing.planner import TheoremPrices
+from farthing.statistics.answer_records import label_texts
 from farthing.study.attacker_odds import PRIORS, factor_of, odds_sentence, posterior_upper
-from farthing.study.documents.answer_codec import label_texts
 from farthing.study.plan import Plan
 from farthing.study.planned_statistic import PlannedStatistic
 
@@ -94,6 +94,7 @@ class Outlook:
         error, percent_of = statistic.error(), self._percent_of(statistic)
         scale = _scale(statistic) if percent_of else None
         expected = _expected_value(statistic, self.plan.expected)
+        labels = statistic.output.labels
         return {
             "name": statistic.name,
             "kind": asked.kind,
@@ -122,7 +123,7 @@ class Outlook:
             "required": statistic.required or None,
             "rests_on": list(statistic.rests_on),
             "note": statistic.note or None,
-            "labels": label_texts(statistic.output.labels[:MOST_CELLS]),
+            "labels": label_texts(labels[:MOST_CELLS]) if labels else [],
             "errors": [_finite(each) for each in self._errors(statistic)],
         }
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from html import escape
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from farthing.adaptive.synthesis_validation import CheckedSynthesis
 from farthing.errors import InvalidValue
+from farthing.ledger import Receipt
+from farthing.numerics.bounds import number_text
 from farthing.study.attacker_odds import Risk, budget_cautions
-from farthing.study.plan_text import shown
 from farthing.study.synthesis.synthetic_quality import (
     GOOD,
     GOOD_UP_TO,
@@ -21,10 +23,6 @@ from farthing.study.synthesis.synthetic_quality import (
     percent,
     table_row,
 )
-
-if TYPE_CHECKING:
-    from farthing.study.synthesis.synthetic_table import Synthetic
-
 
 _CELL = 40
 _LETTERS = 16
@@ -124,7 +122,43 @@ def _cut_to(text: str, letters: int) -> str:
 _MOST_ROWS = 200
 
 
-def written_report(synthetic: Synthetic, path: str) -> Path:
+class SyntheticFacts(Protocol):
+    """What the page needs of a synthetic table."""
+
+    @property
+    def name(self) -> str:
+        """What the ledger calls the dataset."""
+
+    @property
+    def question(self) -> CheckedSynthesis:
+        """What was measured, and at which price."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
+
+    @property
+    def codes(self) -> Sized:
+        """Its rows."""
+
+    @property
+    def cost(self) -> float:
+        """The epsilon that was charged."""
+
+    @property
+    def quality(self) -> Quality:
+        """Which of its numbers are right, and by how much they may be off."""
+
+    @property
+    def rounds(self) -> Sequence[Mapping[str, Any]]:
+        """What was chosen and measured, step by step."""
+
+    @property
+    def receipt(self) -> Receipt:
+        """Proof of the charge."""
+
+
+def written_report(synthetic: SyntheticFacts, path: str) -> Path:
     """The page in a file."""
     target, page = Path(path), report_page(synthetic)
     try:
@@ -139,7 +173,7 @@ def written_report(synthetic: Synthetic, path: str) -> Path:
     return target
 
 
-def report_page(synthetic: Synthetic) -> str:
+def report_page(synthetic: SyntheticFacts) -> str:
     """The page as text; everything on it was paid for or is public."""
     name = escape(synthetic.name)
     return f"""<!DOCTYPE html>
@@ -177,17 +211,17 @@ def _style(file: str) -> str:
     return resources.files("farthing.study").joinpath(file).read_text(encoding="utf-8")
 
 
-def _warnings(synthetic: Synthetic) -> str:
+def _warnings(synthetic: SyntheticFacts) -> str:
     told = [f"{text}." for text in ("; ".join(synthetic.quality.warnings),) if text]
     told += budget_cautions(synthetic.cost, synthetic.question.delta)
     return "".join(f"<p><b>Warning:</b> {escape(text)}</p>" for text in told)
 
 
-def _numbers(synthetic: Synthetic) -> str:
+def _numbers(synthetic: SyntheticFacts) -> str:
     quality = synthetic.quality
     good = sum(one.verdict == GOOD for one in quality.of_size(2))
     facts = [
-        ("epsilon spent", shown(synthetic.cost, 4)),
+        ("epsilon spent", number_text(synthetic.cost, 4)),
         ("delta", f"{synthetic.question.delta:g}"),
         ("columns", f"{len(synthetic.columns):,}"),
     ]
@@ -197,7 +231,7 @@ def _numbers(synthetic: Synthetic) -> str:
     return f'<ul class="numbers">{items}</ul>'
 
 
-def _verdicts(synthetic: Synthetic) -> str:
+def _verdicts(synthetic: SyntheticFacts) -> str:
     quality = synthetic.quality
     chart = f'<div class="scroll">{pair_map(quality, synthetic.columns)}</div>'
     return f"""<section><h2>Which columns are right together</h2>
@@ -262,9 +296,9 @@ statistic itself (<code>farthing release</code>) where a number matters: it come
 </ul></section>"""
 
 
-def _measured(synthetic: Synthetic) -> str:
+def _measured(synthetic: SyntheticFacts) -> str:
     rows = "".join(
-        f"<tr><td>{escape(', '.join(one.columns))}</td><td>{one.cells:,}</td><td>{shown(one.noise)}</td>"
+        f"<tr><td>{escape(', '.join(one.columns))}</td><td>{one.cells:,}</td><td>{number_text(one.noise)}</td>"
         f"<td>{percent(one.noise_error)}</td><td>{percent(one.fit_error)}</td></tr>"
         for one in synthetic.quality.measured[:_MOST_ROWS]
     )
@@ -283,11 +317,11 @@ before; the mark is the error of the noise that the table was then measured with
 </tr></thead><tbody>{rows}</tbody></table></div></details></section>"""
 
 
-def _meaning(synthetic: Synthetic) -> str:
+def _meaning(synthetic: SyntheticFacts) -> str:
     risk = Risk(synthetic.cost, synthetic.question.delta)
     said = "".join(f"<blockquote>{escape(sentence)}</blockquote>" for sentence in risk.sentences)
     return (
         "<section><h2>What it means for somebody in the table</h2>"
-        f"<p>Epsilon {shown(synthetic.cost, 4)} is a limit on what anybody can learn about one person from the "
+        f"<p>Epsilon {number_text(synthetic.cost, 4)} is a limit on what anybody can learn about one person from the "
         f"synthetic table and this page together, whatever else they know.</p>{said}</section>"
     )

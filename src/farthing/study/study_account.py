@@ -1,0 +1,378 @@
+"""The account of a study: how much of its budget one plan may use, and the count of rows that is paid from it.
+
+Where the number of rows is not public it is counted once, for a small share of the budget. Plans that are made
+afterwards depend on the answer, so the count and what follows are two charges: the ledger's filters, which hold for
+choices that depend on answers, decide what is left for the second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from farthing.curator.questions import Single
+from farthing.curator.session_records import PATIENCE
+from farthing.data import Count
+from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, NotAllowed
+from farthing.inference import Answer, ErrorLaw, Term
+from farthing.ledger import Budget
+from farthing.ledger.charge_lifecycle import all_of, command_for_more, command_to_free
+from farthing.mechanisms import DiscreteLaplace
+from farthing.numerics.bounds import shown_down
+from farthing.planner import Admits, Problem
+from farthing.planner.planning_problem import NANO
+from farthing.privacy import ApproxDP
+from farthing.privacy.events import checked_epsilon, checked_real
+from farthing.statistics import Statistic
+from farthing.statistics.design import Design
+from farthing.statistics.public_facts import Counted
+
+if TYPE_CHECKING:
+    from farthing.curator import Curator
+    from farthing.data import Dataset
+    from farthing.ledger import Ledger, Receipt, Stored
+
+
+_CRUMB = 1e-5  # of a budget: what a plan of all of it leaves for rounding is not worth another plan
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """Epsilon and delta for one plan."""
+
+    epsilon: float
+    delta: float
+
+
+class StudyAccount(Protocol):
+    """What plans, requests and sessions need of a study: its rows, its ledger, and the account that pays."""
+
+    dataset: Dataset
+    ledger: Ledger
+    name: str
+    epsilon: float
+    delta: float
+    analyst: str | None
+    sampling_rate: float | None
+
+    @property
+    def payer(self) -> str:
+        """Whose grant pays; empty where it is the budget itself."""
+
+    @property
+    def budget(self) -> Budget:
+        """The budget, or the grant, that pays."""
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the ledger has the budget."""
+
+    @property
+    def curator(self) -> Curator:
+        """The only way to the rows."""
+
+    def register(self) -> None:
+        """Write the budget to the ledger, unless it is there."""
+
+    def allowance(self, epsilon: float | None = None) -> Allowance:
+        """The epsilon and delta that a plan may use now."""
+
+    def table_changed(self, request_id: str) -> bool | None:
+        """Whether the rows have changed since a request was charged; None if that cannot be detected."""
+
+    def problem(
+        self,
+        asked: Sequence[Statistic],
+        epsilon: float | None = None,
+        expected: Mapping[str, Any] | None = None,
+        design: Design | None = None,
+        allowance: Allowance | None = None,
+        counted: Counted | None = None,
+    ) -> Problem:
+        """What a plan of these statistics divides."""
+
+
+def left_of(budget: Budget, whole: Budget | None = None) -> tuple[ApproxDP, bool]:
+    """The largest charge that would be admitted now, and whether that is next to nothing.
+
+    `whole` is the dataset's own budget where `budget` is a grant in it: a charge must fit both.
+    """
+    left = budget.remaining
+    if whole is not None:
+        rest = whole.remaining
+        left = ApproxDP(min(left.epsilon, rest.epsilon), min(left.delta, rest.delta))
+    return left, not left.epsilon > _CRUMB * budget.total.epsilon
+
+
+def allowances_of(
+    budgets: Iterable[tuple[Budget, Budget | None]], epsilon: float | None = None
+) -> list[Allowance]:
+    """What each account that pays allows; all that allow too little are named in one refusal."""
+    found = [_allowance(budget, epsilon, whole) for budget, whole in budgets]
+    short = {_id(each): each for part in found if isinstance(part, list) for each in part}
+    if short:
+        raise _exceeded(list(short.values()), epsilon)
+    return [part for part in found if isinstance(part, Allowance)]
+
+
+def _allowance(budget: Budget, epsilon: float | None, whole: Budget | None) -> Allowance | list[Budget]:
+    """All that is left, or `epsilon` of it with the same share of what is left of delta.
+
+    The first plan of an untouched budget may have all of it: nothing was answered yet, so nothing has to be kept for
+    choices that depend on answers. Later plans share what the ledger's filters leave. `whole` is the dataset's own
+    budget where `budget` is a grant in it: a charge must fit both. Those of the two that have too little, if one does.
+    """
+    wanted = 0.0 if epsilon is None else checked_epsilon(epsilon)
+    if epsilon is not None and not wanted > 0:
+        raise InvalidValue("epsilon", epsilon, "must be > 0", "leave it out for all that is left")
+    left, _ = left_of(budget, whole)
+    both = [budget] if whole is None else [budget, whole]
+    untouched = budget.untouched and not budget.withheld
+    if whole is not None:
+        untouched = untouched and whole.untouched and not whole.withheld
+    if epsilon is None and untouched:
+        # A grant may be larger than what it is a grant in.
+        totals = [budget.total] if whole is None else [budget.total, whole.total]
+        return Allowance(min(each.epsilon for each in totals), min(each.delta for each in totals))
+    crumb = _CRUMB * budget.total.epsilon if epsilon is None else 0
+    if not left.epsilon > crumb:
+        return [each for each in both if not each.remaining.epsilon > max(crumb, wanted - 1 / NANO)]
+    if epsilon is None:
+        return Allowance(left.epsilon, left.delta)
+    # A ledger keeps billionths: a third of a budget, or of what is left of it, is wanted as it is kept.
+    most = budget.total.epsilon if untouched else left.epsilon
+    if 0 < wanted - most < 1 / NANO:
+        wanted = most
+    if untouched and wanted == budget.total.epsilon:
+        return Allowance(wanted, budget.total.delta)
+    if not wanted <= left.epsilon:
+        return [each for each in both if not wanted <= each.remaining.epsilon]
+    # Where there is more than one charge plain sums have half of delta, so the parts of a fresh budget share that half.
+    delta = budget.total.delta / 2 if untouched else left.delta
+    return Allowance(wanted, delta * (wanted / left.epsilon))
+
+
+def _exceeded(short: list[Budget], epsilon: float | None) -> BudgetExceeded:
+    """What is in the way of a plan, all of it, and how much in all each would have to be."""
+    least = min(short, key=lambda each: each.remaining.epsilon)
+    left = least.remaining
+    ways = all_of(_way_out(each, epsilon) for each in short)
+    if epsilon is None or not any(each.remaining.epsilon > 0 for each in short):
+        crumb = f" but {left.epsilon:.2g}" if left.epsilon > 0 else ""
+        spent = " and ".join(f"{_called(each)} (epsilon={each.total.epsilon:g})" for each in short)
+        told = f"nothing is left of {spent}{crumb}; {ways}."
+    else:
+        lefts = " and ".join(
+            f"the {shown_down(each.remaining.epsilon)} left of {_called(each)}" for each in short
+        )
+        most = "that" if len(short) == 1 else shown_down(left.epsilon)
+        lower = f"plan with no more than {most}, or " if left.epsilon > 0 else ""
+        told = f"a plan of epsilon={epsilon:.12g} exceeds {lefts}; {lower}{ways}."
+    return BudgetExceeded(told, requested=epsilon, remaining=left, budget_id=_id(least))
+
+
+def _way_out(budget: Budget, epsilon: float | None) -> str:
+    """How a budget that has too little comes to have enough: for the plan that was asked for, or for as much again."""
+    wanted = budget.total.epsilon or 1.0 if epsilon is None else epsilon
+    more = command_for_more(
+        budget.place, budget.dataset, budget.analyst, budget.total_for(wanted), budget.total
+    )
+    kept = sum(amount.epsilon for amount in budget.withheld.values())
+    enough = kept > 0 if epsilon is None else budget.remaining.epsilon + kept >= epsilon
+    if not (kept and enough):
+        return more
+    return f"{command_to_free(budget.place, budget.dataset, budget.withheld, kept)}, or {more}"
+
+
+def _called(budget: Budget) -> str:
+    if budget.analyst:
+        return f"the grant of {budget.analyst!r} in {budget.dataset!r}"
+    return f"the budget of {budget.dataset!r}"
+
+
+def _id(budget: Budget) -> str:
+    return f"{budget.dataset}/{budget.analyst}" if budget.analyst else budget.dataset
+
+
+def admitting(study: StudyAccount, delta: float) -> Admits | None:
+    """What the ledger says to a charge at this delta; None where nothing was spent, and the budget says it all."""
+    budgets = [study.budget] if study.analyst is None else [study.budget, study.ledger.budget(study.name)]
+    if all(budget.untouched and not budget.withheld for budget in budgets):
+        return None
+    return lambda event: study.ledger.admits(study.name, event, delta=delta, analyst=study.analyst)
+
+
+SHARE = 0.02
+"""Of a budget, for counting, where nobody says."""
+
+RowAnswer = Answer
+"""A number of rows with its interval."""
+
+NAME = "rows"
+_MOST_ATTEMPTS = 1_000
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """A count that was paid for; or, without an `answer`, the request id under which it would be charged."""
+
+    request_id: str
+    answer: Answer | None = None
+    epsilon: float = 0.0
+    scale: float = 0.0  # of its noise
+    receipt: Receipt | None = None
+    repeated: bool = True  # it was there before
+
+    @property
+    def answered(self) -> Answer:
+        """The answer of a count that was made."""
+        assert self.answer is not None
+        return self.answer
+
+    @property
+    def counted(self) -> Counted | None:
+        """As plans use it: the number, and the ends of its 95% interval."""
+        if self.answer is None:
+            return None
+        ends = max(1, math.floor(float(self.answer.lower))), max(1, math.ceil(float(self.answer.upper)))
+        return Counted(max(1, round(float(self.answer.values))), *ends)
+
+
+@dataclass(frozen=True)
+class _Counting(Single):
+    """A count whose noise is kept with it, so that its interval can be told later."""
+
+    def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The scale of its noise."""
+        assert isinstance(self.mechanism, DiscreteLaplace)
+        return {"row_count": {"scale": self.mechanism.l1_sensitivity / self.mechanism.epsilon}}
+
+
+def price_of_counting(study: StudyAccount, share: float = SHARE) -> float:
+    """The epsilon of a count for a share of the whole budget, or of the whole grant."""
+    part = checked_real(share, "share")
+    if not 0 < part < 1:
+        raise InvalidValue("share", share, "must be above 0 and below 1", "0.02 is a fiftieth of the budget")
+    return part * study.budget.total.epsilon
+
+
+def can_be_counted(study: StudyAccount) -> bool:
+    """Whether a count would tell anything, and may be charged for by itself."""
+    return study.dataset.rows is None and study.sampling_rate is None
+
+
+def found_count(study: StudyAccount, *, wait: bool = False) -> RowCount:
+    """The last count of this study that has an answer, or where the next one will stand; no row is read.
+
+    A count that was lost is made again under another name; so is a fresh one. One that another process makes just now
+    is left alone, or waited for.
+    """
+    found: RowCount | None = None
+    for request_id, stored in _attempts(study):
+        if stored is None:
+            return found or RowCount(request_id)
+        own = (stored.charge.dataset, stored.charge.analyst) == (study.name, study.payer)
+        own = own and not study.curator.is_of_other_table(study.dataset, request_id)
+        if own and (stored.state == "released" or (wait and stored.state == "reserved")):
+            try:
+                found = _read(study, request_id) or found
+            except AnswerForfeited:
+                continue
+    raise AssertionError("the last attempt is one that nobody made")
+
+
+def count_rows(
+    study: StudyAccount,
+    epsilon: float,
+    *,
+    fresh: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> RowCount:
+    """Charge for a count and make it, unless there is one; `fresh` counts again, and is charged again."""
+    if study.dataset.rows is not None:
+        raise InvalidValue("rows", study.dataset.rows, "are public already", "no count is needed")
+    if study.sampling_rate is not None:
+        raise InvalidValue(
+            "sampling_rate",
+            study.sampling_rate,
+            "holds for one release, and a count of rows would be it",
+            "say about how many rows there are: expected={'rows': ...}",
+        )
+    found = found_count(study, wait=True)
+    if found.answer is not None and not fresh:
+        return found
+    if fresh:
+        *_, (request_id, _) = _attempts(study)
+    else:
+        request_id = found.request_id
+    study.register()
+    mechanism = DiscreteLaplace(epsilon, max(1, study.dataset.sensitivity(Count()).l1))
+    question = _Counting(NAME, Count(), mechanism, study.dataset.probability)
+    study.curator.run(
+        study.dataset,
+        question,
+        ledger_name=study.name,
+        request_id=request_id,
+        world="adaptive",  # what is asked afterwards depends on it
+        progress=progress,
+    )
+    made = _read(study, request_id)
+    assert made is not None
+    return replace(made, repeated=False)
+
+
+def lost_count(study: StudyAccount, since: int) -> str | None:
+    """The request id of a count that was charged since a moment (in nanoseconds) and has no answer, if there is one."""
+    for request_id, stored in _attempts(study):
+        if stored is None:
+            return None
+        own = (stored.charge.dataset, stored.charge.analyst) == (study.name, study.payer)
+        if own and stored.state == "forfeited" and stored.receipt.time_ns >= since:
+            return request_id
+    return None
+
+
+def counted_rows(study: StudyAccount, expected: Mapping[str, Any] | None = None) -> Counted | None:
+    """The count that was paid for, where plans need it: the number of rows is neither public nor expected."""
+    if "rows" in (expected or {}) or not can_be_counted(study):
+        return None
+    return found_count(study).counted
+
+
+def _read(study: StudyAccount, request_id: str) -> RowCount | None:
+    answered = study.curator.recorded(request_id, PATIENCE)
+    if NAME not in answered.answers:
+        return None
+    value = float(answered.answers[NAME].reshape(-1)[0])
+    kept = answered.finished.get("row_count", {})
+    # Earlier versions kept no scale, and counted with all of what they had charged.
+    scale = float(kept.get("scale", 0.0)) or study.dataset.sensitivity(Count()).l1 / answered.receipt.epsilon
+    receipt = answered.receipt
+    return RowCount(request_id, row_answer(value, scale), receipt.epsilon, scale, receipt)
+
+
+def row_answer(value: float, scale: float) -> Answer:
+    """A count with discrete Laplace noise of this scale as an answer with its interval."""
+    law = ErrorLaw([Term("laplace", scale)])
+    return Answer.around(NAME, max(0.0, value), law, centre=value, least=0)
+
+
+def _attempts(study: StudyAccount) -> Iterator[tuple[str, Stored | None]]:
+    """The request ids of counts with what the ledger has of them; the last has nothing yet."""
+    for attempt in range(1, _MOST_ATTEMPTS):
+        request_id = _request_id(study, attempt)
+        try:
+            stored = study.ledger.stored(request_id)
+        except NotAllowed:  # somebody else was quicker with the name
+            continue
+        yield request_id, stored
+        if stored is None:
+            return
+    raise InvalidValue("rows", None, "were counted too often", "say about how many there are: rows=...")
+
+
+def _request_id(study: StudyAccount, attempt: int) -> str:
+    who = study.analyst
+    return f"rows of {study.name}" + (f" for {who}" if who else "") + (f" {attempt}" if attempt > 1 else "")
