@@ -138,7 +138,7 @@ class Dataset:
     @property
     def probability(self) -> float:
         """The probability of `sample`, rounded up, for `Sampled`; 1 without one."""
-        return self.stability().probability
+        return 1.0 if self._probability == 1 else self.stability().probability
 
     @property
     def definition(self) -> list[Any]:

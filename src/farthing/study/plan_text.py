@@ -211,6 +211,8 @@ def opening_line(
 
 def opening_of(plan: PlanFacts) -> str | None:
     """What a plan says first, with the way to have the rows counted."""
+    if plan.assumed_rows is None:
+        return None
     names = [output.name for output in plan.design.sized]
     counting = ""
     if plan.counting is not None:
