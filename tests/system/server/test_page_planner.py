@@ -193,7 +193,7 @@ def test_a_stranger_asks_in_plain_words_and_sees_errors_first(new_page: NewPage,
     row.get_by_label("F", exact=True).fill("60")
     expect(row.get_by_label("M", exact=True)).to_have_value("40")  # the others share the rest
     row.get_by_label("F", exact=True).fill("170")
-    expect(row.get_by_role("alert")).to_contain_text("Together these are 210%, and must be 100%.")
+    expect(row.get_by_role("alert")).to_contain_text("These add up to 210%, not 100%.")
     row.get_by_label("F", exact=True).fill("60")
     expect(row.get_by_role("alert")).to_have_count(0)
     page.get_by_label("About how many rows are there?").fill("30000")
@@ -300,7 +300,7 @@ def test_a_wish_beyond_the_budget_offers_the_closest_that_fits(new_page: NewPage
     opened(page, site, "ada", COUNT, MEAN)
     row = row_of(page, "mean of income")
     made(row, 0.001)
-    expect(row.get_by_text("That cannot be, as things stand")).to_be_visible()
+    expect(row.get_by_text("This does not fit as things stand")).to_be_visible()
     proven(page)  # the plan itself goes on without the wish
     row.get_by_role("button", name=re.compile("Closest possible: ±")).click()
     expect(row.get_by_role("button", name="Unlock")).to_be_visible()
@@ -317,7 +317,7 @@ def test_a_lock_that_stands_in_the_way_is_named_and_can_be_opened(new_page: NewP
     proven(page)
     wish = 0.4 * error_of(mean)
     made(mean, wish)
-    expect(mean.get_by_text(re.compile("does not go together with the lock on count"))).to_be_visible()
+    expect(mean.get_by_text(re.compile("conflicts with the lock on count"))).to_be_visible()
     proven(page)  # the plan itself goes on without the wish
     assert faults_of_all_looks(page) == {}
     screenshot(page, "planner-lock", about=mean.locator(".notice"))
@@ -415,7 +415,7 @@ def test_drafts_are_saved_under_a_name_and_never_overwrite_each_other(new_page: 
 def test_an_auditor_plans_and_cannot_release(new_page: NewPage, site: Site) -> None:
     page = new_page("eve")
     opened(page, site, "eve", COUNT)
-    expect(page.get_by_text("cannot release")).to_be_visible()
+    expect(page.get_by_text("can plan but not release")).to_be_visible()
     expect(page.get_by_role("button", name="Release …")).to_have_count(0)
     expect(page.get_by_role("button", name="Save draft")).to_have_count(0)
 

@@ -116,7 +116,7 @@ def _agree(winner: Page, loser: Page, site: Site, dataset: str, share: float) ->
             expect(proof).to_have_text(
                 "proven"
             )  # the plan fits into what is left, without a word from anybody
-            expect(page.get_by_text("Less is left than this plan was made for")).to_be_visible()
+            expect(page.get_by_text("Less budget is left than this plan was made for")).to_be_visible()
             assert faults_of_all_looks(page) == {}
             shown = page.locator("output", has_text="100% of what is free")
             expect(shown).to_contain_text(f"{1 - share:.3g}")

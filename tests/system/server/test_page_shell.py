@@ -38,7 +38,7 @@ def test_a_stranger_signs_in_with_a_password_and_out_again(new_page: NewPage, si
     page.get_by_label("Name").fill("ada")
     page.get_by_label("Password").fill("not the password")
     page.get_by_label("Password").press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("do not go together")
+    expect(page.get_by_role("alert")).to_contain_text("do not match")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_label("Password").press("Enter")
     page.get_by_role("heading", name="Ledger", **FIRST).wait_for()  # where they wanted to go

@@ -55,12 +55,12 @@ async function call(method, path, body, { signal, stay = false } = {}) {
     throw new ApiError(0, "unreachable", "Check that farthing serve is running, then try again.");
   }
   if (response.ok) return response.status === 204 ? null : read(response);
-  const told = (await read(response).catch(() => null))?.error;
+  const refusal = (await read(response).catch(() => null))?.error;
   const error = new ApiError(
     response.status,
-    told?.code ?? "internal",
-    told?.message ?? `The server answered ${response.status} without saying why.`,
-    told?.fields ?? {},
+    refusal?.code ?? "internal",
+    refusal?.message ?? `The server answered ${response.status} without saying why.`,
+    refusal?.fields ?? {},
   );
   if (error.status === 401 && !stay) window.dispatchEvent(new Event("farthing:signed-out"));
   throw error;

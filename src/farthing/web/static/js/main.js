@@ -3,8 +3,8 @@ import { html, render, useEffect, useErrorBoundary, useState } from "../vendor/p
 import { ErrorBox } from "./components/error.js";
 import { Loading } from "./components/loading.js";
 import { Page } from "./components/page.js";
+import { loadMe, useMe } from "./login_session.js";
 import { go, useRoute } from "./router.js";
-import { loadMe, useMe } from "./session.js";
 import { Shell } from "./shell.js";
 
 const screens = new Map(); // file name -> component, kept once loaded
@@ -65,7 +65,7 @@ function Guard({ children }) {
   if (!error) return children;
   return html`<${Page} title="This screen broke">
     <${ErrorBox} error=${error} onRetry=${reset} />
-    <p>Nothing was spent by this. If it happens again, the ledger still shows what was spent: <a href="#/ledger">open the ledger</a>.</p>
+    <p>This spent nothing. If it happens again, the ledger still shows what was spent: <a href="#/ledger">open the ledger</a>.</p>
   <//>`;
 }
 

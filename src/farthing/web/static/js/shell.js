@@ -2,8 +2,8 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { Dialog } from "./components/dialog.js";
 import { Toasts, toast } from "./components/toast.js";
+import { may, signOut } from "./login_session.js";
 import { go, link } from "./router.js";
-import { may, signOut } from "./session.js";
 
 const NAVIGATION = [
   ["", "Datasets", ["", "wizard", "dataset", "plan", "release", "ask"]],
@@ -30,7 +30,7 @@ export function Shell({ me, route, children }) {
       ${children}
     </main>
     <footer class="shell-foot">
-      Nothing on this page reads a row of your data until a release is confirmed. The server, not this page, keeps the account.
+      No row of your data is read until you confirm a release. The server, not this page, keeps the account.
       ${me?.version && html` <span class="nowrap">farthing ${me.version}</span>`}
     </footer>
     <${Toasts} />`;
@@ -109,9 +109,9 @@ function Who({ me, route }) {
     </div>
   </details>
   <${Dialog} open=${warned} title="You have no password" onClose=${() => setWarned(false)} actions=${html`
-    <button class="button" type="button" onClick=${leave}>Sign out all the same</button>
+    <button class="button" type="button" onClick=${leave}>Sign out anyway</button>
     <a class="button primary" href="#/people" onClick=${() => setWarned(false)}>Set a password first</a>`}>
-    <p>You came in by the link that <code>farthing serve</code> printed, and it works once. After signing out, only the link of another start of the server lets you in again.</p>
+    <p>You signed in with the link that <code>farthing serve</code> printed, which works once. After you sign out, only a new link lets you in again, and the server prints one when it starts.</p>
   <//>`;
 }
 

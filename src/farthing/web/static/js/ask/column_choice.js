@@ -3,7 +3,7 @@
 import { html } from "../../vendor/preact.js";
 import { CheckField, NumberField } from "../components/field.js";
 import { count, plural } from "../format.js";
-import { canBeCut, cellsOf, described, mustBeCut } from "./columns.js";
+import { canBeCut, cellsOf, described, mustBeCut } from "./column_cells.js";
 
 export function ColumnChoice({ schema, form, change, cells, problem }) {
   const turn = (name, on) =>

@@ -5,12 +5,12 @@ import { post } from "../api.js";
 import { Button } from "../components/button.js";
 import { Card } from "../components/card.js";
 import { ErrorBox } from "../components/error.js";
-import { Fault } from "../components/fault.js";
+import { Fault } from "../components/expression_error.js";
 import { Notice } from "../components/notice.js";
 import { count } from "../format.js";
-import { useAction } from "../loaded.js";
-import { Builder } from "./builder.js";
-import { giveOrTake, joinedBy } from "./columns.js";
+import { useAction } from "../server_data.js";
+import { giveOrTake, joinedBy } from "./column_cells.js";
+import { Builder } from "./condition_builder.js";
 
 /** `answered(answer)` and `ended(error)` tell the screen; `text`, `setText` are the question as it stands. */
 export function QuestionCard({ session, schema, text, setText, answered, ended }) {
@@ -18,9 +18,9 @@ export function QuestionCard({ session, schema, text, setText, answered, ended }
   const [answer, setAnswer] = useState(null);
   const [ask, busy, error, clear] = useAction(async (question) => {
     try {
-      const found = await post(`/sessions/${encodeURIComponent(session.id)}/ask`, { question });
-      setAnswer(found);
-      answered(found);
+      const result = await post(`/sessions/${encodeURIComponent(session.id)}/ask`, { question });
+      setAnswer(result);
+      answered(result);
     } catch (refusal) {
       setAnswer(null);
       if (refusal.code === "session_ended") ended(refusal);
@@ -90,14 +90,14 @@ function Refusal({ error, asked, field, session, schema }) {
 function leftOut(error, session, schema) {
   const name = /^there is no column '(.*)'$/.exec(error.fields.rule ?? "")?.[1];
   if (!schema.some((one) => one.name === name) || session.columns.some((one) => one.name === name)) return null;
-  return `${name} is a column of ${session.dataset}, but this session was opened without it: ask about the columns below, or open another session with ${name}.`;
+  return `${name} is a column of ${session.dataset}, but this session was opened without it. Ask about the columns below, or open another session with ${name}.`;
 }
 
 /** The session has ended: at most a guess is left, and it is told to be one. */
 function NoUpdateLeft({ estimate }) {
   const guess =
     typeof estimate === "number"
-      ? `From what was paid for one would guess ${count(estimate)} rows; nothing is promised about that.`
+      ? `From what was paid for, a guess is ${count(estimate)} rows; nothing is promised about that.`
       : "";
   return html`<${Notice} tone="warn" title="Refused: no update is left for a new question"><p>${guess} Nothing was spent.</p><//>`;
 }

@@ -26,7 +26,7 @@ function Told({ quote, budget }) {
     <p class="strong">${quote.promise}</p>
     <dl class="facts">
       <dt>Price</dt><dd><span class="number">${epsilon(quote.epsilon)}</span> of ${privacy(left)} left (${percent((100 * quote.epsilon) / left)})</dd>
-      <dt>Updates</dt><dd>${count(quote.updates)}: so many answers may be surprises. All others are free.</dd>
+      <dt>Updates</dt><dd>${count(quote.updates)}: this many answers may be surprises. All others are free.</dd>
       <dt>Questions</dt><dd>${count(quote.queries)}</dd>
     </dl>
     ${(quote.notes ?? []).map((note) => html`<p class="hint" key=${note}>${note}</p>`)}
@@ -38,7 +38,7 @@ function Told({ quote, budget }) {
           ? `after ${quote.updates === 1 ? "one surprising answer" : "two surprising answers"}, perhaps the very first ${quote.updates === 1 ? "one" : "two"}, it answers nothing new`
           : "a few dozen questions with surprising answers may use up its updates"
       }. Rougher answers, fewer columns or wider bins last longer.</p>
-      <details class="more"><summary>In the query session's own words</summary><p class="small">${quote.caution}</p></details>
+      <details class="more"><summary>The planner's message</summary><p class="small">${quote.caution}</p></details>
     <//>`
         : null
     }`;
@@ -56,7 +56,7 @@ function Refused({ error, again, raise }) {
             : `For this price, these columns and so many questions, answers can be within ${percent(100 * closest)} of the rows at best. Make them rougher, let it cost more, or ask about fewer columns.`
         }</p>
         ${closest === null ? null : html`<p><${Button} small onClick=${() => raise(closest)}>Make it within ${percent(100 * closest)}<//></p>`}
-        <details class="more"><summary>In the query session's own words</summary><p class="small">${error.message}</p></details>
+        <details class="more"><summary>The planner's message</summary><p class="small">${error.message}</p></details>
       <//>`;
   }
   return html`

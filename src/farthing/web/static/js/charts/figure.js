@@ -81,7 +81,7 @@ const isWords = (cell) => typeof cell === "string" && cell.length > 14 && cell.i
 
 /** The numbers behind a drawing. */
 export function AsTable({ caption, head, rows, most = 200 }) {
-  const shown = rows.slice(0, most);
+  const visible = rows.slice(0, most);
   return html`
     <details class="chart-table">
       <summary>Show as table</summary>
@@ -90,7 +90,7 @@ export function AsTable({ caption, head, rows, most = 200 }) {
           <caption>${caption}${rows.length > most ? ` (the first ${most} of ${rows.length} rows)` : ""}</caption>
           <thead><tr>${head.map((word) => html`<th scope="col" key=${word}>${word}</th>`)}</tr></thead>
           <tbody>
-            ${shown.map(
+            ${visible.map(
               (row, at) => html`
               <tr key=${at}>
                 ${row.map((cell, column) =>

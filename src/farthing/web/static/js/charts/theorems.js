@@ -5,7 +5,7 @@ export const THEOREMS = [
     key: "basic",
     name: "adding up",
     mark: "theorem-basic",
-    says: "Add up the prices. Always true, and dear when there are many.",
+    says: "Add up the prices. Always true, but expensive when there are many.",
   },
   {
     key: "advanced",

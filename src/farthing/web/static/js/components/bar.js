@@ -7,8 +7,9 @@ const CRUMB = 1e-5; // of a budget: what rounding leaves of one that is used up 
 /** What is free, without the crumbs that rounding up has left. */
 export const worthAWord = (free, total) => (free > CRUMB * total ? free : 0);
 
-/** A part in words: a small rest is told as one, and not to the last digit. */
-const told = (value, total) => (value > 0 && value < 1e-3 * total ? `under ${privacy(1e-3 * total)}` : privacy(value));
+/** A part in words: a small rest is called one, and not to the last digit. */
+const partText = (value, total) =>
+  value > 0 && value < 1e-3 * total ? `under ${privacy(1e-3 * total)}` : privacy(value);
 
 const PARTS = [
   ["spent", "spent"],
@@ -44,7 +45,7 @@ export function reachable(bar, budget) {
 
 /**
  * <${BudgetBar} bar=${plan.bar} label="Budget of census" />
- * Widths are shares of the sum of the parts, so that the bar is always exactly full. `always` names parts that are told
+ * Widths are shares of the sum of the parts, so that the bar is always exactly full. `always` names parts that are named
  * even when there is nothing of them.
  */
 export function BudgetBar({ bar, label = "Budget", legend = true, always = ["spent", "free"], ...rest }) {
@@ -52,7 +53,7 @@ export function BudgetBar({ bar, label = "Budget", legend = true, always = ["spe
     ([key, , value]) => value > 0 || always.includes(key),
   );
   const whole = parts.reduce((sum, [, , value]) => sum + value, 0);
-  const words = parts.map(([, word, value]) => `${told(value, bar.total)} ${word}`).join(", ");
+  const words = parts.map(([, word, value]) => `${partText(value, bar.total)} ${word}`).join(", ");
   return html`<div ...${rest}>
     <div class="bar" role="img" aria-label=${`${label}: ${words}, of ${privacy(bar.total)} in all`}>
       ${parts.map(([key, , value]) => html`<div key=${key} class=${"bar-part " + key} data-value=${value} style=${{ width: `${whole > 0 ? (100 * value) / whole : 0}%` }}></div>`)}
@@ -63,7 +64,7 @@ export function BudgetBar({ bar, label = "Budget", legend = true, always = ["spe
       ${parts.map(
         ([key, word, value]) => html`<li key=${key}>
         <span class="bar-swatch"><span class=${"bar-part " + key}></span></span>
-        <span><span class="number strong">${told(value, bar.total)}</span> ${word}</span>
+        <span><span class="number strong">${partText(value, bar.total)}</span> ${word}</span>
       </li>`,
       )}
       <li class="muted">of ε ${privacy(bar.total)}</li>

@@ -44,15 +44,15 @@ export function TextArea({ id, label, hint, error, optional, value, onValue, ...
  */
 export function NumberField({ id, label, hint, error, optional, value, onValue, unit, ...rest }) {
   const [text, setText] = useState(value === null || value === undefined ? "" : String(value));
-  const shown = parsed(text) === (value ?? null) ? text : String(value ?? "");
+  const content = parsed(text) === (value ?? null) ? text : String(value ?? "");
   const typed = (event) => {
     setText(event.target.value);
     onValue(parsed(event.target.value), event.target.value);
   };
-  const comma = parsed(shown) === null && shown.includes(",") ? `Write it without a comma. ${COMMA}` : null;
+  const comma = parsed(content) === null && content.includes(",") ? `Write it without a comma. ${COMMA}` : null;
   return html`<${Field} ...${{ id, label, hint, error: comma ?? error, optional }}>
     ${(control) => html`<div class="input-unit">
-      <input class="input short number" type="text" inputmode="decimal" autocomplete="off" value=${shown} onInput=${typed} ...${control} ...${rest} />
+      <input class="input short number" type="text" inputmode="decimal" autocomplete="off" value=${content} onInput=${typed} ...${control} ...${rest} />
       ${unit && html`<span class="muted">${unit}</span>`}
     </div>`}
   <//>`;
@@ -95,7 +95,7 @@ export function ChoiceField({ id: given, label, hint, error, value, onValue, opt
 }
 
 /**
- * A slider whose ends are named. `shown` is the value in words (read out as well); `log` spaces it by factors.
+ * A slider whose ends are named. `valueText` is the value in words (read out as well); `log` spaces it by factors.
  * onValue is called while it moves.
  */
 export function SliderField({
@@ -109,7 +109,7 @@ export function SliderField({
   step = "any",
   left = "more private",
   right = "more accurate",
-  shown,
+  valueText,
   log = false,
   ...rest
 }) {
@@ -119,9 +119,9 @@ export function SliderField({
   const moved = (event) => onValue(Math.min(max, Math.max(min, back(Number(event.target.value)))));
   const ticks = log ? (to(max) - to(min)) / 200 : step;
   return html`<div class="slider">
-    <div class="slider-head"><label for=${id}>${label}</label>${shown && html`<output class="number" for=${id}>${shown}</output>`}</div>
+    <div class="slider-head"><label for=${id}>${label}</label>${valueText && html`<output class="number" for=${id}>${valueText}</output>`}</div>
     ${hint && html`<p class="hint" id=${id + "-hint"}>${hint}</p>`}
-    <input type="range" id=${id} min=${to(min)} max=${to(max)} step=${ticks} value=${to(value)} onInput=${moved} aria-valuetext=${shown} aria-describedby=${[hint && id + "-hint", id + "-ends"].filter(Boolean).join(" ")} ...${rest} />
+    <input type="range" id=${id} min=${to(min)} max=${to(max)} step=${ticks} value=${to(value)} onInput=${moved} aria-valuetext=${valueText} aria-describedby=${[hint && id + "-hint", id + "-ends"].filter(Boolean).join(" ")} ...${rest} />
     <div class="slider-ends" id=${id + "-ends"}><span>← ${left}</span><span>${right} →</span></div>
   </div>`;
 }

@@ -10,17 +10,17 @@ export function toast(text, seconds = 5) {
 }
 
 export function Toasts() {
-  const [shown, setShown] = useState([]);
+  const [toasts, setToasts] = useState([]);
   useEffect(() => {
     show = (one) => {
-      setShown((all) => [...all.slice(-2), one]);
-      setTimeout(() => setShown((all) => all.filter((other) => other.id !== one.id)), one.seconds * 1000);
+      setToasts((all) => [...all.slice(-2), one]);
+      setTimeout(() => setToasts((all) => all.filter((other) => other.id !== one.id)), one.seconds * 1000);
     };
     return () => {
       show = () => {};
     };
   }, []);
   return html`<div class="toasts" aria-live="polite" aria-atomic="false">
-    ${shown.map((one) => html`<div class="toast" key=${one.id}>${one.text}</div>`)}
+    ${toasts.map((one) => html`<div class="toast" key=${one.id}>${one.text}</div>`)}
   </div>`;
 }

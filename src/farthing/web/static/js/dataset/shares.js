@@ -8,7 +8,7 @@ import { NumberField, SelectField, TextField } from "../components/field.js";
 import { Table } from "../components/table.js";
 import { toast } from "../components/toast.js";
 import { privacy } from "../format.js";
-import { useAction, useLoaded } from "../loaded.js";
+import { useAction, useLoaded } from "../server_data.js";
 
 /** A form for an amount: what it is for (`naming`, with its own `check`), epsilon, delta; `freeing` allows 0. */
 function AmountForm({ id, title, button, start, freeing = false, naming, check = () => null, save }) {
@@ -32,7 +32,7 @@ function AmountForm({ id, title, button, start, freeing = false, naming, check =
     },
   ].filter(Boolean);
   const problems = attempt > 0 ? wrong : [];
-  const told = (field) => problems.find((one) => one.id === field)?.text;
+  const problemAt = (field) => problems.find((one) => one.id === field)?.text;
   const submit = (event) => {
     event.preventDefault();
     setAttempt(attempt + 1);
@@ -42,10 +42,10 @@ function AmountForm({ id, title, button, start, freeing = false, naming, check =
     <form class="stack narrow" onSubmit=${submit} novalidate>
       <${ErrorSummary} problems=${problems} attempt=${attempt} />
       <${ErrorBox} error=${refusal} />
-      ${naming?.(told)}
+      ${naming?.(problemAt)}
       <div class="pair">
-        <${NumberField} id=${id + "-epsilon"} label="Epsilon (ε)" value=${amount.epsilon} onValue=${(epsilon) => set({ epsilon })} error=${told(id + "-epsilon")} />
-        <${NumberField} id=${id + "-delta"} label="Delta (δ)" value=${amount.delta} onValue=${(delta) => set({ delta })} error=${told(id + "-delta")} />
+        <${NumberField} id=${id + "-epsilon"} label="Epsilon (ε)" value=${amount.epsilon} onValue=${(epsilon) => set({ epsilon })} error=${problemAt(id + "-epsilon")} />
+        <${NumberField} id=${id + "-delta"} label="Delta (δ)" value=${amount.delta} onValue=${(delta) => set({ delta })} error=${problemAt(id + "-delta")} />
       </div>
       <div><${Button} kind="primary" type="submit" busy=${busy}>${button}<//></div>
     </form>
@@ -55,7 +55,7 @@ function AmountForm({ id, title, button, start, freeing = false, naming, check =
 export function BudgetForm({ budget, path, reload }) {
   const save = async ({ epsilon, delta }) => {
     await put(path + "/budget", { epsilon, delta });
-    toast("The budget is changed; the ledger says by whom.");
+    toast("The budget is changed; the ledger records by whom.");
     reload();
   };
   return html`<${AmountForm} id="budget" title="Change the budget" button="Change the budget" save=${save}
@@ -100,7 +100,7 @@ export function Grants({ data, me, path, reload }) {
         (analysts.length
           ? html`<${AmountForm} id="grant" title="Grant a share" button="Grant it" start=${{ epsilon: null, delta: 0 }} save=${save}
             check=${() => !user && { id: "grant-user", text: "Choose an analyst." }}
-            naming=${(told) => html`<${SelectField} id="grant-user" label="Analyst" hint="A new share replaces the one they have; it cannot be less than they have spent." value=${user} onValue=${setUser} options=${[["", "Choose …"], ...analysts]} error=${told("grant-user")} />`} />`
+            naming=${(problemAt) => html`<${SelectField} id="grant-user" label="Analyst" hint="A new share replaces the one they have; it cannot be less than they have spent." value=${user} onValue=${setUser} options=${[["", "Choose …"], ...analysts]} error=${problemAt("grant-user")} />`} />`
           : html`<p>There are no analysts yet: <a href="#/people">add one</a>, then grant a share here.</p>`)
       }
     </div>
@@ -133,7 +133,7 @@ export function Reserves({ data, path, reload }) {
       }
       <${AmountForm} id="reserve" title="Set something aside" button="Set it aside" start=${{ epsilon: null, delta: 0 }} freeing save=${save}
         check=${() => !/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/.test(label.trim()) && { id: "reserve-label", text: "Say what it is for: letters, digits, spaces, dots and dashes." }}
-        naming=${(told) => html`<${TextField} id="reserve-label" label="For what?" hint="Example: next wave. The same name again changes it; 0 frees it." value=${label} onValue=${setLabel} maxlength="64" autocomplete="off" error=${told("reserve-label")} />`} />
+        naming=${(problemAt) => html`<${TextField} id="reserve-label" label="For what?" hint="Example: next wave. The same name again changes it; 0 frees it." value=${label} onValue=${setLabel} maxlength="64" autocomplete="off" error=${problemAt("reserve-label")} />`} />
     </div>
   <//>`;
 }

@@ -6,7 +6,7 @@ import { THEOREMS, theoremOf } from "../charts/theorems.js";
 import { Card } from "../components/card.js";
 import { Table } from "../components/table.js";
 import { count, percent, privacy } from "../format.js";
-import { gainOf, totalsAt } from "./words.js";
+import { gainOf, totalsAt } from "./sentences.js";
 
 export function CompositionCard({ grid, of, busy, comparison }) {
   const totals = totalsAt(grid, of.k);
@@ -51,10 +51,10 @@ function tableOf(grid, of) {
 
 /** All theorems that farthing knows, with their sources: slower, so it follows when the hand rests. */
 function Everything({ comparison }) {
-  const found = comparison.error ? null : comparison.value;
+  const result = comparison.error ? null : comparison.value;
   if (comparison.error)
     return html`<p class="hint">The table of all theorems is missing: ${comparison.error.message}</p>`;
-  if (!found) return null;
+  if (!result) return null;
   const columns = [
     { key: "name", title: "Theorem", head: true, cell: (row) => theoremOf(row.name).name },
     { key: "epsilon", title: "Total epsilon", right: true, cell: (row) => privacy(row.epsilon) },
@@ -65,13 +65,13 @@ function Everything({ comparison }) {
   return html`
     <details class="learn-everything">
       <summary>All theorems, with their sources</summary>
-      <p role="status">${found.sentence}</p>
-      <${Table} caption="Every theorem beside the optimum" columns=${columns} rows=${found.theorems} rowKey=${(row) => row.name} />
-      ${(found.notes ?? []).map((note) => html`<p class="hint" key=${note}>${note}</p>`)}
+      <p role="status">${result.sentence}</p>
+      <${Table} caption="Every theorem beside the optimum" columns=${columns} rows=${result.theorems} rowKey=${(row) => row.name} />
+      ${(result.notes ?? []).map((note) => html`<p class="hint" key=${note}>${note}</p>`)}
       ${
-        typeof found.optimal?.upper === "number"
+        typeof result.optimal?.upper === "number"
           ? html`
-        <p class="hint">The optimum is proven to lie between ${privacy(found.optimal.lower)} and ${privacy(found.optimal.upper)}.</p>`
+        <p class="hint">The optimum is proven to lie between ${privacy(result.optimal.lower)} and ${privacy(result.optimal.upper)}.</p>`
           : null
       }
     </details>`;

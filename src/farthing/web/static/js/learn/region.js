@@ -5,7 +5,7 @@ import { lowerPart, Region } from "../charts/region.js";
 import { THEOREMS, theoremOf } from "../charts/theorems.js";
 import { Card } from "../components/card.js";
 import { amount, count, privacy } from "../format.js";
-import { oddsSentence, reachOf } from "./words.js";
+import { oddsSentence, reachOf } from "./sentences.js";
 
 export function RegionCard({ regions, of, busy }) {
   const ordered = THEOREMS.map(({ key }) => regions.find((one) => theoremOf(one.theorem).key === key)).filter(Boolean);

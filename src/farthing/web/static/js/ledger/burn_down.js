@@ -8,7 +8,7 @@ import { Empty } from "../components/empty.js";
 import { ErrorBox } from "../components/error.js";
 import { Loading } from "../components/loading.js";
 import { privacy } from "../format.js";
-import { useLoaded } from "../loaded.js";
+import { useLoaded } from "../server_data.js";
 
 export function BurnDownCard({ dataset, own }) {
   const { data, error, loading, reload } = useLoaded(`/ledger/burn-down${query({ dataset })}`);

@@ -10,7 +10,7 @@ import { SelectField, TextField } from "../components/field.js";
 import { Loading } from "../components/loading.js";
 import { Table } from "../components/table.js";
 import { moment, plural, privacy } from "../format.js";
-import { useAction } from "../loaded.js";
+import { useAction } from "../server_data.js";
 
 const PAGE = 200;
 
@@ -36,10 +36,10 @@ export function EntriesCard({ dataset, round }) {
   const current = useRef(0);
   const [load, busy, error] = useAction(async (since, before) => {
     const mine = current.current;
-    const found = await get(`/ledger/entries${query({ dataset, since, limit: PAGE, newest: true })}`);
+    const page = await get(`/ledger/entries${query({ dataset, since, limit: PAGE, newest: true })}`);
     if (mine !== current.current) return;
-    setEntries([...before, ...found.entries]);
-    setNext(found.next);
+    setEntries([...before, ...page.entries]);
+    setNext(page.next);
   });
   useEffect(() => {
     load(null, []);
@@ -49,12 +49,12 @@ export function EntriesCard({ dataset, round }) {
   }, [round]);
 
   const kinds = [...new Set((entries ?? []).map((one) => one.kind))];
-  const shown = (entries ?? []).filter((one) => (!kind || one.kind === kind) && matches(one, words));
+  const visible = (entries ?? []).filter((one) => (!kind || one.kind === kind) && matches(one, words));
   return html`
     <${Card} title="Entries">
       <${ErrorBox} error=${error} onRetry=${() => load(null, [])} />
       ${entries === null && !error ? html`<${Loading} lines=${6} />` : null}
-      ${entries !== null && entries.length === 0 ? html`<${Empty} level=${3} title="Nothing yet">Budgets, charges and releases will stand here, in order and for good.<//>` : null}
+      ${entries !== null && entries.length === 0 ? html`<${Empty} level=${3} title="Nothing yet">Budgets, charges and releases will be listed here, in order and for good.<//>` : null}
       ${
         entries !== null && entries.length > 0
           ? html`
@@ -62,8 +62,8 @@ export function EntriesCard({ dataset, round }) {
           <${TextField} label="Find" value=${words} onValue=${setWords} type="search" placeholder="a word, a name, a number" />
           <${SelectField} label="Kind" value=${kind} onValue=${setKind} options=${[["", "all kinds"], ...kinds.map((one) => [one, KINDS[one] ?? one])]} />
         </div>
-        <p class="hint" role="status">${plural(shown.length, "entry", "entries")} shown, the newest first${next ? "; there are older ones" : ""}.</p>
-        <${Table} caption="Entries of the ledger" hideCaption columns=${COLUMNS} rows=${shown} rowKey=${(row) => row.sequence} />
+        <p class="hint" role="status">${plural(visible.length, "entry", "entries")} shown, the newest first${next ? "; there are older ones" : ""}.</p>
+        <${Table} caption="Entries of the ledger" hideCaption columns=${COLUMNS} rows=${visible} rowKey=${(row) => row.sequence} />
         ${next !== null && next !== undefined ? html`<p class="ledger-more"><${Button} busy=${busy} onClick=${() => load(next, entries)}>Show older ones<//></p>` : null}`
           : null
       }

@@ -8,8 +8,8 @@ import { ErrorBox } from "../components/error.js";
 import { TextArea } from "../components/field.js";
 import { Notice } from "../components/notice.js";
 import { moment, plural } from "../format.js";
-import { useAction } from "../loaded.js";
-import { taken } from "./handed.js";
+import { useAction } from "../server_data.js";
+import { taken } from "./receipt_text.js";
 
 const LARGEST = 500000; // characters: a receipt has a few thousand
 
@@ -19,8 +19,8 @@ export function VerifyCard({ summary, actions }) {
   const [text, setText] = useState(handed ?? "");
   const [verify, busy, error, clear] = useAction(async (receipt) => {
     setResult(null);
-    const found = await post("/ledger/verify", receipt === undefined ? {} : { receipt });
-    setResult({ ...found, receipt: receipt !== undefined });
+    const verification = await post("/ledger/verify", receipt === undefined ? {} : { receipt });
+    setResult({ ...verification, receipt: receipt !== undefined });
   });
   const receipt = readReceipt(text);
   const read = async (event) => {
@@ -32,7 +32,7 @@ export function VerifyCard({ summary, actions }) {
   };
   return html`
     <${Card} title="Is it intact?" actions=${actions}>
-      <p>The ledger has ${plural(summary.entries, "entry", "entries")}. Each is sealed with the one before it, so that a change anywhere shows.${said(summary)}</p>
+      <p>The ledger has ${plural(summary.entries, "entry", "entries")}. Each is chained to the one before it, so a change anywhere shows.${said(summary)}</p>
       <div class="row"><${Button} kind="primary" busy=${busy} onClick=${() => verify()}>Verify the whole ledger<//></div>
       <div class="ledger-result" aria-live="polite">
         <${ErrorBox} error=${error} />
@@ -69,9 +69,9 @@ function said({ verified }) {
  */
 export function readReceipt(text) {
   try {
-    const found = JSON.parse(text);
-    if (found === null || typeof found !== "object" || Array.isArray(found)) return null;
-    return typeof found.receipt === "string" ? found.receipt : text;
+    const value = JSON.parse(text);
+    if (value === null || typeof value !== "object" || Array.isArray(value)) return null;
+    return typeof value.receipt === "string" ? value.receipt : text;
   } catch {
     return null;
   }

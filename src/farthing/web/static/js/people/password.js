@@ -6,7 +6,7 @@ import { Card } from "../components/card.js";
 import { ErrorBox, ErrorSummary } from "../components/error.js";
 import { TextField } from "../components/field.js";
 import { toast } from "../components/toast.js";
-import { useAction } from "../loaded.js";
+import { useAction } from "../server_data.js";
 
 export const SHORTEST = 12;
 
@@ -30,7 +30,7 @@ export function Password({ me }) {
     },
   ].filter(Boolean);
   const problems = attempt > 0 ? wrong : [];
-  const told = (id) => problems.find((one) => one.id === id)?.text;
+  const problemAt = (id) => problems.find((one) => one.id === id)?.text;
   const submit = (event) => {
     event.preventDefault();
     setAttempt(attempt + 1);
@@ -41,8 +41,8 @@ export function Password({ me }) {
       <${ErrorSummary} problems=${problems} attempt=${attempt} />
       <${ErrorBox} error=${refusal} title=${refusal?.status === 401 ? "That is not the password you have now" : undefined} />
       <input class="unseen" type="text" autocomplete="username" value=${me.name} readonly tabindex="-1" aria-hidden="true" />
-      <${TextField} id="password-old" type="password" label="Password now" optional=${byLink} hint=${byLink ? "Leave it empty if you came by a link and never had one." : null} value=${old} onValue=${setOld} error=${told("password-old")} autocomplete="current-password" />
-      <${TextField} id="password-new" type="password" label="New password" hint=${`At least ${SHORTEST} characters. Tokens stay as they are.`} value=${fresh} onValue=${setFresh} error=${told("password-new")} autocomplete="new-password" />
+      <${TextField} id="password-old" type="password" label="Password now" optional=${byLink} hint=${byLink ? "Leave it empty if you came by a link and never had one." : null} value=${old} onValue=${setOld} error=${problemAt("password-old")} autocomplete="current-password" />
+      <${TextField} id="password-new" type="password" label="New password" hint=${`At least ${SHORTEST} characters. Tokens stay as they are.`} value=${fresh} onValue=${setFresh} error=${problemAt("password-new")} autocomplete="new-password" />
       <div><${Button} type="submit" busy=${busy}>Change it<//></div>
     </form>
   <//>`;

@@ -11,7 +11,7 @@ import { Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { toast } from "../components/toast.js";
 import { moment, plural } from "../format.js";
-import { useAction, useLoaded } from "../loaded.js";
+import { useAction, useLoaded } from "../server_data.js";
 
 const SCOPES = {
   read: ["Read", "Look at datasets, budgets, releases and the ledger, as far as you may."],

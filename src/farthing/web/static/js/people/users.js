@@ -11,7 +11,7 @@ import { Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { toast } from "../components/toast.js";
 import { moment } from "../format.js";
-import { useAction, useLoaded } from "../loaded.js";
+import { useAction, useLoaded } from "../server_data.js";
 import { SHORTEST } from "./password.js";
 
 const ROLES = [
@@ -116,7 +116,7 @@ function NewUser({ onMade }) {
       },
   ].filter(Boolean);
   const problems = attempt > 0 ? wrong : [];
-  const told = (id) => problems.find((one) => one.id === id)?.text;
+  const problemAt = (id) => problems.find((one) => one.id === id)?.text;
   const submit = (event) => {
     event.preventDefault();
     setAttempt(attempt + 1);
@@ -134,9 +134,9 @@ function NewUser({ onMade }) {
     <form class="stack narrow" onSubmit=${submit} novalidate>
       <${ErrorSummary} problems=${problems} attempt=${attempt} />
       <${ErrorBox} error=${refusal} />
-      <${TextField} id="user-name" label="Name" hint="Example: grace.hopper" value=${user.name} onValue=${(name) => set({ name })} error=${told("user-name")} autocapitalize="none" spellcheck="false" autocomplete="off" maxlength="64" />
+      <${TextField} id="user-name" label="Name" hint="Example: grace.hopper" value=${user.name} onValue=${(name) => set({ name })} error=${problemAt("user-name")} autocapitalize="none" spellcheck="false" autocomplete="off" maxlength="64" />
       <${SelectField} id="user-role" label="Role" value=${user.role} onValue=${(role) => set({ role })} options=${ROLES} />
-      <${TextField} id="user-password" label="First password" optional hint="Hand it over in person; they can change it. Leave it empty for somebody who signs in through your organisation." value=${user.password} onValue=${(password) => set({ password })} error=${told("user-password")} spellcheck="false" autocomplete="off" />
+      <${TextField} id="user-password" label="First password" optional hint="Hand it over in person; they can change it. Leave it empty for somebody who signs in through your organisation." value=${user.password} onValue=${(password) => set({ password })} error=${problemAt("user-password")} spellcheck="false" autocomplete="off" />
       <div class="row">
         <${Button} onClick=${() => set({ password: suggested() })}>Suggest a password<//>
         ${user.password && html`<${CopyButton} kind="quiet" text=${user.password} label="Copy it" />`}

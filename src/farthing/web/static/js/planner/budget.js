@@ -15,10 +15,10 @@ export function barWith(bar, reserve) {
 }
 
 export const Budget = memo(({ dataset, budget, bar, reserve, stale, sentence = true }) => {
-  const shown = barWith(bar ? reachable(bar, budget) : barOf(budget), reserve);
+  const parts = barWith(bar ? reachable(bar, budget) : barOf(budget), reserve);
   return html`
     <div class="plan-budget ${stale ? "stale" : ""}">
-      <${BudgetBar} bar=${shown} always=${PARTS} label=${`Budget of ${dataset}`} id="plan-bar" />
+      <${BudgetBar} bar=${parts} always=${PARTS} label=${`Budget of ${dataset}`} id="plan-bar" />
       ${sentence ? html`<p class="small plan-budget-words">${budget.sentence}</p>` : null}
     </div>`;
 });
@@ -36,7 +36,7 @@ export function Exhausted({ dataset, budget, me }) {
         ${withheld.length ? html`<li>Use what is set aside for ${withheld.join(", ")}, if the curator agrees.</li>` : null}
         ${
           me.role === "curator"
-            ? html`<li><a href=${link("dataset", dataset)}>Raise the budget</a>. It weakens what was promised to the people in the table, so say why to yourself first.</li>`
+            ? html`<li><a href=${link("dataset", dataset)}>Raise the budget</a>. It weakens the promise to the people in the table, so have a good reason.</li>`
             : html`<li>Ask the curator of ${dataset} for a larger share.</li>`
         }
       </ul>

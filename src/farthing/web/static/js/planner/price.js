@@ -36,7 +36,7 @@ function PlainPrice({ price, cost, delta, proving }) {
           : html`<span class="badge">${proving ? "proving …" : "estimate"}</span>`
       }
     </p>
-    ${price.gain ? null : html`<${Notice} title="No gain yet"><p>With so few statistics the best theorem charges what plain adding charges. Composition starts to pay with more of them.</p><//>`}
+    ${price.gain ? null : html`<${Notice} title="No gain yet"><p>With so few statistics the best theorem charges as much as plain addition. Composition pays off with more of them.</p><//>`}
     <${Bars} title="The same plan under each theorem" description=${price.sentence} rows=${rows} text=${privacy}
       table=${{ caption: "Epsilon of this plan under each theorem", head: ["Theorem", "Epsilon", "Remark"], rows: (price.rows ?? []).map((row) => [row.theorem, privacy(row.epsilon), row.remark ?? ""]) }} />
     <p class="small muted">${price.sentence}</p>`;

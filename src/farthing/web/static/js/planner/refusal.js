@@ -13,7 +13,7 @@ function reason({ fields = {} }, own, tried) {
   const others = (fields.blocking ?? []).filter((name) => name !== own);
   const wish = own && tried ? `${exactly(tried)} for ${own}` : "This";
   if (others.length)
-    return `${wish} does not go together with the ${others.length > 1 ? "locks" : "lock"} on ${listed(others)}.`;
+    return `${wish} conflicts with the ${others.length > 1 ? "locks" : "lock"} on ${listed(others)}.`;
   const needs =
     Number.isFinite(fields.epsilon) && fields.epsilon < 45
       ? ` It would take an epsilon of ${fields.epsilon.toLocaleString("en", { maximumSignificantDigits: 15 })}.`
@@ -30,7 +30,7 @@ export function Refusal({ refusal, own = null, ownKey = null, actions }) {
   const { blocking = [], offers = {} } = error.fields ?? {};
   const others = blocking.filter((name) => name !== own);
   return html`
-    <${Notice} tone="warn" live title="That cannot be, as things stand">
+    <${Notice} tone="warn" live title="This does not fit as things stand">
       <p>${reason(error, own, cause.tried)}</p>
       <div class="row">
         ${own !== null && offers[own] > 0 ? html`<${Button} small onClick=${() => actions.make(ownKey, offers[own])}>Closest possible: ${exactly(offers[own])}<//>` : null}
@@ -45,6 +45,6 @@ export function Refusal({ refusal, own = null, ownKey = null, actions }) {
           <${Button} key=${`loosen ${name}`} small onClick=${() => actions.loosen(name, error, cause)}>Loosen ${name} to ${exactly(error)}<//>`,
           )}
       </div>
-      <details class="more"><summary>In the planner's own words</summary><p class="small">${error.message}</p></details>
+      <details class="more"><summary>The planner's message</summary><p class="small">${error.message}</p></details>
     <//>`;
 }

@@ -20,7 +20,7 @@ export class Replanner {
   constructor({ price, paint, fail, status, rest = REST }) {
     Object.assign(this, { price, paint, fail, status, rest });
     this.newest = 0; // number of the newest draft
-    this.shown = 0; // number of the newest draft whose answer was shown
+    this.painted = 0; // number of the newest draft whose answer was shown
     this.flying = null;
     this.timer = null;
     this.stopped = false;
@@ -40,7 +40,7 @@ export class Replanner {
   /** There is nothing to plan any more; answers that are on their way are not shown. */
   forget() {
     this.newest += 1;
-    this.shown = this.newest;
+    this.painted = this.newest;
     clearTimeout(this.timer);
     this.flying?.stop.abort();
     this.flying = null;
@@ -75,7 +75,7 @@ export class Replanner {
       }
       return;
     }
-    if (asked.number >= this.shown) this.#show(answer, asked);
+    if (asked.number >= this.painted) this.#show(answer, asked);
     if (!behind && asked.proof) this.status("idle");
     if (!behind && !asked.proof) {
       this.status("resting");
@@ -84,9 +84,9 @@ export class Replanner {
   }
 
   #show(view, asked) {
-    this.shown = asked.number;
+    this.painted = asked.number;
     requestAnimationFrame(() => {
-      if (this.stopped || asked.number < this.shown) return; // a newer answer came before this frame
+      if (this.stopped || asked.number < this.painted) return; // a newer answer came before this frame
       this.paint(view, asked);
       if (!asked.proof) afterPaint(() => performance.measure("replan", { start: asked.since, end: performance.now() }));
     });

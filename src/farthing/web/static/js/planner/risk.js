@@ -3,18 +3,18 @@
 import { html } from "../../vendor/preact.js";
 import { Table } from "../components/table.js";
 import { percent } from "../format.js";
+import { More } from "./disclosure.js";
 import { memo } from "./memo.js";
-import { More } from "./more.js";
 
 function PlainRisk({ risk }) {
   return html`
     <p>${risk.odds_sentence}</p>
-    <${More} summary="For other beginnings">${() => html`
-      <${Table} caption="Most that anybody can be sure of afterwards" columns=${[
+    <${More} summary="Other starting points">${() => html`
+      <${Table} caption="How sure anybody can be afterwards, at most" columns=${[
         { key: "prior", title: "Sure before", head: true, cell: (row) => percent(100 * row.prior) },
         {
           key: "posterior",
-          title: "At most sure after",
+          title: "Sure after, at most",
           right: true,
           cell: (row) => percent(100 * row.posterior_upper),
         },

@@ -7,9 +7,9 @@ import { ConfirmDialog } from "../components/dialog.js";
 import { ErrorBox } from "../components/error.js";
 import { Notice } from "../components/notice.js";
 import { count, epsilon, plural, privacy } from "../format.js";
-import { useAction } from "../loaded.js";
-import { confirm, forget, requestFor } from "../release/request.js";
-import { may } from "../session.js";
+import { may } from "../login_session.js";
+import { confirm, forget, requestFor } from "../release/request_ids.js";
+import { useAction } from "../server_data.js";
 
 const FEW = 2; // statistics that are named
 
@@ -30,15 +30,15 @@ export function AssumedRows({ view, budget, me, onCounted }) {
     const { id } = requestFor(wanted);
     confirm(id, price);
     try {
-      let found;
+      let job;
       do {
         // the same request id is the same job: asking again only looks
-        found = await post(`/datasets/${encodeURIComponent(view.dataset)}/rows`, {
+        job = await post(`/datasets/${encodeURIComponent(view.dataset)}/rows`, {
           request_id: id,
           confirmed_epsilon: price,
           wait: 20,
         });
-      } while (found.state === "queued" || found.state === "running");
+      } while (job.state === "queued" || job.state === "running");
       onCounted();
     } finally {
       forget(id);
@@ -47,7 +47,7 @@ export function AssumedRows({ view, budget, me, onCounted }) {
   });
   return html`
     <${Notice} tone="warn" id="plan-opening" title=${`${whose(view)} for an assumed size: ${count(view.assumed_rows)} rows`}>
-      <p>Nobody said how many rows there are. If you know about how many, say so below, and the errors follow. That costs nothing.</p>
+      <p>The number of rows is not known. If you know roughly how many there are, say so below, and the errors are predicted for it. That costs nothing.</p>
       ${
         price !== null && may(me, "spend")
           ? html`

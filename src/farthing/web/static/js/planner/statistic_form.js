@@ -2,9 +2,19 @@
 
 import { html, useRef, useState } from "../../vendor/preact.js";
 import { ErrorBox } from "../components/error.js";
-import { Fault } from "../components/fault.js";
+import { Fault } from "../components/expression_error.js";
 import { conditionText, joined, operatorsFor } from "./conditions.js";
-import { bandsOf, columnsFor, entryOf, featuresFor, groupsOf, isBanded, KINDS, kindOf, needsBands } from "./kinds.js";
+import {
+  bandsOf,
+  columnsFor,
+  entryOf,
+  featuresFor,
+  groupsOf,
+  isBanded,
+  KINDS,
+  kindOf,
+  needsBands,
+} from "./statistic_kinds.js";
 
 /**
  * The whole form; `onAdd(entry, form)` gets the words of study.toml. What is typed is kept by whoever shows it, so that
@@ -66,7 +76,7 @@ function Columns({ form, set, kind, schema }) {
             ${known.map((column) => html`<option key=${column.name} value=${column.name}>${column.name}</option>`)}
           </select>
           <p class="hint">${columnWords(chosen)}</p>`
-            : html`<p class="hint">No column of this dataset holds what this needs.</p>`
+            : html`<p class="hint">No column of this dataset can be used for this.</p>`
         }
       </div>`
         : null

@@ -6,12 +6,12 @@ import { Button } from "../components/button.js";
 import { NumberField, SliderField } from "../components/field.js";
 import { Table } from "../components/table.js";
 import { amount, epsilon, percent, plural, plusMinus } from "../format.js";
+import { More } from "./disclosure.js";
 import { importanceWords, placeOf, weightAt } from "./draft.js";
-import { ExpectedFields, expectsAnything } from "./expected.js";
-import { askedWords } from "./kinds.js";
+import { ExpectedFields, expectsAnything } from "./expectations.js";
 import { memo } from "./memo.js";
-import { More } from "./more.js";
 import { Refusal } from "./refusal.js";
+import { askedWords } from "./statistic_kinds.js";
 
 /** `row` is what was asked ({key, entry}), `planned` what the newest plan predicts of it (null until it is planned). */
 export const StatisticRow = memo(({ row, planned, schema, expected, refusal, stale, actions }) => {
@@ -62,12 +62,12 @@ function PredictedError({ planned, entry, schema }) {
     return html`<div class="statistic-error" role="status"><span class="unseen">Working out its error</span><div class="skeleton" aria-hidden="true"></div><div class="skeleton" aria-hidden="true"></div></div>`;
   }
   const unit = planned.unit_of_error;
-  const told = unit === "rows" ? "rows" : unit ? `in ${unit}` : "";
+  const unitText = unit === "rows" ? "rows" : unit ? `in ${unit}` : "";
   const known = Number.isFinite(planned.error);
   return html`
     <div class="statistic-error">
       <p class="error-line">
-        <span class="error-number number">${plusMinus(planned.error)}</span><span class="error-unit">${known ? told : ""}</span>
+        <span class="error-number number">${plusMinus(planned.error)}</span><span class="error-unit">${known ? unitText : ""}</span>
         ${Number.isFinite(planned.error_percent) ? html` <span class="error-percent number">${percent(planned.error_percent)} of ${planned.percent_of ?? "what is expected"}</span>` : null}
       </p>
       ${known ? null : html`<p class="muted small">No error can be predicted for this; say what you expect, below.</p>`}
@@ -75,7 +75,7 @@ function PredictedError({ planned, entry, schema }) {
       <p class="statistic-sentence">${planned.sentence}</p>
       ${planned.required ? html`<p class="statistic-required small">Locked: ${planned.required}.</p>` : null}
       ${planned.cells > 1 && Number.isFinite(planned.error_at_once) ? html`<p class="muted small">${planned.cells === 2 ? "Both" : `All ${planned.cells} numbers`} at once: ${plusMinus(planned.error_at_once)}, 95 times in 100.</p>` : null}
-      <p class="muted small">It takes ${epsilon(planned.epsilon)} by itself (${planned.mechanism}).</p>
+      <p class="muted small">By itself it costs ${epsilon(planned.epsilon)} (${planned.mechanism}).</p>
       ${planned.note ? html`<p class="statistic-note">${planned.note}</p>` : null}
     </div>`;
 }
@@ -102,7 +102,7 @@ const Controls = memo(({ row, name, unit, lockable, actions }) => {
   return html`
     <div class="statistic-controls">
       <${SliderField} label="Importance" left="less important" right="more important" min=${-3} max=${3} step=${0.05}
-        value=${placeOf(row.entry.weight)} shown=${locked ? "its error is locked" : importanceWords(row.entry.weight)} disabled=${locked}
+        value=${placeOf(row.entry.weight)} valueText=${locked ? "its error is locked" : importanceWords(row.entry.weight)} disabled=${locked}
         onValue=${(place) => actions.weigh(row.key, weightAt(place))} />
       <${MakeIt} ...${{ row, name, unit, locked, lockable, actions }} />
     </div>`;

@@ -11,19 +11,19 @@ const banded = (column) => ({
 
 /** A few statistics that this schema makes sense of: [words, entry]. */
 export function suggestionsFor(schema) {
-  const found = [["How many rows", { kind: "count" }]];
+  const suggestions = [["How many rows", { kind: "count" }]];
   const category = schema.find((column) => column.kind === "categories" && (column.categories ?? []).length <= 12);
   const numbers = schema.filter((column) => ["integers", "reals"].includes(column.kind));
-  if (category) found.push([`How many of each ${category.name}`, { kind: "count", by: category.name }]);
+  if (category) suggestions.push([`How many of each ${category.name}`, { kind: "count", by: category.name }]);
   const [first, second] = [...numbers.filter((column) => column.upper - column.lower >= 2)];
-  if (first) found.push([`The average ${first.name}`, { kind: "mean", column: first.name }]);
-  if (second ?? first) found.push([`A histogram of ${(second ?? first).name}`, banded(second ?? first)]);
+  if (first) suggestions.push([`The average ${first.name}`, { kind: "mean", column: first.name }]);
+  if (second ?? first) suggestions.push([`A histogram of ${(second ?? first).name}`, banded(second ?? first)]);
   if (first && category)
-    found.push([
+    suggestions.push([
       `The middle ${first.name} by ${category.name}`,
       { kind: "median", column: first.name, by: category.name },
     ]);
-  return found;
+  return suggestions;
 }
 
 export function Suggestions({ schema, onAdd }) {

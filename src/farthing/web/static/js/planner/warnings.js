@@ -5,5 +5,5 @@ import { Notice } from "../components/notice.js";
 
 export function Warnings({ lines }) {
   if (!lines?.length) return null;
-  return html`<${Notice} tone="warn" title="This protects little">${lines.map((line) => html`<p key=${line}>${line}</p>`)}<//>`;
+  return html`<${Notice} tone="warn" title="This gives little protection">${lines.map((line) => html`<p key=${line}>${line}</p>`)}<//>`;
 }

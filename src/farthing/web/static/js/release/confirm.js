@@ -9,7 +9,7 @@ import { charged, epsilon, plural, privacy } from "../format.js";
 import { forServer } from "../planner/draft.js";
 import { Warnings } from "../planner/warnings.js";
 import { go, link } from "../router.js";
-import { confirm, requestFor } from "./request.js";
+import { confirm, requestFor } from "./request_ids.js";
 
 /** The draft as it is released: with the plan's own epsilon, so that a budget that changed meanwhile refuses it. */
 export function releasable(draft, view) {
@@ -43,7 +43,7 @@ export function ConfirmRelease({ view, draft, budget, me, onClose }) {
           ? html`
         <${Notice} tone="warn" title="You have released exactly this already">
           <p>Reading it again costs nothing. New answers to the same questions would be charged again.</p>
-          <p><${Button} small onClick=${() => setRequest(requestFor(asked, { again: true }))}>I want new answers, and pay again<//></p>
+          <p><${Button} small onClick=${() => setRequest(requestFor(asked, { again: true }))}>Get new answers and pay again<//></p>
         <//>`
           : null
       }
@@ -57,7 +57,7 @@ export function ConfirmRelease({ view, draft, budget, me, onClose }) {
       </dl>
       <${Warnings} lines=${view.warnings} />
       ${empty ? html`<p class="statistic-note">${plural(empty, "statistic")} of this plan would say next to nothing.</p>` : null}
-      <p><strong>This cannot be undone.</strong> What is told cannot be untold, and what is spent does not come back, even if the
+      <p><strong>This cannot be undone.</strong> What is published cannot be withdrawn, and what is spent does not come back, even if the
         work stops half way. The answers are kept: reading them again is free.</p>
     <//>`;
 }

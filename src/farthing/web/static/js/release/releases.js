@@ -7,9 +7,9 @@ import { ErrorBox } from "../components/error.js";
 import { Loading } from "../components/loading.js";
 import { Table } from "../components/table.js";
 import { epsilon, moment } from "../format.js";
-import { useLoaded } from "../loaded.js";
 import { memo } from "../planner/memo.js";
 import { link } from "../router.js";
+import { useLoaded } from "../server_data.js";
 
 export const STATES = {
   queued: ["waiting", "warn"],

@@ -2,8 +2,8 @@
 
 import { html } from "../../vendor/preact.js";
 import { query } from "../api.js";
-import { OpenForm } from "../ask/open_form.js";
-import { SessionScreen } from "../ask/session.js";
+import { SessionScreen } from "../ask/query_session.js";
+import { OpenForm } from "../ask/session_form.js";
 import { LinkButton } from "../components/button.js";
 import { Card } from "../components/card.js";
 import { Empty } from "../components/empty.js";
@@ -12,9 +12,9 @@ import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
 import { count, epsilon, plural, privacy } from "../format.js";
-import { useLoaded } from "../loaded.js";
+import { may } from "../login_session.js";
 import { link } from "../router.js";
-import { may } from "../session.js";
+import { useLoaded } from "../server_data.js";
 
 const LEAD =
   "Ask how many rows meet a condition, as often as you like. One price is paid when a session is opened; every answer is then within a promised error.";
@@ -50,7 +50,7 @@ function Sessions({ name, me }) {
 
 function Opening({ dataset, me, some }) {
   if (!may(me, "spend")) {
-    return html`<${Notice} title="Reading only"><p>Your role asks no questions: a question spends budget. <a href=${link("ledger", dataset.name)}>The ledger</a> shows which sessions there are and what they cost.</p><//>`;
+    return html`<${Notice} title="Reading only"><p>Your role cannot ask questions: they spend budget. <a href=${link("ledger", dataset.name)}>The ledger</a> shows which sessions there are and what they cost.</p><//>`;
   }
   const { exhausted, remaining, total } = dataset.budget;
   if (exhausted || !(remaining.epsilon > 0)) {

@@ -10,9 +10,9 @@ import { Page } from "../components/page.js";
 import { Table } from "../components/table.js";
 import { BudgetForm, Grants, Reserves } from "../dataset/shares.js";
 import { amount, listed } from "../format.js";
-import { useLoaded } from "../loaded.js";
+import { may } from "../login_session.js";
 import { link } from "../router.js";
-import { may } from "../session.js";
+import { useLoaded } from "../server_data.js";
 
 export default function Dataset({ params, me }) {
   const name = params.dataset ?? "";
@@ -51,7 +51,7 @@ function Budget({ data, me, path, reload }) {
       ${
         budget.exhausted &&
         html`<${Notice} tone="warn" title="Nothing is left to spend">
-        <p>What was released stays readable in the <a href=${link("ledger", data.name)}>ledger</a>. ${me.role === "curator" ? "More can be told once you raise the budget below; everything told before still counts." : "A curator can grant more."}</p>
+        <p>What was released stays readable in the <a href=${link("ledger", data.name)}>ledger</a>. ${me.role === "curator" ? "More can be released once you raise the budget below; everything released before still counts." : "A curator can grant more."}</p>
       <//>`
       }
       ${me.role === "curator" && html`<${BudgetForm} budget=${budget} path=${path} reload=${reload} />`}
@@ -91,6 +91,6 @@ function range({ kind, lower, upper, categories }) {
     return categories.length > 12
       ? `${listed(categories.slice(0, 10).map(String))} and ${categories.length - 10} more`
       : categories.map(String).join(", ");
-  const shown = (value) => (typeof value === "number" ? amount(value) : String(value));
-  return `${shown(lower)} to ${shown(upper)}`;
+  const text = (value) => (typeof value === "number" ? amount(value) : String(value));
+  return `${text(lower)} to ${text(upper)}`;
 }

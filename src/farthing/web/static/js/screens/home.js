@@ -8,9 +8,9 @@ import { ErrorBox } from "../components/error.js";
 import { Loading } from "../components/loading.js";
 import { Page } from "../components/page.js";
 import { moment, plural } from "../format.js";
-import { useLoaded } from "../loaded.js";
+import { may } from "../login_session.js";
 import { link } from "../router.js";
-import { may } from "../session.js";
+import { useLoaded } from "../server_data.js";
 
 const LEADS = {
   curator: "Choose a dataset to plan what is published about it, or declare a new one.",
@@ -60,7 +60,7 @@ function DatasetCard({ dataset, me }) {
 function Nothing({ me }) {
   if (me.role === "curator") {
     return html`<${Empty} title="Nothing is protected yet" action=${html`<${LinkButton} kind="primary" href="#/wizard">Declare the first dataset<//> <${LinkButton} href="#/learn">See how it works<//>`}>
-      Five short questions: which file, whom it protects, what its columns may hold, and how much may be told about a person. No row is read for it.
+      Five short questions: which file, whom it protects, what its columns may hold, and how much may be revealed about a person. No row is read for this.
     <//>`;
   }
   if (me.role === "analyst") {

@@ -8,10 +8,10 @@ import { Loading } from "../components/loading.js";
 import { Page } from "../components/page.js";
 import { count, privacy } from "../format.js";
 import { CompositionCard } from "../learn/composition.js";
-import { remembered, useNewest } from "../learn/newest.js";
+import { remembered, useNewest } from "../learn/latest_answer.js";
 import { RegionCard } from "../learn/region.js";
-import { COUNTS, DELTAS, EPSILONS, LEAKS, Stops } from "../learn/stops.js";
-import { gainSentence, totalsAt } from "../learn/words.js";
+import { gainSentence, totalsAt } from "../learn/sentences.js";
+import { COUNTS, DELTAS, EPSILONS, LEAKS, Stops } from "../learn/stop_slider.js";
 
 const START = { k: 30, epsilon: 0.1, delta: 0, at_delta: 1e-6 };
 
@@ -25,8 +25,8 @@ export default function Screen() {
   const change = useCallback((part) => want((before) => ({ ...before, ...part })), []);
   const pictures = useNewest(regionsOf, wanted);
   const comparison = useNewest(comparisonOf, wanted, 250);
-  const shown = pictures.of || wanted;
-  const totals = pictures.value ? totalsAt(pictures.value.epsilon_of, shown.k) : null;
+  const drawn = pictures.of || wanted;
+  const totals = pictures.value ? totalsAt(pictures.value.epsilon_of, drawn.k) : null;
   return html`
     <${Page} title="Learn what many answers cost"
       lead="Every answer gives a little away. Move the sliders to see what many answers give away together, and what somebody could find out with them. Nothing here touches data or budget.">
@@ -34,14 +34,14 @@ export default function Screen() {
         <${Sliders} wanted=${wanted} change=${change} />
         <div class="learn-pictures stack">
           <p class="learn-claim" role="status" aria-live="polite">
-            ${totals ? gainSentence(shown, totals, privacy) : "Working it out …"}
+            ${totals ? gainSentence(drawn, totals, privacy) : "Working it out …"}
           </p>
           <${ErrorBox} error=${pictures.error} onRetry=${pictures.again} />
           ${
             pictures.value
               ? html`
-              <${CompositionCard} grid=${pictures.value.epsilon_of} of=${shown} busy=${pictures.busy} comparison=${comparison} />
-              <${RegionCard} regions=${pictures.value.regions} of=${shown} busy=${pictures.busy} />`
+              <${CompositionCard} grid=${pictures.value.epsilon_of} of=${drawn} busy=${pictures.busy} comparison=${comparison} />
+              <${RegionCard} regions=${pictures.value.regions} of=${drawn} busy=${pictures.busy} />`
               : pictures.error
                 ? null
                 : html`<${Card} title="What the total comes to"><${Loading} label="Drawing" lines=${6} /><//>`

@@ -11,8 +11,8 @@ import { Page } from "../components/page.js";
 import { BurnDownCard } from "../ledger/burn_down.js";
 import { EntriesCard } from "../ledger/entries.js";
 import { VerifyCard } from "../ledger/verify.js";
-import { useLoaded } from "../loaded.js";
 import { go, link } from "../router.js";
+import { useLoaded } from "../server_data.js";
 
 export default function Screen({ params, me }) {
   const { data: summary, error, reload } = useLoaded("/ledger");

@@ -7,8 +7,8 @@ import { TextField } from "../components/field.js";
 import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
-import { useAction, useLoaded } from "../loaded.js";
-import { signIn, wasThrownOut } from "../session.js";
+import { signIn, wasThrownOut } from "../login_session.js";
+import { useAction, useLoaded } from "../server_data.js";
 
 // Why the server sent somebody here, by the word it put into the address.
 const REASONS = {
@@ -16,13 +16,13 @@ const REASONS = {
   ended:
     "You were signed out: your sign-in is too old, your password was changed, or a curator has locked you out. What you did not save is still in this tab. If you cannot get in again, ask a curator of this server.",
   provider:
-    "The sign-in of your organisation did not work out. Try once more; if it stays so, ask a curator of this server.",
+    "Your organisation's sign-in did not work. Try again; if it still fails, ask a curator of this server.",
 };
 
 export default function Login({ search }) {
   const { data, error, reload } = useLoaded("/sign-in");
   const reason = REASONS[search.problem] ?? (wasThrownOut() ? REASONS.ended : null);
-  return html`<${Page} title="Sign in" lead="farthing writes down who spends what of a privacy budget, so it must know who you are.">
+  return html`<${Page} title="Sign in" lead="farthing records who spends what of a privacy budget, so it must know who you are.">
     ${reason && html`<${Notice} tone="warn" live><p>${reason}${(data?.local || data?.oidc) && (reason === REASONS.ended ? "" : " Or sign in below.")}</p><//>`}
     <${ErrorBox} error=${error} onRetry=${reload} />
     ${!data && !error && html`<${Loading} label="Asking how to sign in" lines=${3} />`}
@@ -72,13 +72,13 @@ function PasswordForm() {
     setAttempt(attempt + 1);
     if (user.trim() && password) run();
   };
-  const told = (id) => problems.find((one) => one.id === id)?.text;
+  const problemAt = (id) => problems.find((one) => one.id === id)?.text;
   return html`<${Card} title="With a password">
     <form class="stack" onSubmit=${submit} novalidate>
       <${ErrorSummary} problems=${problems} attempt=${attempt} />
-      <${ErrorBox} error=${refusal} title=${refusal?.status === 401 ? "That name and password do not go together" : undefined} />
-      <${TextField} id="login-user" label="Name" value=${user} onValue=${setUser} error=${told("login-user")} autocomplete="username" autocapitalize="none" spellcheck="false" required />
-      <${TextField} id="login-password" type="password" label="Password" value=${password} onValue=${setPassword} error=${told("login-password")} autocomplete="current-password" required />
+      <${ErrorBox} error=${refusal} title=${refusal?.status === 401 ? "That name and password do not match" : undefined} />
+      <${TextField} id="login-user" label="Name" value=${user} onValue=${setUser} error=${problemAt("login-user")} autocomplete="username" autocapitalize="none" spellcheck="false" required />
+      <${TextField} id="login-password" type="password" label="Password" value=${password} onValue=${setPassword} error=${problemAt("login-password")} autocomplete="current-password" required />
       <div><${Button} kind="primary" type="submit" busy=${busy}>Sign in<//></div>
     </form>
   <//>`;

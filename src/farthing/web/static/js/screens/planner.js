@@ -9,10 +9,9 @@ import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
 import { epsilon } from "../format.js";
-import { knownRows, rememberRows } from "../known.js";
-import { useLoaded } from "../loaded.js";
 import { Budget, Exhausted } from "../planner/budget.js";
-import { Code } from "../planner/code.js";
+import { Share } from "../planner/budget_share.js";
+import { More } from "../planner/disclosure.js";
 import {
   added,
   emptyDraft,
@@ -26,25 +25,26 @@ import {
   unlocked,
   weighted,
 } from "../planner/draft.js";
-import { Drafts, SaveDraft } from "../planner/drafts.js";
-import { ExpectedRows } from "../planner/expected.js";
-import { Foot } from "../planner/foot.js";
-import { keepDraft, keptDraft } from "../planner/kept.js";
-import { emptyForm } from "../planner/kinds.js";
+import { ExpectedRows } from "../planner/expectations.js";
 import { memo } from "../planner/memo.js";
-import { More } from "../planner/more.js";
-import { usePlanning } from "../planner/planning.js";
+import { Code } from "../planner/plan_code.js";
+import { Foot } from "../planner/plan_footer.js";
+import { usePlanning } from "../planner/plan_state.js";
 import { Price } from "../planner/price.js";
 import { Refusal } from "../planner/refusal.js";
 import { Risk } from "../planner/risk.js";
 import { AssumedRows } from "../planner/row_count.js";
-import { Share } from "../planner/share.js";
+import { Drafts, SaveDraft } from "../planner/saved_drafts.js";
 import { StatisticForm } from "../planner/statistic_form.js";
+import { emptyForm } from "../planner/statistic_kinds.js";
 import { StatisticRow } from "../planner/statistic_row.js";
+import { keepDraft, keptDraft } from "../planner/stored_draft.js";
 import { Suggestions } from "../planner/suggestions.js";
 import { Warnings } from "../planner/warnings.js";
 import { Releases } from "../release/releases.js";
 import { link } from "../router.js";
+import { knownRows, rememberRows } from "../row_estimates.js";
+import { useLoaded } from "../server_data.js";
 
 const LEAD =
   "Choose statistics and see how exact each would be. Nothing is spent, and no row is read, until you release.";
@@ -75,20 +75,20 @@ function beginning(about, saved, me) {
     const own = saved.owner === me.name ? { id: saved.id, version: saved.version } : null;
     return { draft: fromServer(saved.draft), saved: own };
   }
-  const found = kept
+  const start = kept
     ? { draft: fromServer(kept.draft), saved: kept.saved ?? null }
     : { draft: emptyDraft(about.name), saved: null };
   const rows = knownRows(about.name); // said elsewhere, such as when a session was to be opened
-  return rows === null || found.draft.expected.rows !== undefined || about.rows
-    ? found
-    : { ...found, draft: expecting(found.draft, "rows", rows) };
+  return rows === null || start.draft.expected.rows !== undefined || about.rows
+    ? start
+    : { ...start, draft: expecting(start.draft, "rows", rows) };
 }
 
 function Planner({ about, saved: loaded, me, title }) {
   const [first] = useState(() => {
-    const found = beginning(about, loaded, me);
-    const draft = fitting(found.draft, about.budget.remaining.epsilon);
-    return { ...found, draft, wanted: draft === found.draft ? null : found.draft.epsilon };
+    const start = beginning(about, loaded, me);
+    const draft = fitting(start.draft, about.budget.remaining.epsilon);
+    return { ...start, draft, wanted: draft === start.draft ? null : start.draft.epsilon };
   });
   const [saved, setSaved] = useState(first.saved);
   const planning = usePlanning(first.draft, (draft, { proof, signal }) =>
@@ -131,7 +131,7 @@ function Planner({ about, saved: loaded, me, title }) {
             first.wanted === null
               ? null
               : html`
-            <${Notice} tone="warn" live title="Less is left than this plan was made for">
+            <${Notice} tone="warn" live title="Less budget is left than this plan was made for">
               <p>It was to use ${epsilon(first.wanted)}; ${epsilon(left)} is free now. It uses what is free: look at the errors again before you release it.</p>
             <//>`
           }
@@ -202,9 +202,9 @@ function useActions(planning) {
       lock: async (key) => {
         // A plan that a slider has just made has no worst error yet: it is asked for, and what is seen is locked.
         const { draft } = now();
-        const told = planned(key).worst_error;
+        const error = planned(key).worst_error;
         const worst =
-          told ??
+          error ??
           (await post("/plans/price", forServer(draft)).catch(() => null))?.statistics[
             draft.rows.findIndex((row) => row.key === key)
           ].worst_error;
@@ -277,7 +277,7 @@ function Problem({ refusal, actions, again }) {
   if (refusal.error.code === "infeasible") return html`<${Refusal} refusal=${refusal} actions=${actions} />`;
   if (refusal.error.code === "budget_exceeded") {
     return html`
-      <${Notice} tone="warn" live title="Less is left than this plan was made for">
+      <${Notice} tone="warn" live title="Less budget is left than this plan was made for">
         <p>Somebody else, perhaps you in another window, has spent from the same budget in the meantime.</p>
         <p><${Button} small onClick=${() => actions.share(null)}>Plan with what is left<//></p>
       <//>`;

@@ -9,14 +9,14 @@ import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
 import { Progress } from "../components/progress.js";
 import { charged, moment, privacy } from "../format.js";
-import { hand } from "../ledger/handed.js";
-import { useLoaded } from "../loaded.js";
+import { hand } from "../ledger/receipt_text.js";
 import { Warnings } from "../planner/warnings.js";
-import { Ending } from "../release/ending.js";
+import { Ending } from "../release/release_failure.js";
+import { hasEnded, useRelease } from "../release/release_progress.js";
 import { Releases, StateBadge } from "../release/releases.js";
 import { Results } from "../release/results.js";
-import { hasEnded, useRelease } from "../release/watching.js";
 import { link } from "../router.js";
+import { useLoaded } from "../server_data.js";
 
 const DOWNLOADS = [
   ["csv", "Table (CSV)", "for a spreadsheet"],
@@ -36,7 +36,7 @@ export default function Screen({ params, me }) {
     return html`<${Page} title="Release"><p>This address names no release. <a href="#/">Go to the datasets</a></p><//>`;
   if (error && !release) {
     return html`<${Page} title="Release"><${ErrorBox} error=${error} onRetry=${retry} />
-      <p class="small muted">Trying again cannot spend twice: this release has one number, ${params.id}.</p>
+      <p class="small muted">Trying again cannot spend twice: this release has one id, ${params.id}.</p>
       <p><a href="#/">Back to the datasets</a></p><//>`;
   }
   if (!release)
@@ -71,7 +71,7 @@ function TableChanged({ release, id }) {
       <p>These answers are about the table as it was on ${moment(release.created)}. Only curators see this note, because it depends on the rows.</p>
       <ul>
         <li>Keep them: they stay true of the table as it was, and cost nothing more.</li>
-        <li>Or <a href=${link("plan", release.dataset)}>plan the same again</a> for the table as it is now. That is charged again; choose "I want new answers, and pay again" if the page says that you have released exactly this already.</li>
+        <li>Or <a href=${link("plan", release.dataset)}>plan the same again</a> for the table as it is now. That is charged again; choose "Get new answers and pay again" if the page says that you have released exactly this already.</li>
       </ul>
     <//>`;
 }
@@ -84,14 +84,14 @@ function Released({ release, id, me }) {
         <dt>State</dt><dd><${StateBadge} state=${release.state} /></dd>
         <dt>Spent</dt><dd>${release.charged ? html`<strong class="number" id="release-charged">${charged(release.charged.epsilon)}</strong>${release.charged.delta > 0 ? ` and δ ${privacy(release.charged.delta)}` : ""}` : "nothing"}, once</dd>
         <dt>By</dt><dd>${release.owner}, ${moment(release.created)}</dd>
-        <dt>Number</dt><dd><code class="request-id">${release.request_id}</code></dd>
+        <dt>Id</dt><dd><code class="request-id">${release.request_id}</code></dd>
       </dl>
     <//>
     <${Warnings} lines=${release.warnings} />
     ${me.role === "curator" ? html`<${TableChanged} release=${release} id=${id} />` : null}
     ${release.about ? html`<p class="small">The ${release.about}.</p>` : null}
     <${Results} answers=${release.answers ?? []} numbers=${release.numbers} />
-    <${Card} title="Take it away">
+    <${Card} title="Downloads">
       <ul class="downloads">
         ${DOWNLOADS.map(
           ([format, name, use]) => html`<li key=${format}>

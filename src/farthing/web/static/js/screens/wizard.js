@@ -7,12 +7,12 @@ import { ErrorSummary } from "../components/error.js";
 import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
 import { Steps } from "../components/progress.js";
-import { useAction } from "../loaded.js";
 import { go, link } from "../router.js";
+import { useAction } from "../server_data.js";
 import { BudgetStep } from "../wizard/budget_step.js";
 import { CheckStep } from "../wizard/check_step.js";
 import { ColumnsStep } from "../wizard/columns_step.js";
-import { bodyOf, EMPTY, keep, kept, missing } from "../wizard/draft.js";
+import { bodyOf, EMPTY, keep, kept, missing } from "../wizard/declaration_draft.js";
 import { FileStep } from "../wizard/file_step.js";
 import { UnitStep } from "../wizard/unit_step.js";
 
@@ -20,7 +20,7 @@ const STEPS = [
   ["File", "Which file is it?", FileStep],
   ["Person", "Whom does it protect?", UnitStep],
   ["Columns", "What may the columns hold?", ColumnsStep],
-  ["Budget", "How much may be told?", BudgetStep],
+  ["Budget", "How much may be revealed?", BudgetStep],
   ["Check", "Is this right?", CheckStep],
 ];
 const LAST = STEPS.length - 1;
@@ -65,7 +65,7 @@ export default function Wizard({ me, search }) {
     if (step !== draft.step) to(step);
   }, [search.step]);
   const problems = attempt > 0 ? missing(draft, draft.step) : [];
-  const told = (id) => problems.find((one) => one.id === id)?.text;
+  const problemAt = (id) => problems.find((one) => one.id === id)?.text;
   const next = (event) => {
     event.preventDefault();
     if (draft.step === LAST) {
@@ -93,7 +93,7 @@ export default function Wizard({ me, search }) {
         <h2 ref=${heading} tabindex="-1">${question}</h2>
         <div class="stack">
           <${ErrorSummary} problems=${problems} attempt=${attempt} />
-          <${Step} draft=${draft} change=${setDraft} told=${told} refusal=${refusal} onChecked=${setChecked} to=${to} />
+          <${Step} draft=${draft} change=${setDraft} problemAt=${problemAt} refusal=${refusal} onChecked=${setChecked} to=${to} />
         </div>
         <div class="row spread wizard-actions">
           ${draft.step > 0 ? html`<${Button} onClick=${() => to(draft.step - 1)}>Back<//>` : html`<${LinkButton} href="#/">Cancel<//>`}
@@ -105,7 +105,7 @@ export default function Wizard({ me, search }) {
 }
 
 function Done({ name, heading, again }) {
-  return html`<${Page} title=${`${name} is declared`} lead="Its budget stands in the ledger; nothing has been spent.">
+  return html`<${Page} title=${`${name} is declared`} lead="Its budget is in the ledger; nothing has been spent.">
     <${Card}>
       <h2 ref=${heading} tabindex="-1">What now?</h2>
       <ul>

@@ -15,17 +15,17 @@ export function sureAfter(prior, epsilon) {
   return prior / (prior + (1 - prior) * Math.exp(-epsilon));
 }
 
-export function BudgetStep({ draft, change, told }) {
+export function BudgetStep({ draft, change, problemAt }) {
   const set = (part) => change((old) => ({ ...old, ...part }));
   const usable = draft.epsilon > 0 && draft.epsilon <= 1000;
-  const shown = usable ? Math.min(10, Math.max(0.05, draft.epsilon)) : 1;
+  const place = usable ? Math.min(10, Math.max(0.05, draft.epsilon)) : 1;
   return html`
     <p>The budget is shared by everything that is ever published about this dataset, by everybody. You can raise it later, but what is spent never comes back.</p>
-    <${SliderField} id="wizard-epsilon-slider" label="How much may be learned about a person in all?" min=${0.05} max=${10} log value=${shown} shown=${usable ? `ε ${privacy(draft.epsilon)}` : "—"} onValue=${(value) => set({ epsilon: Number(value.toPrecision(2)) })} />
+    <${SliderField} id="wizard-epsilon-slider" label="How much may be learned about a person in all?" min=${0.05} max=${10} log value=${place} valueText=${usable ? `ε ${privacy(draft.epsilon)}` : "—"} onValue=${(value) => set({ epsilon: Number(value.toPrecision(2)) })} />
     <div aria-live="polite"><p><strong>${usable ? odds(draft.epsilon) : "Choose an epsilon above 0."}</strong></p></div>
     ${
       usable &&
-      html`<${Table} caption="At most so sure, after everything is published" columns=${[
+      html`<${Table} caption="How sure somebody can be after everything is published" columns=${[
         { key: "before", title: "Thought likely before", head: true, cell: ([, words]) => words },
         {
           key: "after",
@@ -36,13 +36,13 @@ export function BudgetStep({ draft, change, told }) {
       ]} rows=${PRIORS} />`
     }
     <div class="pair">
-      <${NumberField} id="wizard-epsilon" label="Epsilon (ε)" hint="0.1 is strict, 1 is usual, 10 is weak." value=${draft.epsilon} onValue=${(epsilon) => set({ epsilon })} error=${told("wizard-epsilon")} />
-      <${NumberField} id="wizard-delta" label="Delta (δ)" hint="The chance that the promise above fails. Far below 1 in the number of people; 0 for none at all, at the price of more noise." value=${draft.delta} onValue=${(delta) => set({ delta })} error=${told("wizard-delta")} />
+      <${NumberField} id="wizard-epsilon" label="Epsilon (ε)" hint="0.1 is strict, 1 is usual, 10 is weak." value=${draft.epsilon} onValue=${(epsilon) => set({ epsilon })} error=${problemAt("wizard-epsilon")} />
+      <${NumberField} id="wizard-delta" label="Delta (δ)" hint="The chance that the promise above fails. Choose it far below one divided by the number of people; 0 allows no failure and needs more noise." value=${draft.delta} onValue=${(delta) => set({ delta })} error=${problemAt("wizard-delta")} />
     </div>`;
 }
 
 /** Epsilon in one sentence. */
 export function odds(epsilon) {
   const sure = percentAtMost(100 * sureAfter(0.5, epsilon));
-  return `Whoever thought it 1 in 2 that a certain person is in the data can be at most ${sure} sure afterwards, whatever else they know.`;
+  return `Somebody who thought it 1 in 2 that a certain person is in the data can be at most ${sure} sure afterwards, whatever else they know.`;
 }

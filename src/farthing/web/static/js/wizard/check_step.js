@@ -6,8 +6,8 @@ import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
 import { privacy } from "../format.js";
 import { odds } from "./budget_step.js";
-import { sentenceAbout, useCheck } from "./checked.js";
-import { bodyOf, declarable } from "./draft.js";
+import { sentenceAbout, useCheck } from "./declaration_check.js";
+import { bodyOf, declarable } from "./declaration_draft.js";
 import { promise } from "./unit_step.js";
 
 // Which step mends what the server objects to.
@@ -36,7 +36,7 @@ export function CheckStep({ draft, refusal, onChecked, to }) {
         ${left.length > 0 && html`<p class="muted small">Left out: ${left.join(", ")}.</p>`}</dd>
       <dt>Budget</dt><dd>ε ${privacy(draft.epsilon)}, δ ${privacy(draft.delta)}. ${data?.budget_sentence || odds(draft.epsilon)}</dd>
     </dl>
-    ${!data && !error && html`<${Loading} label="The server checks it" lines=${2} />`}
+    ${!data && !error && html`<${Loading} label="The server is checking it" lines=${2} />`}
     ${
       data?.notes.length > 0 &&
       html`<${Notice} tone="warn" live title=${data.notes.length === 1 ? "Think about this first" : "Think about these first"}>
@@ -49,7 +49,7 @@ export function CheckStep({ draft, refusal, onChecked, to }) {
       !data.ok &&
       html`<${Notice} tone="bad" live title="This does not fit yet">
       <ul>${data.problems.map(({ where, message }) => html`<li key=${where}>${where.replace(/^columns\./, "")}: ${message}.</li>`)}</ul>
-      <div class="row">${placesOf(data.problems).map(([step, words]) => html`<${Button} key=${step} small onClick=${() => to(step)}>Mend ${words}<//>`)}</div>
+      <div class="row">${placesOf(data.problems).map(([step, words]) => html`<${Button} key=${step} small onClick=${() => to(step)}>Change ${words}<//>`)}</div>
     <//>`
     }
     <${ErrorBox} error=${error} onRetry=${again} />

@@ -2,10 +2,10 @@
 import { html } from "../../vendor/preact.js";
 import { CheckField, SelectField, TextArea, TextField } from "../components/field.js";
 import { Notice } from "../components/notice.js";
-import { problemWith, sentenceAbout, useCheck } from "./checked.js";
-import { bodyOf, columnId, declarable, KINDS, textual } from "./draft.js";
+import { problemWith, sentenceAbout, useCheck } from "./declaration_check.js";
+import { bodyOf, columnId, declarable, KINDS, textual } from "./declaration_draft.js";
 
-export function ColumnsStep({ draft, change, told }) {
+export function ColumnsStep({ draft, change, problemAt }) {
   const set = (name, part) =>
     change((old) => ({ ...old, columns: { ...old.columns, [name]: { ...old.columns[name], ...part } } }));
   const { data: checked } = useCheck(bodyOf(draft), 350);
@@ -14,7 +14,7 @@ export function ColumnsStep({ draft, change, told }) {
       <p>The largest income in a file belongs to one person. If the range came from the rows, the range would give that person away,
         before any noise is added. So say what <em>could</em> be there, from common knowledge.</p>
     <//>
-    ${declarable(draft).map((name) => html`<${Column} key=${name} name=${name} column=${draft.columns[name]} holds=${draft.sourceColumns.find((one) => one.name === name).holds} set=${(part) => set(name, part)} told=${told} checked=${checked} />`)}`;
+    ${declarable(draft).map((name) => html`<${Column} key=${name} name=${name} column=${draft.columns[name]} holds=${draft.sourceColumns.find((one) => one.name === name).holds} set=${(part) => set(name, part)} problemAt=${problemAt} checked=${checked} />`)}`;
 }
 
 /** Why no statistic can use a column, and what to do about it. */
@@ -24,21 +24,21 @@ const UNUSABLE = {
   other: "is of a type that no statistic can use: convert it in the file, or leave it out.",
 };
 
-function Column({ name, column, holds, set, told, checked }) {
+function Column({ name, column, holds, set, problemAt, checked }) {
   const id = columnId(name);
   const [sentence, problem] = [sentenceAbout(checked, name), problemWith(checked, name)];
   return html`<fieldset class="card wizard-column">
     <legend class="unseen">Column ${name}</legend>
     <h3 aria-hidden="true"><code>${name}</code></h3>
     <div class="stack">
-      <${SelectField} id=${id} label=${html`<span class="unseen">${name}: </span>What does it hold?`} value=${column.kind} onValue=${(kind) => set({ kind })} options=${KINDS} error=${told(id)} />
-      ${(column.kind === "integers" || column.kind === "reals") && html`<${Range} ...${{ id, name, column, set, told }} />`}
+      <${SelectField} id=${id} label=${html`<span class="unseen">${name}: </span>What does it hold?`} value=${column.kind} onValue=${(kind) => set({ kind })} options=${KINDS} error=${problemAt(id)} />
+      ${(column.kind === "integers" || column.kind === "reals") && html`<${Range} ...${{ id, name, column, set, problemAt }} />`}
       ${column.kind === "reals" && textual(holds) && html`<${CheckField} id=${id + "-comma"} checked=${Boolean(column.comma)} onValue=${(comma) => set({ comma })} label=${html`<span class="unseen">${name}: </span>Decimals are written with a comma, as in 23,5`} />`}
-      ${column.kind === "dates" && html`<${Days} ...${{ id, name, column, set, told }} />`}
+      ${column.kind === "dates" && html`<${Days} ...${{ id, name, column, set, problemAt }} />`}
       ${
         column.kind === "categories" &&
-        html`<${TextArea} id=${id + "-categories"} label=${html`<span class="unseen">${name}: </span>What may it say?`} rows="3" value=${column.categories} onValue=${(categories) => set({ categories })} error=${told(id + "-categories")}
-        hint="One a line, or with commas between, written as in the file. Example: north, south, east, west. What is not in the list is not counted, and a list that nobody took from the rows gives nobody away." />`
+        html`<${TextArea} id=${id + "-categories"} label=${html`<span class="unseen">${name}: </span>What may it say?`} rows="3" value=${column.categories} onValue=${(categories) => set({ categories })} error=${problemAt(id + "-categories")}
+        hint="One a line, or with commas between, written as in the file. Example: north, south, east, west. Values that are not in the list are not counted. A list that was not taken from the rows reveals nobody." />`
       }
       ${
         column.kind === "categories" &&
@@ -57,7 +57,7 @@ function Column({ name, column, holds, set, told, checked }) {
   </fieldset>`;
 }
 
-function Range({ id, name, column, set, told }) {
+function Range({ id, name, column, set, problemAt }) {
   const example =
     column.kind === "integers"
       ? "Example: 0 to 110 for an age."
@@ -65,16 +65,16 @@ function Range({ id, name, column, set, told }) {
   return html`
     <p class="hint">The lowest and the highest value that make sense. ${example} Values outside are moved to the nearest end; a wide range needs more noise.</p>
     <div class="pair">
-      <${TextField} id=${id + "-lower"} class="number" inputmode="decimal" label=${html`<span class="unseen">${name}: </span>Lowest`} value=${column.lower} onValue=${(lower) => set({ lower })} error=${told(id + "-lower")} autocomplete="off" />
-      <${TextField} id=${id + "-upper"} class="number" inputmode="decimal" label=${html`<span class="unseen">${name}: </span>Highest`} value=${column.upper} onValue=${(upper) => set({ upper })} error=${told(id + "-upper")} autocomplete="off" />
+      <${TextField} id=${id + "-lower"} class="number" inputmode="decimal" label=${html`<span class="unseen">${name}: </span>Lowest`} value=${column.lower} onValue=${(lower) => set({ lower })} error=${problemAt(id + "-lower")} autocomplete="off" />
+      <${TextField} id=${id + "-upper"} class="number" inputmode="decimal" label=${html`<span class="unseen">${name}: </span>Highest`} value=${column.upper} onValue=${(upper) => set({ upper })} error=${problemAt(id + "-upper")} autocomplete="off" />
     </div>`;
 }
 
-function Days({ id, name, column, set, told }) {
+function Days({ id, name, column, set, problemAt }) {
   return html`
     <p class="hint">The first and the last day that can be there. Example: the first and the last day of the survey.</p>
     <div class="pair">
-      <${TextField} id=${id + "-lower"} type="date" label=${html`<span class="unseen">${name}: </span>First day`} value=${column.lower} onValue=${(lower) => set({ lower })} error=${told(id + "-lower")} />
-      <${TextField} id=${id + "-upper"} type="date" label=${html`<span class="unseen">${name}: </span>Last day`} value=${column.upper} onValue=${(upper) => set({ upper })} error=${told(id + "-upper")} />
+      <${TextField} id=${id + "-lower"} type="date" label=${html`<span class="unseen">${name}: </span>First day`} value=${column.lower} onValue=${(lower) => set({ lower })} error=${problemAt(id + "-lower")} />
+      <${TextField} id=${id + "-upper"} type="date" label=${html`<span class="unseen">${name}: </span>Last day`} value=${column.upper} onValue=${(upper) => set({ upper })} error=${problemAt(id + "-upper")} />
     </div>`;
 }

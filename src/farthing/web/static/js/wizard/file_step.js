@@ -7,15 +7,15 @@ import { ErrorBox } from "../components/error.js";
 import { ChoiceField, TextField } from "../components/field.js";
 import { Loading } from "../components/loading.js";
 import { plural } from "../format.js";
-import { useAction, useLoaded } from "../loaded.js";
-import { withSource } from "./draft.js";
+import { useAction, useLoaded } from "../server_data.js";
+import { withSource } from "./declaration_draft.js";
 
-export function FileStep({ draft, change, told }) {
+export function FileStep({ draft, change, problemAt }) {
   const { data, error, loading, reload } = useLoaded("/sources");
   const [look, , unseen] = useAction(async (file) => {
-    const found = (await get("/sources" + query({ only: file.name }))).files.find((one) => one.name === file.name);
-    if (!found || found.problem) throw new Error(found?.problem ?? "The table is no longer there.");
-    change((old) => (old.source === file.name ? withSource(old, found) : old));
+    const table = (await get("/sources" + query({ only: file.name }))).files.find((one) => one.name === file.name);
+    if (!table || table.problem) throw new Error(table?.problem ?? "The table is no longer there.");
+    change((old) => (old.source === file.name ? withSource(old, table) : old));
   });
   if (error) return html`<${ErrorBox} error=${error} onRetry=${reload} />`;
   if (!data) return html`<${Loading} label="Looking for files" />`;
@@ -32,8 +32,8 @@ export function FileStep({ draft, change, told }) {
   const options = data.files.map((file) => [file.name, html`<strong>${file.name}</strong>`, about(file)]);
   return html`
     <${ErrorBox} error=${unseen} />
-    <${ChoiceField} id="wizard-source" label="Files that this server can see" hint="Only the names of their columns have been read, and no row." value=${draft.source} onValue=${choose} options=${options} error=${told("wizard-source")} />
-    <${TextField} id="wizard-name" label="What shall it be called?" hint="Everybody with a budget sees this name. Example: household survey 2024" value=${draft.name} onValue=${(name) => change((old) => ({ ...old, name }))} error=${told("wizard-name")} maxlength="64" autocomplete="off" />`;
+    <${ChoiceField} id="wizard-source" label="Files that this server can see" hint="Only the names of their columns have been read, and no row." value=${draft.source} onValue=${choose} options=${options} error=${problemAt("wizard-source")} />
+    <${TextField} id="wizard-name" label="What should it be called?" hint="Everybody with a budget sees this name. Example: household survey 2024" value=${draft.name} onValue=${(name) => change((old) => ({ ...old, name }))} error=${problemAt("wizard-name")} maxlength="64" autocomplete="off" />`;
 }
 
 function about(file) {

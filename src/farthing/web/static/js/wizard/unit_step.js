@@ -2,14 +2,14 @@
 import { html } from "../../vendor/preact.js";
 import { ChoiceField, NumberField, SelectField } from "../components/field.js";
 import { Notice } from "../components/notice.js";
-import { namingColumns } from "./draft.js";
+import { namingColumns } from "./declaration_draft.js";
 
-export function UnitStep({ draft, change, told }) {
+export function UnitStep({ draft, change, problemAt }) {
   const set = (part) => change((old) => ({ ...old, ...part }));
   const naming = namingColumns(draft);
   const columns = [["", "Choose …"], ...draft.sourceColumns.map(({ name }) => [name, name])];
   return html`
-    <${ChoiceField} id="wizard-who" label="Where is one person in this file?" value=${draft.who} onValue=${(who) => set({ who, unit: draft.unit || (naming[0] ?? "") })} error=${told("wizard-who")}
+    <${ChoiceField} id="wizard-who" label="Where is one person in this file?" value=${draft.who} onValue=${(who) => set({ who, unit: draft.unit || (naming[0] ?? "") })} error=${problemAt("wizard-who")}
       hint="The promise holds for whole persons. If somebody has several rows and you say that one row is one person, only single rows are protected."
       options=${[
         ["row", "One row is one person", "Example: a survey in which everybody answered once."],
@@ -29,10 +29,10 @@ export function UnitStep({ draft, change, told }) {
     ${
       draft.who === "column" &&
       html`
-      <${SelectField} id="wizard-unit" label="Which column names the person?" value=${draft.unit} onValue=${(unit) => set({ unit })} options=${columns} error=${told("wizard-unit")}
+      <${SelectField} id="wizard-unit" label="Which column names the person?" value=${draft.unit} onValue=${(unit) => set({ unit })} options=${columns} error=${problemAt("wizard-unit")}
         hint="It is used to find the rows that belong together and is never published." />
-      <${NumberField} id="wizard-max-rows" label="At most how many rows of one person count?" unit="rows" value=${draft.maxRows} onValue=${(maxRows) => set({ maxRows })} error=${told("wizard-max-rows")}
-        hint="If somebody has more, so many are chosen at random and the others are not used. More rows keep more of the data but need more noise. Example: 3 if most people come up to three times; go by common knowledge, not by the file." />`
+      <${NumberField} id="wizard-max-rows" label="At most how many rows of one person count?" unit="rows" value=${draft.maxRows} onValue=${(maxRows) => set({ maxRows })} error=${problemAt("wizard-max-rows")}
+        hint="If somebody has more, that many are chosen at random and the rest are not used. More rows keep more of the data but need more noise. Example: 3 if most people come up to three times; go by common knowledge, not by the file." />`
     }
     <details open=${draft.neighbours === "replace"}>
       <summary>Is it known who is in the file?</summary>
@@ -48,7 +48,7 @@ export function UnitStep({ draft, change, told }) {
           ]} />
         ${
           draft.neighbours === "replace" &&
-          html`<${NumberField} id="wizard-rows" label="How many rows has the file?" optional value=${draft.rows} onValue=${(rows) => set({ rows })} error=${told("wizard-rows")}
+          html`<${NumberField} id="wizard-rows" label="How many rows has the file?" optional value=${draft.rows} onValue=${(rows) => set({ rows })} error=${problemAt("wizard-rows")}
           hint="Only if that number is public anyway." />`
         }
       </div>
@@ -66,10 +66,10 @@ export function promise({ who, unit, maxRows, neighbours }) {
   const whose =
     who === "row"
       ? "Each row is a person of its own"
-      : `All rows with the same ${unit || "…"} are one person, of which at most ${maxRows ?? "…"} count`;
+      : `All rows with the same ${unit || "…"} belong to one person, and at most ${maxRows ?? "…"} of them count`;
   const what =
     neighbours === "replace"
       ? "what the file says about any one person"
       : "whether any one person is in the file, and with what values";
-  return `${whose}. Whoever sees everything that is ever published learns no more than the budget allows about ${what}. You choose the budget two steps on.`;
+  return `${whose}. Anybody who sees everything that is ever published learns no more than the budget allows about ${what}. You choose the budget two steps on.`;
 }

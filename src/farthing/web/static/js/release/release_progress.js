@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "../../vendor/preact.js";
 import { address, get, post } from "../api.js";
-import { arrived, unsent } from "./request.js";
+import { arrived, unsent } from "./request_ids.js";
 
 const PAUSE = 1000;
 const ENDED = ["released", "forfeited", "refused", "failed"];
@@ -40,7 +40,7 @@ export function useRelease(id) {
     const { signal } = stop;
     let events = null;
     let timer = null;
-    const told = (release) => {
+    const show = (release) => {
       if (signal.aborted) return;
       setState({ release, error: null });
       if (hasEnded(release)) finish();
@@ -54,7 +54,7 @@ export function useRelease(id) {
       !signal.aborted && error.name !== "AbortError" && setState((before) => ({ ...before, error }));
     const look = () =>
       get(path(id), { signal }).then((release) => {
-        told(release);
+        show(release);
         return release;
       });
     const poll = () => {
@@ -90,7 +90,7 @@ export function useRelease(id) {
       };
     };
     begun(id, signal).then((release) => {
-      told(release);
+      show(release);
       if (!hasEnded(release)) listen();
     }, failed);
     return () => {

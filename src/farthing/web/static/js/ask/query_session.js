@@ -10,9 +10,9 @@ import { Page } from "../components/page.js";
 import { Progress } from "../components/progress.js";
 import { Table } from "../components/table.js";
 import { count, epsilon, plural } from "../format.js";
-import { useLoaded } from "../loaded.js";
 import { link } from "../router.js";
-import { giveOrTake } from "./columns.js";
+import { useLoaded } from "../server_data.js";
+import { giveOrTake } from "./column_cells.js";
 import { Paid, QuestionCard } from "./question.js";
 
 const WAITING = ["queued", "running"];
@@ -35,17 +35,17 @@ export function SessionScreen({ dataset, id }) {
   const back = html`<${LinkButton} small href=${link("ask", dataset)}>All sessions<//>`;
   if (error) return html`<${Page} title=${title} actions=${back}><${ErrorBox} error=${error} onRetry=${reload} /><//>`;
   if (!session)
-    return html`<${Page} title=${title} actions=${back}><${Loading} label="Taking up the session" lines=${6} /><//>`;
+    return html`<${Page} title=${title} actions=${back}><${Loading} label="Resuming the session" lines=${6} /><//>`;
   if (waiting) return html`<${Page} title=${title} actions=${back}><${Opening} session=${session} /><//>`;
   if (session.state !== "released")
     return html`<${Page} title=${title} actions=${back}><${NotOpened} session=${session} dataset=${dataset} /><//>`;
 
-  const answered = (found) =>
+  const answered = (answer) =>
     setData({
       ...session,
-      updates_left: found.updates_left,
-      questions_left: found.questions_left,
-      history: withAnswer(session.history, found),
+      updates_left: answer.updates_left,
+      questions_left: answer.questions_left,
+      history: withAnswer(session.history, answer),
     });
   const over = end !== null || session.updates_left === 0;
   return html`
@@ -58,8 +58,8 @@ export function SessionScreen({ dataset, id }) {
 }
 
 /** The same question asked again is the same answer, and stands in the history once. */
-function withAnswer(history, found) {
-  const { number, question, value, error, paid, sentence } = found;
+function withAnswer(history, answer) {
+  const { number, question, value, error, paid, sentence } = answer;
   if (history.some((one) => one.number === number)) return history;
   return [...history, { number, question, value, error, paid, sentence }];
 }

@@ -4,8 +4,8 @@ const KEY = "farthing.releases";
 
 const read = () => {
   try {
-    const found = JSON.parse(sessionStorage.getItem(KEY) ?? "{}");
-    return found && typeof found === "object" ? found : {};
+    const requests = JSON.parse(sessionStorage.getItem(KEY) ?? "{}");
+    return requests && typeof requests === "object" ? requests : {};
   } catch {
     return {};
   }

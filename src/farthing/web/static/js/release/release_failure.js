@@ -5,7 +5,7 @@ import { LinkButton } from "../components/button.js";
 import { Notice } from "../components/notice.js";
 import { epsilon } from "../format.js";
 import { link } from "../router.js";
-import { forget } from "./request.js";
+import { forget } from "./request_ids.js";
 
 const WORDS = {
   refused: {
@@ -23,7 +23,7 @@ const WORDS = {
   forfeited: {
     tone: "bad",
     title: "This was paid for, and its answer is lost",
-    text: "The work stopped after the budget was charged. The charge stays, because something may have been told; the same numbers are never drawn a second time.",
+    text: "The work stopped after the budget was charged. The charge stays, because the rows may have been read by then; the same numbers are never drawn a second time.",
     next: "To get answers, release the plan again. That is charged anew.",
   },
 };
@@ -50,7 +50,7 @@ export function Ending({ release }) {
       <p>${(release.error && lack(release.error)) ?? words.text}</p>
       ${release.charged ? html`<p>Charged: <span class="number">${epsilon(release.charged.epsilon)}</span>.</p>` : null}
       <p>${words.next}</p>
-      ${release.error?.message ? html`<details class="more"><summary>In the server's words</summary><p class="small">${release.error.message}</p></details>` : null}
+      ${release.error?.message ? html`<details class="more"><summary>The server's message</summary><p class="small">${release.error.message}</p></details>` : null}
       <p><${LinkButton} kind="primary" href=${link("plan", release.dataset)} onClick=${() => forget(short)}>Back to the plan<//></p>
     <//>`;
 }

@@ -5,8 +5,8 @@ const key = (user, dataset) => `farthing.draft.${user}.${dataset}`;
 /** The kept draft in the server's words, with the id and version it was loaded with; null when there is none. */
 export function keptDraft(user, dataset) {
   try {
-    const found = JSON.parse(sessionStorage.getItem(key(user, dataset)) ?? "null");
-    return Array.isArray(found?.draft?.statistics) ? found : null;
+    const stored = JSON.parse(sessionStorage.getItem(key(user, dataset)) ?? "null");
+    return Array.isArray(stored?.draft?.statistics) ? stored : null;
   } catch {
     return null;
   }

@@ -5,8 +5,8 @@ const key = (dataset) => `farthing.rows.${dataset}`;
 /** About how many rows a dataset has, as it was last said; null where nobody said it. */
 export function knownRows(dataset) {
   try {
-    const found = Number(sessionStorage.getItem(key(dataset)));
-    return Number.isInteger(found) && found >= 1 ? found : null;
+    const rows = Number(sessionStorage.getItem(key(dataset)));
+    return Number.isInteger(rows) && rows >= 1 ? rows : null;
   } catch {
     return null;
   }

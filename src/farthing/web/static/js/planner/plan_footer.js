@@ -3,15 +3,15 @@
 import { html, useState } from "../../vendor/preact.js";
 import { Button } from "../components/button.js";
 import { charged, epsilon, plural } from "../format.js";
+import { may } from "../login_session.js";
 import { ConfirmRelease } from "../release/confirm.js";
-import { may } from "../session.js";
 
 const PROOF = { planning: "planning …", resting: "proving …", proving: "proving …" };
 
 export function Foot({ view, draft, answer, status, stale, me, budget }) {
   const [open, setOpen] = useState(false);
-  const shown = answer.draft === draft && !stale; // only what is on the screen can be released
-  const settled = status === "idle" && shown;
+  const current = answer.draft === draft && !stale; // only what is on the screen can be released
+  const settled = status === "idle" && current;
   const spoken = settled ? `${plural(view.statistics.length, "statistic")} for ${charged(view.cost.upper)}` : "";
   return html`
     <div class="plan-foot">
@@ -23,8 +23,8 @@ export function Foot({ view, draft, answer, status, stale, me, budget }) {
       <p class="unseen" aria-live="polite">${spoken}</p>
       ${
         may(me, "spend")
-          ? html`<${Button} kind="primary" disabled=${!shown || status === "planning"} onClick=${() => setOpen(true)}>Release …<//>`
-          : html`<span class="small muted">Your role plans, but cannot release.</span>`
+          ? html`<${Button} kind="primary" disabled=${!current || status === "planning"} onClick=${() => setOpen(true)}>Release …<//>`
+          : html`<span class="small muted">Your role can plan but not release.</span>`
       }
       ${open ? html`<${ConfirmRelease} view=${view} draft=${answer.draft} budget=${budget} me=${me} onClose=${() => setOpen(false)} />` : null}
     </div>`;

@@ -35,7 +35,7 @@ export const expectsAnything = (entry, planned, schema) =>
 /** The fields for one statistic; the same column shows the same numbers in every row. */
 export function ExpectedFields({ entry, planned, schema, expected, onExpect }) {
   return html`
-    <p class="hint">From last year, from a register, from a guess. Errors are predicted from it; it is no secret and costs nothing.</p>
+    <p class="hint">Last year's figure, a published number or a guess. Errors are predicted from it. It is not secret and costs nothing.</p>
     <div class="expected-fields">
       ${
         isOneCount(entry, planned)
@@ -120,7 +120,7 @@ function Together({ column, given }) {
   if (Math.abs(sum - 1) <= 0.015) return null;
   const [first] = [...column.categories].sort((a, b) => (given[String(b)] ?? 0) - (given[String(a)] ?? 0));
   const read = percent((100 * (given[String(first)] ?? 0)) / sum);
-  return html`<p class="field-error" role="alert">Together these are ${percent(100 * sum)}, and must be 100%. Until then ${String(first)} counts as ${read}.</p>`;
+  return html`<p class="field-error" role="alert">These add up to ${percent(100 * sum)}, not 100%. Until they do, ${String(first)} counts as ${read}.</p>`;
 }
 
 /** The number of rows, where it is not public: the errors of averages and all percentages follow from it. */
@@ -130,7 +130,7 @@ export function ExpectedRows({ rows, expected, view, onExpect }) {
   const hint =
     expected.rows || size === null || view.counted
       ? null
-      : `${count(size)} are assumed until you say. A guess will do; the errors below follow from it.`;
+      : `${count(size)} are assumed until you say otherwise. A guess will do; the errors below depend on it.`;
   return html`
     <div class="expected-rows">
       <${NumberField} label="About how many rows are there?" optional value=${expected.rows ?? null} placeholder=${size === null ? "" : String(size)} hint=${hint}

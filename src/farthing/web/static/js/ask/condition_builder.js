@@ -4,7 +4,7 @@ import { html, useState } from "../../vendor/preact.js";
 import { Button } from "../components/button.js";
 import { SelectField, TextField } from "../components/field.js";
 import { conditionText, operatorsFor } from "../planner/conditions.js";
-import { cutOf, described, examplesFor } from "./columns.js";
+import { cutOf, described, examplesFor } from "./column_cells.js";
 
 const MOST_CHIPS = 24;
 

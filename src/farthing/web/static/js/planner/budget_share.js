@@ -16,7 +16,7 @@ export const Share = memo(({ epsilon: share, reserve: kept, left, actions }) => 
   return html`
     <div class="share">
       <${SliderField} label="This plan may use" min=${left * LEAST} max=${left} step=${left / 200} value=${now} onValue=${moved}
-        shown=${`${epsilon(now)}, ${percent((100 * now) / left)} of what is free`} />
+        valueText=${`${epsilon(now)}, ${percent((100 * now) / left)} of what is free`} />
       <${NumberField} label="Keep for later" optional value=${kept} unit="ε" error=${tooMuch} hint="Part of that share which this plan leaves unspent."
         onValue=${(number, text) => {
           if (text.trim() === "") actions.reserve(null);

@@ -8,7 +8,7 @@ import { useEffect, useRef, useState } from "../../vendor/preact.js";
  * what is shown, so that the picture moves while the hand does, and never backwards.
  */
 export function useNewest(load, wanted, pause = 30) {
-  const [shown, show] = useState({ value: null, of: null, busy: true, error: null });
+  const [picture, show] = useState({ value: null, of: null, busy: true, error: null });
   const work = useRef({ number: 0, flying: false, timer: null, gone: false, next: null });
   const key = wanted === null ? null : JSON.stringify(wanted);
 
@@ -35,7 +35,7 @@ export function useNewest(load, wanted, pause = 30) {
     work.current.next = { number: work.current.number, wanted };
     fly(work.current, load, show);
   };
-  return { ...shown, again };
+  return { ...picture, again };
 }
 
 async function fly(mine, load, show) {
@@ -43,17 +43,17 @@ async function fly(mine, load, show) {
   const { number, wanted } = mine.next;
   mine.next = null;
   mine.flying = true;
-  let found;
+  let result;
   try {
-    found = { value: await load(wanted), error: null };
+    result = { value: await load(wanted), error: null };
   } catch (error) {
-    found = { error };
+    result = { error };
   }
   mine.flying = false;
   if (mine.gone) return;
   const newest = number === mine.number;
-  if (newest || !found.error)
-    show((before) => ({ ...before, ...found, of: found.error ? before.of : wanted, busy: !newest }));
+  if (newest || !result.error)
+    show((before) => ({ ...before, ...result, of: result.error ? before.of : wanted, busy: !newest }));
   if (mine.next) fly(mine, load, show);
 }
 
@@ -63,9 +63,9 @@ export function remembered(load, most = 300) {
   return async (wanted) => {
     const key = JSON.stringify(wanted);
     if (known.has(key)) return known.get(key);
-    const found = await load(wanted);
-    known.set(key, found);
+    const answer = await load(wanted);
+    known.set(key, answer);
     if (known.size > most) known.delete(known.keys().next().value);
-    return found;
+    return answer;
   };
 }

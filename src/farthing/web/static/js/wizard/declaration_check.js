@@ -26,8 +26,8 @@ export function useCheck(body, wait) {
 
 /** The server's sentence about a column; it begins with the column's name, so no capital is put there. */
 export function sentenceAbout(checked, name) {
-  const told = checked?.columns.find((one) => one.name === name)?.sentence;
-  return told ? told + "." : null;
+  const sentence = checked?.columns.find((one) => one.name === name)?.sentence;
+  return sentence ? sentence + "." : null;
 }
 
 /** What is wrong with a column. */

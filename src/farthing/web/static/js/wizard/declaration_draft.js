@@ -104,7 +104,7 @@ const CHECKS = [
     draft.source &&
       !draft.sourceColumns.length && {
         id: "wizard-source",
-        text: "The columns of this file cannot be told; choose another, or mend its first line.",
+        text: "The columns of this file cannot be read; choose another file, or fix its first line.",
       },
     !/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/.test(draft.name) && {
       id: "wizard-name",

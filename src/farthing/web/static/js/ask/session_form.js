@@ -9,14 +9,14 @@ import { ErrorBox } from "../components/error.js";
 import { NumberField, SelectField, SliderField } from "../components/field.js";
 import { Notice } from "../components/notice.js";
 import { count, epsilon, percent, privacy } from "../format.js";
-import { knownRows, rememberRows } from "../known.js";
-import { useNewest } from "../learn/newest.js";
-import { Stops } from "../learn/stops.js";
-import { useAction } from "../loaded.js";
-import { confirm, forget, requestFor } from "../release/request.js";
+import { useNewest } from "../learn/latest_answer.js";
+import { Stops } from "../learn/stop_slider.js";
+import { confirm, forget, requestFor } from "../release/request_ids.js";
 import { go, link } from "../router.js";
+import { knownRows, rememberRows } from "../row_estimates.js";
+import { useAction } from "../server_data.js";
+import { cellsOf, firstBins, firstChoice, MOST_CELLS } from "./column_cells.js";
 import { ColumnChoice } from "./column_choice.js";
-import { cellsOf, firstBins, firstChoice, MOST_CELLS } from "./columns.js";
 import { closestOf, Quote, twoDigits } from "./quote.js";
 
 const ALPHAS = [0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001];
@@ -82,7 +82,7 @@ export function OpenForm({ dataset }) {
               change({ alpha });
             }} />
           <${SliderField} label="What may it cost?" min=${left / 100} max=${left} value=${Math.min(form.epsilon, left)} step=${left / 100}
-            shown=${`${epsilon(form.epsilon)} of ${privacy(left)} left`}
+            valueText=${`${epsilon(form.epsilon)} of ${privacy(left)} left`}
             hint="Paid once, when the session is opened. More privacy for people means rougher answers for you."
             onValue=${(value) => change({ epsilon: value })} />
           <${SelectField} label="How many questions?" value=${form.queries} options=${QUESTIONS} onValue=${(queries) => change({ queries })}

@@ -31,7 +31,7 @@ export const KINDS = [
   },
   {
     kind: "ranges",
-    words: "How many in any range, to be asked later",
+    words: "How many in any range, chosen later",
     column: ORDERED,
     bins: true,
     help: "After the release you can ask for any range, as often as you like, at no more cost.",
@@ -132,7 +132,7 @@ export function entryOf(form, schema) {
   if (kind.column) {
     const known = columnsFor(kind, schema);
     const column = known.find((one) => one.name === form.column) ?? known[0];
-    if (!column) return { problem: "This dataset has no column that this can be asked of." };
+    if (!column) return { problem: "This dataset has no column of the right kind for this." };
     entry[kind.kind === "linear_regression" ? "target" : "column"] = column.name;
     const bands = bandsOf(form, [column]);
     if (kind.bins && isBanded(column) && (needsBands(column) || !Number.isNaN(bands))) entry.bins = bands;

@@ -10,8 +10,8 @@ import { TextField } from "../components/field.js";
 import { Table } from "../components/table.js";
 import { toast } from "../components/toast.js";
 import { moment, plural } from "../format.js";
-import { useAction, useLoaded } from "../loaded.js";
 import { link } from "../router.js";
+import { useAction, useLoaded } from "../server_data.js";
 import { forServer, fromServer } from "./draft.js";
 import { memo } from "./memo.js";
 
@@ -53,7 +53,7 @@ export function SaveDraft({ draft, saved, onSaved, onTitle, onLoad }) {
     <${Dialog} open=${conflict} title="This draft was changed elsewhere" onClose=${() => setConflict(false)} actions=${html`
       <${Button} busy=${loading} onClick=${() => load()}>Show me the other one<//>
       <${Button} kind="primary" busy=${busy} onClick=${() => save(true)}>Save mine as a new draft<//>`}>
-      <p>Somebody, perhaps you in another window, has saved a newer version. Nothing of it is overwritten.</p>
+      <p>Somebody, perhaps you in another window, has saved a newer version. It is not overwritten.</p>
       <${ErrorBox} error=${loadError} />
     <//>`;
 }

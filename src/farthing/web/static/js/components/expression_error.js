@@ -1,6 +1,6 @@
 // A condition that cannot be read: what, where, and what to write instead.
 import { html, useEffect } from "../../vendor/preact.js";
-import { pointed } from "../ask/columns.js";
+import { pointed } from "../ask/column_cells.js";
 import { count } from "../format.js";
 import { Notice } from "./notice.js";
 

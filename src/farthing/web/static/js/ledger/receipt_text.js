@@ -8,7 +8,7 @@ export function hand(receipt) {
 
 /** The receipt that was handed over, once. */
 export function taken() {
-  const found = handed;
+  const text = handed;
   handed = null;
-  return found;
+  return text;
 }

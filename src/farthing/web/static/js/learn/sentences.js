@@ -28,8 +28,8 @@ export function gainSentence({ k, epsilon }, totals, number) {
 /** Beside one theorem: what it gains on the plain sum; `null` where it says nothing. */
 export function gainOf(key, totals) {
   const value = totals[key];
-  if (!known(value)) return "says nothing here";
-  if (key === "basic") return "the measure for the others";
+  if (!known(value)) return "does not apply here";
+  if (key === "basic") return "the baseline";
   if (!known(totals.basic)) return "";
   const saved = 1 - value / totals.basic;
   if (saved > 0.005) return `${Math.floor(100 * saved)}% less than adding up`;
@@ -42,15 +42,15 @@ export function oddsSentence(regions) {
   const right = main ? rightInHundred(main.points) : null;
   if (right === null) return "";
   if (right <= 50)
-    return "Somebody who guesses whether a person is in the table is right 50 times in 100, as with a coin: nothing is learned.";
+    return "A guess whether a person is in the table is right 50 times in 100, the same as a coin flip: nothing is learned.";
   if (right >= 100)
-    return "Somebody who guesses whether a person is in the table can be right practically every time: nothing protects them any more.";
+    return "A guess whether a person is in the table can be right practically every time: nothing protects them any more.";
   const odds = right / (100 - right);
-  const told =
+  const oddsText =
     odds < 1.15
       ? ""
-      : ` Those are odds of ${odds < 10 ? odds.toFixed(1) : Math.round(odds)} to 1, where a coin has 1 to 1.`;
-  return `Somebody who guesses whether a person is in the table, and would be right 50 times in 100 with a coin, is right at most ${right} times in 100.${told}`;
+      : ` Those are odds of ${odds < 10 ? odds.toFixed(1) : Math.round(odds)} to 1, against 1 to 1 for a coin.`;
+  return `A guess whether a person is in the table is right at most ${right} times in 100; a guess by coin flip is right 50 times in 100.${oddsText}`;
 }
 
 /** What one theorem leaves to the attacker; `null` without points. */

@@ -93,10 +93,10 @@ function round(value, span, whole) {
 /** Up to four questions that make sense for these columns. */
 export function examplesFor(columns) {
   const simple = columns.map((column) => [column, exampleOf(column)]).filter(([, text]) => text);
-  const found = simple.slice(0, 2).map(([, text]) => text);
-  if (simple.length >= 2) found.push(`${simple[0][1]} and ${simple[1][1]}`);
-  if (simple.length >= 3) found.push(`${simple[0][1]} and (${simple[1][1]} or ${simple[2][1]})`);
-  return [...new Set(found)];
+  const examples = simple.slice(0, 2).map(([, text]) => text);
+  if (simple.length >= 2) examples.push(`${simple[0][1]} and ${simple[1][1]}`);
+  if (simple.length >= 3) examples.push(`${simple[0][1]} and (${simple[1][1]} or ${simple[2][1]})`);
+  return [...new Set(examples)];
 }
 
 function exampleOf(column) {
