@@ -105,10 +105,13 @@ class InvalidExpression(FarthingError, ValueError):
     (6, 'a number cannot be compared with text')
     """
 
-    def __init__(self, text: str, position: int | None, rule: str, way_out: str = "") -> None:
+    def __init__(
+        self, text: str, position: int | None, rule: str, way_out: str = "", *, column: str | None = None
+    ) -> None:
         self.text = text
         self.position = position
         self.rule = rule
+        self.column = column  # that is not there, where the rule is about one
         self.way_out = way_out
         tail = f"; {way_out}" if way_out else ""
         where = "" if position is None else f", character {position + 1}"

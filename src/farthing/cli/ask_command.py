@@ -193,7 +193,7 @@ def _show_plan(study: Study, asked: QuerySessionOptions, session: str | None, as
             plan = planned_for_a_guess(study, asked)
             more = {"rows_are_a_guess": True}
             words = (
-                f"{plan.rows:,} rows are a guess: how many there are is not public, and a hundredth of epsilon goes "
+                f"{plan.rows:,} rows are a guess: their number is not public, and a hundredth of epsilon goes "
                 f"into counting them first.\n{_SAY_ROWS}"
             )
     if as_json:

@@ -55,9 +55,9 @@ def serve(settings: Settings, *, exact_port: bool, started: Callable[[Started], 
     _check_tls(settings)
     if not allows_links(settings):  # others can come: before a ledger is made, not after
         check_binding(settings, people(settings))
-    door, port = listening(settings.host, settings.port, exact=exact_port)
+    listener, port = listening_socket(settings.host, settings.port, exact=exact_port)
     settings = replace(settings, port=port)
-    with door:
+    with listener:
         app = create_app(settings)
         state: State = app.state.farthing
         try:
@@ -66,25 +66,25 @@ def serve(settings: Settings, *, exact_port: bool, started: Callable[[Started], 
             for each in (signal.SIGTERM, signal.SIGINT):
                 with suppress(ValueError):  # not the main thread, where there are no signals
                     signal.signal(each, server.handle_exit)
-            server.run(sockets=[door])
+            server.run(sockets=[listener])
         finally:
             state.close()
 
 
-def listening(host: str, port: int, *, exact: bool) -> tuple[socket.socket, int]:
+def listening_socket(host: str, port: int, *, exact: bool) -> tuple[socket.socket, int]:
     """A socket that has the port, or one of the next; nobody can connect to it yet."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     last = min(port if exact or port == 0 else port + NEXT_PORTS, 65535)
     for number in range(port, last + 1):
         # Said by name: asyncio sends small answers at once only on sockets that say they speak TCP.
-        door = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
-            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            door.bind((host, number))
-            door.listen(1)  # with SO_REUSEADDR two may bind and only one may listen
-            return door, door.getsockname()[1]
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, number))
+            listener.listen(1)  # with SO_REUSEADDR two may bind and only one may listen
+            return listener, listener.getsockname()[1]
         except OSError as problem:
-            door.close()
+            listener.close()
             if problem.errno == errno.EADDRINUSE and number < last:
                 continue
             raise _cannot_listen(host, number, problem) from None
@@ -154,16 +154,16 @@ def log_on_stderr() -> Iterator[None]:
     """Requests, failures and changes of people on the standard error stream, one line each, while it serves."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
-    found = [logging.getLogger(name) for name in ("farthing.server", "uvicorn")]
-    before = [(logger.level, logger.propagate) for logger in found]
-    for logger, level in zip(found, (logging.INFO, logging.WARNING), strict=True):
+    loggers = [logging.getLogger(name) for name in ("farthing.server", "uvicorn")]
+    before = [(logger.level, logger.propagate) for logger in loggers]
+    for logger, level in zip(loggers, (logging.INFO, logging.WARNING), strict=True):
         logger.setLevel(level)
         logger.addHandler(handler)
         logger.propagate = False
     try:
         yield
     finally:
-        for logger, (level, propagate) in zip(found, before, strict=True):
+        for logger, (level, propagate) in zip(loggers, before, strict=True):
             logger.removeHandler(handler)
             logger.setLevel(level)
             logger.propagate = propagate

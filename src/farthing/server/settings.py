@@ -84,10 +84,10 @@ class Settings:
 def _check_public_url(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
-        shown = url if "@" not in url else "..."
+        public_part = url if "@" not in url else "..."
         raise InvalidValue(
             "public_url",
-            shown,
+            public_part,
             "must be an http or https address without a path",
             "write it as people type it, https://farthing.example.org",
         )

@@ -161,7 +161,7 @@ def test_whoever_came_by_a_link_is_warned_before_there_is_no_way_back(new_page: 
     who = page.locator(".who summary")
     who.click()
     page.get_by_role("button", name="Sign out").click()
-    expect(page.get_by_role("dialog")).to_contain_text("only the link of another start of the server")
+    expect(page.get_by_role("dialog")).to_contain_text("only a new link lets you in again")
     page.get_by_role("link", name="Set a password first").click()
     page.get_by_role("heading", name="People", **FIRST).wait_for()
     page.get_by_label("New password").fill(PASSWORD)

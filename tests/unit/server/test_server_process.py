@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from farthing.cli import main, serve_command
 from farthing.errors import InvalidValue
 from farthing.server.http.origin_checks import check_binding
-from farthing.server.server_process import NEXT_PORTS, Server, Started, listening
+from farthing.server.server_process import NEXT_PORTS, Server, Started, listening_socket
 from farthing.server.settings import Settings
 
 TLS = {"tls_certificate": Path("a"), "tls_key": Path("b")}
@@ -25,13 +25,13 @@ def test_a_port_that_is_taken_is_refused_if_it_was_asked_for() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(InvalidValue, match=f"port={port}: is in use; stop who has it, or choose another"):
-            listening("127.0.0.1", port, exact=True)
+            listening_socket("127.0.0.1", port, exact=True)
 
 
 def test_otherwise_the_next_that_is_free_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        door, found = listening("127.0.0.1", port, exact=False)
+        door, found = listening_socket("127.0.0.1", port, exact=False)
         door.close()
     assert port < found <= port + NEXT_PORTS
 
@@ -39,7 +39,7 @@ def test_otherwise_the_next_that_is_free_is_taken() -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_answers_are_sent_at_once_and_do_not_wait_for_the_one_before_to_be_acknowledged(host: str) -> None:
     """A response is two writes, and the second would wait 40 ms on every connection that is used again."""
-    door, port = listening(host, 0, exact=True)
+    door, port = listening_socket(host, 0, exact=True)
 
     async def sends_at_once() -> bool:
         found: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -62,7 +62,7 @@ def test_answers_are_sent_at_once_and_do_not_wait_for_the_one_before_to_be_ackno
 
 def test_an_address_of_another_machine_is_refused() -> None:
     with pytest.raises(InvalidValue, match="is no address of this machine"):
-        listening("192.0.2.1", 0, exact=True)
+        listening_socket("192.0.2.1", 0, exact=True)
 
 
 @pytest.mark.parametrize(

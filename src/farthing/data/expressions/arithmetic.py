@@ -56,9 +56,11 @@ class Coercion:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def fault(self, node: Node, rule: str, way_out: str = "") -> InvalidExpression:
+    def fault(
+        self, node: Node, rule: str, way_out: str = "", *, column: str | None = None
+    ) -> InvalidExpression:
         """The refusal of `node`, pointing at it."""
-        return InvalidExpression(self.text, node.position, rule, way_out)
+        return InvalidExpression(self.text, node.position, rule, way_out, column=column)
 
     def alike(
         self, node: Node, parts: list[Meaning], said: list[Node], *, missing: bool = True

@@ -99,7 +99,7 @@ class _Checker(Coercion):
         way_out = (
             f"did you mean {near[0]}" if near else f"the schema has {shown}; text stands in single quotes"
         )
-        return self.fault(node, f"there is no column {name[:60]!r}", way_out)
+        return self.fault(node, f"there is no column {name[:60]!r}", way_out, column=name)
 
     # Logic
 

@@ -74,7 +74,7 @@ def login_name() -> str:
 def _refused() -> RequestRefused:
     return RequestRefused(
         "unauthenticated",
-        "this link signs nobody in: it works once, for ten minutes and from the server's own machine; "
+        "this link does not work: it can be used once, within ten minutes and from the server's own machine; "
         "start the server again for a new one, or sign in with a password.",
     )
 

@@ -109,20 +109,22 @@ class Provider:
         several = not isinstance(claims["aud"], str) and len(claims["aud"]) > 1
         if ("azp" in claims or several) and claims.get("azp") != self.settings.client_id:
             raise SignInFailed("its identity was made for another party")
-        said = claims.get("nonce")
-        if not isinstance(said, str) or not hmac.compare_digest(secret_hash(said), secret_hash(nonce)):
+        repeated = claims.get("nonce")
+        if not isinstance(repeated, str) or not hmac.compare_digest(
+            secret_hash(repeated), secret_hash(nonce)
+        ):
             raise SignInFailed("the nonce is another")
         return claims
 
     def _key(self, algorithm: str, name: object) -> Any:
         """The published key of that name; fetched again, not too often, when it is not among those known."""
-        found = self._chosen(algorithm, name, self._published(_FRESH))
-        if found is None:
-            found = self._chosen(algorithm, name, self._published(_AGAIN))
-        if found is None:
+        key = self._chosen(algorithm, name, self._published(_FRESH))
+        if key is None:
+            key = self._chosen(algorithm, name, self._published(_AGAIN))
+        if key is None:
             raise SignInFailed("its identity is signed with a key it does not publish")
         try:
-            return jwt.PyJWK(found, algorithm=algorithm).key
+            return jwt.PyJWK(key, algorithm=algorithm).key
         except jwt.PyJWTError:
             raise SignInFailed("its key cannot be read") from None
 
@@ -141,8 +143,8 @@ class Provider:
         with self._lock:
             if self._keys is not None and time.monotonic() - self._keys[0] < age:
                 return self._keys[1]
-        found = self._fetched(self._endpoint("jwks_uri")).get("keys")
-        keys = [key for key in found if isinstance(key, dict)] if isinstance(found, list) else []
+        entries = self._fetched(self._endpoint("jwks_uri")).get("keys")
+        keys = [key for key in entries if isinstance(key, dict)] if isinstance(entries, list) else []
         with self._lock:
             self._keys = (time.monotonic(), keys)
         return keys
@@ -241,9 +243,9 @@ def _answer(
     if response.status_code != 200:
         raise SignInFailed(f"it answered with status {response.status_code}")
     try:
-        found = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError):
         raise SignInFailed("its answer is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(answer, dict):
         raise SignInFailed("its answer is not an object")
-    return found
+    return answer

@@ -65,14 +65,14 @@ def neighbourhood(address: str) -> str:
     ('192.0.2.7', '2001:db8:1:2::', '192.0.2.7')
     """
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return "unknown"
-    if isinstance(found, ipaddress.IPv4Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.ip_network((found, 64), strict=False).network_address)
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((parsed, 64), strict=False).network_address)
 
 
 _log = logging.getLogger("farthing.server.people")
@@ -95,8 +95,13 @@ def proven_user(state: AuthState, name: str, password: str, address: str) -> Use
     attempt = counted_attempt(state.store, name, address)
     with state.store.reading() as connection:
         user = user_rows.find(connection, name)
-        kept = user_rows.password_hash(connection, name)
-    if not state.passwords.fits(kept, password) or kept is None or user is None or user.disabled:
+        password_hash = user_rows.password_hash(connection, name)
+    if (
+        not state.passwords.fits(password_hash, password)
+        or password_hash is None
+        or user is None
+        or user.disabled
+    ):
         # A name that nobody has is not logged: people type their password into the wrong field.
         _log.warning(
             "password refused: user %s, from %s", "(unknown)" if user is None else user.name, address
@@ -106,9 +111,9 @@ def proven_user(state: AuthState, name: str, password: str, address: str) -> Use
             "no such user with this password, or the user is disabled; try again, or ask a curator.",
         )
     attempt.take_back(state.store)
-    if state.passwords.is_outdated(kept):
+    if state.passwords.is_outdated(password_hash):
         stronger = state.passwords.hash_of(password)
         with state.store.begin() as connection:
-            if user_rows.replace_hash(connection, name, kept, stronger):
+            if user_rows.replace_hash(connection, name, password_hash, stronger):
                 user = user_rows.find(connection, name) or user
     return user

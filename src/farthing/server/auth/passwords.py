@@ -26,8 +26,8 @@ class Passwords:
     """Hashes and checks passwords; `cheap` is for tests only.
 
     >>> passwords = Passwords(cheap=True)
-    >>> kept = passwords.hash_of("four words are enough")
-    >>> passwords.fits(kept, "four words are enough"), passwords.fits(kept, "three words are"), kept[:9]
+    >>> hashed = passwords.hash_of("four words are enough")
+    >>> passwords.fits(hashed, "four words are enough"), passwords.fits(hashed, "three words are"), hashed[:9]
     (True, False, '$argon2id')
     >>> passwords.fits(None, "four words are enough")
     False
@@ -45,22 +45,22 @@ class Passwords:
         with self._taking_turns():
             return self._hasher.hash(_bytes_of(password))
 
-    def fits(self, kept: str | None, password: str) -> bool:
-        """Whether this is the password; with nothing kept, False after the same work."""
-        against = kept or self._nobodys()
+    def fits(self, password_hash: str | None, password: str) -> bool:
+        """Whether this is the password; with nothing password_hash, False after the same work."""
+        against = password_hash or self._nobodys()
         with self._taking_turns():
             try:
-                return self._hasher.verify(against, _bytes_of(password)) and kept is not None
+                return self._hasher.verify(against, _bytes_of(password)) and password_hash is not None
             except (Argon2Error, InvalidHashError):
                 return False
 
-    def is_outdated(self, kept: str) -> bool:
+    def is_outdated(self, password_hash: str) -> bool:
         """Whether it was hashed with other parameters than are used today.
 
         >>> Passwords(cheap=False).is_outdated(Passwords(cheap=True).hash_of("four words are enough"))
         True
         """
-        return self._hasher.check_needs_rehash(kept)
+        return self._hasher.check_needs_rehash(password_hash)
 
     def warm(self) -> None:
         """Make the decoy now, so that the first unknown user does not wait longer than a known one."""

@@ -190,7 +190,7 @@ def admitted(request: Request, state: AuthState, rule: Rule) -> Caller:
     """Who makes the request, if they may make it; otherwise raises."""
     who = authenticated(request, state)
     if who is None:
-        raise RequestRefused("unauthenticated", "nobody is signed in, or no longer; sign in again.")
+        raise RequestRefused("unauthenticated", "you are not signed in, or no longer; sign in again.")
     if who.role not in rule.roles:
         allowed = " or ".join(f"{'an' if role[0] == 'a' else 'a'} {role}" for role in sorted(rule.roles))
         raise RequestRefused(
@@ -230,7 +230,7 @@ def _by_token(header: str, state: AuthState) -> Caller:
         # One sentence for all of them: whoever found a token need not learn whether it was ever good.
         raise RequestRefused(
             "unauthenticated",
-            "this token lets nobody in: it is unknown, expired or revoked, or its owner is disabled; "
+            "this token is not accepted: it is unknown, expired or revoked, or its owner is disabled; "
             "make a new one on the page under People, or with `farthing users token`.",
         )
     user, scopes = owner

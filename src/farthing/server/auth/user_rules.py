@@ -45,10 +45,10 @@ def add_user(
 ) -> User:
     """Add somebody; `returning` says that they are the one who had this name before."""
     _check(name, role, subject)
-    kept = None if password is None else passwords.hash_of(checked_password(password, name))
+    password_hash = None if password is None else passwords.hash_of(checked_password(password, name))
     values = {
         "role": role,
-        "password_hash": kept,
+        "password_hash": password_hash,
         "oidc_subject": subject,
         "disabled": False,
         "created": now(),
@@ -61,7 +61,7 @@ def add_user(
         else:
             raise RequestRefused(
                 "conflict",
-                f"there was a user {name!r} before, and grants and answers stand under that name; take another "
+                f"there was a user {name!r} before, whose grants and answers are kept under that name; take another "
                 "name, or say that the same person is returning.",
                 {"name": name, "rule": "must not have been somebody else's", "way_out": "returning"},
             )
@@ -84,32 +84,32 @@ def change_user(
     """Change what is given and leave the rest; a new password or being disabled ends the user's sessions."""
     given_subject = None if isinstance(subject, Unchanged) else subject
     _check(name, role, given_subject)
-    kept = None if password is None else passwords.hash_of(checked_password(password, name))
-    said = []
+    password_hash = None if password is None else passwords.hash_of(checked_password(password, name))
+    changes = []
     with _unique(name, given_subject), store.begin() as connection:
         user_rows.lock_curators(connection)
         before = _known(connection, name)
         if by == name:
-            _check_own(before, role, disabled, kept)
+            _check_own(before, role, disabled, password_hash)
         if role is not None and role != before.role:
             user_rows.change(connection, name, role=role)
-            said.append(f"role {before.role} became {role}")
+            changes.append(f"role {before.role} became {role}")
         if disabled is not None and disabled != before.disabled:
             user_rows.change(connection, name, disabled=disabled)
-            said.append("disabled" if disabled else "enabled")
-        if kept is not None:
-            user_rows.change(connection, name, password_hash=kept)
-            said.append("new password")
+            changes.append("disabled" if disabled else "enabled")
+        if password_hash is not None:
+            user_rows.change(connection, name, password_hash=password_hash)
+            changes.append("new password")
         if not isinstance(subject, Unchanged) and subject != before.oidc_subject:
             user_rows.change(connection, name, oidc_subject=subject)
-            said.append("signs in elsewhere under another name")
-        if disabled or kept is not None:
+            changes.append("signs in elsewhere under another name")
+        if disabled or password_hash is not None:
             login_rows.close_logins_of(connection, name)
         if disabled:
             user_rows.revoke_tokens(connection, name, now())
         _keep_a_curator(connection, before)
         after = _known(connection, name)
-    for change in said:
+    for change in changes:
         _log.info("user %s: %s, by %s", name, change, by)
     return after
 
@@ -120,7 +120,7 @@ def remove_user(store: Store, name: str, *, by: str) -> None:
         user_rows.lock_curators(connection)
         before = _known(connection, name)
         if by == name:
-            raise RequestRefused("not_allowed", "nobody removes themselves; ask another curator.")
+            raise RequestRefused("not_allowed", "you cannot remove yourself; ask another curator.")
         gone = {"role": REMOVED, "password_hash": None, "oidc_subject": None, "disabled": True}
         user_rows.change(connection, name, **gone)
         login_rows.close_logins_of(connection, name)
@@ -133,9 +133,9 @@ def change_own_password(
     store: Store, passwords: Passwords, name: str, new: str, session_hash: str | None
 ) -> None:
     """Set the password of somebody who has just shown the old one; their other sessions end."""
-    kept = passwords.hash_of(checked_password(new, name))
+    password_hash = passwords.hash_of(checked_password(new, name))
     with store.begin() as connection:
-        user_rows.change(connection, name, password_hash=kept)
+        user_rows.change(connection, name, password_hash=password_hash)
         login_rows.close_logins_of(connection, name, but=session_hash)
     _log.info("user %s: new password, by %s", name, name)
 
@@ -158,13 +158,13 @@ def _check(name: str, role: str | None, subject: str | None) -> None:
         raise InvalidValue("oidc_subject", subject, "must be 1 to 255 printable characters")
 
 
-def _check_own(user: User, role: str | None, disabled: bool | None, kept: str | None) -> None:
+def _check_own(user: User, role: str | None, disabled: bool | None, password_hash: str | None) -> None:
     """What nobody does to themselves: it needs a second person, or the old password."""
     if (role or user.role) != user.role or disabled:
         raise RequestRefused(
-            "not_allowed", "nobody changes their own role or disables themselves; ask another curator."
+            "not_allowed", "you cannot change your own role or disable yourself; ask another curator."
         )
-    if kept is not None:
+    if password_hash is not None:
         raise RequestRefused(
             "not_allowed",
             "your own password changes with the old one: POST /api/v1/password, on the page under People.",
@@ -190,12 +190,12 @@ def usable_name(text: str) -> str:
 
 
 def _known(connection: sa.Connection, name: str) -> User:
-    found = user_rows.find(connection, name)
-    if found is None:
+    user = user_rows.find(connection, name)
+    if user is None:
         raise RequestRefused(
             "not_found", f"there is no user {name!r}; look at the list of users.", {"name": name}
         )
-    return found
+    return user
 
 
 def _keep_a_curator(connection: sa.Connection, before: User) -> None:

@@ -71,7 +71,7 @@ _CODES: tuple[tuple[type[FarthingError], str], ...] = (
 )
 _FIELDS = (
     "requested", "remaining", "budget_id", "blocking", "closest", "hardest", "offers", "epsilon", "name", "rule",
-    "way_out", "text", "position", "rounds", "request_id", "reason", "role", "action", "sequence",
+    "way_out", "text", "position", "rounds", "request_id", "reason", "role", "action", "sequence", "column",
 )  # fmt: skip
 _BY_STATUS = {400: "invalid_request", 401: "unauthenticated", 403: "not_allowed", 404: "not_found",
               405: "method_not_allowed", 413: "too_large", 415: "invalid_request", 429: "rate_limited"}  # fmt: skip
@@ -116,10 +116,12 @@ def error_of(problem: FarthingError) -> dict[str, Any]:
     if code == "ledger_unavailable":  # why may name a path or a host, which is for the log
         _log.warning("%s", problem)
         return {"code": code, "message": UNAVAILABLE, "fields": {}}
-    found = {name: getattr(problem, name) for name in _FIELDS if hasattr(problem, name)}
+    facts = {name: getattr(problem, name) for name in _FIELDS if hasattr(problem, name)}
     if isinstance(problem, MissingExtra):
-        found.pop("name", None)  # ImportError has one, and it is None
-    return {"code": code, "message": str(problem), "fields": _plain(found)}
+        facts.pop("name", None)  # ImportError has one, and it is None
+    if facts.get("column", "") is None:
+        del facts["column"]
+    return {"code": code, "message": str(problem), "fields": _plain(facts)}
 
 
 def refusal(problem: FarthingError) -> JSONResponse:
@@ -144,8 +146,8 @@ def refusals(*codes: str) -> dict[int | str, dict[str, Any]]:
     for code in codes:
         named.setdefault(STATUS[code], []).append(code)
     return {
-        status: {"model": ErrorEnvelope, "description": " or ".join(sorted(found))}
-        for status, found in named.items()
+        status: {"model": ErrorEnvelope, "description": " or ".join(sorted(codes_of_status))}
+        for status, codes_of_status in named.items()
     }
 
 

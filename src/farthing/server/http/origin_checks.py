@@ -149,10 +149,10 @@ class SafeHeaders:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                found = MutableHeaders(scope=message)
+                headers = MutableHeaders(scope=message)
                 for name, value in self.headers.items():
-                    found[name] = value
-                found.setdefault("Cache-Control", "no-store")
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         await self.app(scope, receive, with_headers if scope["type"] == "http" else send)

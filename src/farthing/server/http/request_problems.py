@@ -22,14 +22,14 @@ _SECRET = ("password", "token", "word", "secret")
 
 def problems_of(request: Request, refused: RequestValidationError) -> list[dict[str, str]]:
     """Every place once or more, with its rule. Of what was sent only numbers are repeated: text may be a secret."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    rules_of_place: dict[str, list[tuple[str, str]]] = {}
     for each in refused.errors():
         where = _where(each["loc"], refused.body)
-        found.setdefault(where, []).append((str(each["type"]), _rule(request, each, refused.body)))
+        rules_of_place.setdefault(where, []).append((str(each["type"]), _rule(request, each, refused.body)))
     # Where several kinds of value are allowed, what breaks the rule of its own kind says more than what is of another.
     return [
         {"where": where, "rule": rule}
-        for where, rules in found.items()
+        for where, rules in rules_of_place.items()
         for rule in dict.fromkeys(_own_kind(rules))
     ][:_MOST]
 
@@ -43,14 +43,14 @@ def _where(place: Sequence[Any], body: Any) -> str:
     """The place as whoever sent it would write it, without the names of alternatives that only the model has."""
     if not place or place[0] != "body":
         return ".".join(str(part)[:_WHERE] for part in place)
-    kept, at = ["body"], body
+    path, at = ["body"], body
     for number, part in enumerate(place[1:], 2):
         if _holds(at, part):
             at = at[part]
         elif not (number == len(place) and isinstance(at, Mapping)):  # the last may be a key that is missing
             continue
-        kept.append(str(part)[:_WHERE])
-    return ".".join(kept)
+        path.append(str(part)[:_WHERE])
+    return ".".join(path)
 
 
 def _holds(at: Any, part: Any) -> bool:
@@ -66,7 +66,7 @@ def _rule(request: Request, each: Mapping[str, Any], body: Any) -> str:
         rule = rule.replace(theirs, ours)
     key, sent = str(each["loc"][-1]), each.get("input")
     if each["type"] == "extra_forbidden":
-        return rule + _meant(request, key, _siblings(each["loc"], body))
+        return rule + _suggestion(request, key, _siblings(each["loc"], body))
     is_number = isinstance(sent, int | float) and not isinstance(sent, bool)
     is_secret = any(word in str(part) for part in each["loc"] for word in _SECRET)
     return f"{rule}, not {sent!r}"[:300] if is_number and not is_secret else rule
@@ -81,7 +81,7 @@ def _siblings(place: Sequence[Any], body: Any) -> set[str]:
     return set(map(str, at)) if isinstance(at, Mapping) else set()
 
 
-def _meant(request: Request, key: str, beside: set[str]) -> str:
+def _suggestion(request: Request, key: str, beside: set[str]) -> str:
     """The key that was probably meant, if one is close; of the objects of the body, the one most like what was sent."""
     objects = sorted(_objects(request), key=lambda names: -len(names & beside))
     if not objects:

@@ -155,7 +155,7 @@ def _refuse_gone(job: Job, state: State) -> None:
 
 
 def _refuse_silent(job: Job, state: State) -> None:
-    """Nothing is charged for a table whose database is away: the run would end without an answer."""
+    """Nothing is charged for a table whose database does not answer: the run would end without an answer."""
     declaration = declaration_of(state.store, job.dataset)
     if declaration is None:
         return  # which the job itself says

@@ -44,7 +44,7 @@ def sources(
     "/datasets/check",
     response_model=CheckView,
     responses=refusals("engine_error"),
-    summary="What a declaration comes to, before it is made",
+    summary="A declaration checked, before it is made",
 )
 def check(words: CheckedDeclaration, state: TheState) -> dict[str, Any]:
     """A sentence for every column and for the unit, and what is still wrong. Nothing is written, no row is read."""
@@ -106,7 +106,7 @@ def set_budget(name: Name, words: BudgetWords, state: TheState, who: Who) -> Bud
     "/datasets/{name}/grants/{user}",
     response_model=BudgetView,
     responses=refusals("not_found"),
-    summary="Let an analyst spend so much in all",
+    summary="Set how much an analyst may spend in all",
 )
 def grant(name: Name, user: User, words: BudgetWords, state: TheState, who: Who) -> BudgetView:
     """The dataset's own budget still rules above it. What the analyst spent stays spent."""

@@ -19,17 +19,17 @@ TAGS = {
     "datasets": "Tables with a budget: what they hold, whose rows they are, what is left.",
     "studies": "Named folders of plans.",
     "plans": "What statistics would cost and how exact they would be; nothing is spent.",
-    "releases": "Spend the budget once and tell the answers; the same request id never spends twice.",
+    "releases": "Spend budget once and return the answers; the same request id never spends twice.",
     "sessions": "Questions that follow each other, for one price paid in advance.",
     "ledger": "What was spent, by whom, and whether the record is whole.",
     "accountant": "What charges cost together.",
-    "health": "Whether the server is well.",
+    "health": "Whether the server is healthy.",
 }
 _ENVELOPE = {"$ref": "#/components/schemas/ErrorEnvelope"}
 # Headers that come with a status, whatever the route. Those that every response has are no part of the description.
 _HEADERS = {
     "303": {"Location": "where the browser goes on", "Set-Cookie": "the session, or that it has ended"},
-    "401": {"WWW-Authenticate": "how to come in with a token"},
+    "401": {"WWW-Authenticate": "how to authenticate with a token"},
     "429": {"Retry-After": "seconds until it is worth trying again, where that is known"},
 }
 WORDS = (

@@ -48,7 +48,7 @@ def static(request: Request, path: str) -> Response:
 
 
 def _served(request: Request, path: str) -> Response:
-    file = found(static_folder(), path)
+    file = page_file(static_folder(), path)
     if file is None:
         raise RequestRefused("not_found", "the page has no such file.")
     facts = file.stat()
@@ -60,11 +60,11 @@ def _served(request: Request, path: str) -> Response:
     return Response(content, media_type=TYPES[file.suffix], headers=headers)
 
 
-def found(folder: Path, path: str) -> Path | None:
+def page_file(folder: Path, path: str) -> Path | None:
     """The file of that path inside the folder; None for everything else, hidden files and links out included.
 
     >>> folder = static_folder()
-    >>> [found(folder, path) for path in ("../__init__.py", "/etc/passwd", "js", "index.html/..", "a\\0b")]
+    >>> [page_file(folder, path) for path in ("../__init__.py", "/etc/passwd", "js", "index.html/..", "a\\0b")]
     [None, None, None, None, None]
     """
     parts = path.split("/")

@@ -30,7 +30,10 @@ _REFUSED = refusals("not_found", "budget_exceeded", "infeasible", "invalid_expre
 
 
 @router.post(
-    "/plans/price", response_model=PlanView, responses=_REFUSED, summary="What a draft would tell and cost"
+    "/plans/price",
+    response_model=PlanView,
+    responses=_REFUSED,
+    summary="The predicted errors and the cost of a draft",
 )
 def price(draft: Draft, state: TheState, who: Who, proof: Proof = True, again: Again = False) -> Response:
     """The plan of a draft; nothing is saved. Without `proof` its cost is an estimate, for a slider that moves."""

@@ -61,7 +61,7 @@ def price(asked: SessionAsked, who: Who, state: TheState) -> QuoteView:
     summary="Open a session",
 )
 async def open_session(body: SessionOpening, response: Response, who: Who, state: TheState) -> SessionView:
-    """Charge once for a whole session, for each request id; the same id again takes up the same session."""
+    """Charge once for a whole session, for each request id; the same id again resumes the session."""
     job = await run_in_threadpool(opening, state, who, body)
     job = await awaited(state, job, body.wait)
     job = await run_in_threadpool(as_the_ledger_has_it, state, job)
@@ -70,11 +70,11 @@ async def open_session(body: SessionOpening, response: Response, who: Who, state
     return await run_in_threadpool(session_view, state, who, job)
 
 
-@router.get("/sessions", response_model=SessionList, summary="One's own sessions")
+@router.get("/sessions", response_model=SessionList, summary="Your own sessions")
 def sessions(
     who: Who, state: TheState, dataset: Annotated[str | None, Query(max_length=64)] = None
 ) -> SessionList:
-    """One's own sessions, the newest first; histories are at their own address."""
+    """Your own sessions, the newest first; histories are at their own address."""
     return sessions_of(state, who, dataset)
 
 

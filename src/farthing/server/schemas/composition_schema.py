@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 
 class RegionsAsked(BaseModel):
-    """k mechanisms of (epsilon, delta)-DP; `at_delta` is the delta of the whole at which epsilon is told."""
+    """k mechanisms of (epsilon, delta)-DP; `at_delta` is the delta of the whole at which epsilon is given."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -61,7 +61,7 @@ class GuaranteeAsked(BaseModel):
 
 
 class NoiseAsked(BaseModel):
-    """Noise of a known law; the multiplier is its scale by the sensitivity."""
+    """Noise of a known distribution; the multiplier is its scale divided by the sensitivity."""
 
     model_config = _STRICT
     noise: Literal["laplace", "gaussian"]

@@ -28,10 +28,10 @@ class ColumnWords(Words):
     categories: Annotated[list[Category], Field(min_length=1, max_length=10_000)] | None = None
     flags: Literal[True] | None = None
     decimal: Literal[",", "."] | None = Field(
-        None, description="with a range: the cells are text, and this stands before their fractions"
+        None, description="with a range: the cells are text, and this is their decimal mark"
     )
     trim: Annotated[bool, Field(strict=True)] | None = Field(
-        None, description="with categories: leave out the blanks around a cell"
+        None, description="with categories: ignore blanks around a cell"
     )
     lower: Annotated[bool, Field(strict=True)] | None = Field(
         None, description="with categories: read a cell in lower case"
@@ -95,7 +95,7 @@ class SourceView(View):
     name: str
     engine: str
     columns: list[SourceColumn]
-    problem: str | None = Field(description="why its columns cannot be told")
+    problem: str | None = Field(description="why its columns cannot be read")
 
 
 class SourcesView(View):

@@ -119,6 +119,7 @@ class CostView(View):
 class TheoremView(View):
     """What one composition theorem says the same noises cost."""
 
+    key: Literal["basic", "advanced", "kov", "optimal", "own"]
     theorem: str
     epsilon: float | None
     remark: str
@@ -263,7 +264,7 @@ class PlanView(View):
     opening: str | None = Field(default=None, description="the same in words: what a plan says first")
     assumptions: list[str]
     notes: list[str]
-    warnings: list[str] = Field(default_factory=list, description="why the budget protects little")
+    warnings: list[str] = Field(default_factory=list, description="why the budget gives little protection")
     about: str | None = Field(
         default=None, description="which rows the numbers are about, where that is not every row"
     )

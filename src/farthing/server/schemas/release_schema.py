@@ -61,9 +61,10 @@ class ReleaseView(View):
     charged: Charged | None
     answers: list[AnswerView] | None
     about: str | None = Field(description="which rows the numbers are about, where that is not every row")
-    warnings: list[str] = Field(default_factory=list, description="why it protects little, if it does")
+    warnings: list[str] = Field(default_factory=list, description="why it gives little protection, if so")
     numbers: int | None = Field(
-        default=None, description="so many hold together, 95 times in 100, within the intervals at once"
+        default=None,
+        description="how many numbers lie in their `at_once` intervals together, 95 times in 100",
     )
     receipt: str | None = Field(
         description="the text of the receipt, to be kept as it is: it holds numbers too long for a double"
@@ -99,7 +100,9 @@ class ReleaseRequest(BaseModel):
         default=None, description="the id of a saved plan"
     )
     draft: Draft | None = None
-    request_id: RequestId = Field(description="chosen by the client, once for each wish: a retry repeats it")
+    request_id: RequestId = Field(
+        description="chosen by the client, once for each request: a retry repeats it"
+    )
     wait: Annotated[float, Field(ge=0, le=30, allow_inf_nan=False)] = Field(
         default=2.0, description="seconds to wait for the answer before 202 is given"
     )
@@ -120,7 +123,7 @@ class RowCountRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
     request_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] = Field(
-        description="chosen by the client, once for each wish: a retry repeats it"
+        description="chosen by the client, once for each request: a retry repeats it"
     )
     share: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = Field(
         default=SHARE, description="of the whole budget, or of your whole grant, that it may cost"

@@ -30,14 +30,14 @@ class SessionAsked(BaseModel):
         default=1_000, description="for how many questions together it is promised"
     )
     columns: Annotated[list[_Name], Field(min_length=1, max_length=100)] | None = Field(
-        default=None, description="what questions may be about; as many as are comfortable if left out"
+        default=None, description="what questions may be about; as many as can be planned quickly if left out"
     )
     bins: Annotated[dict[_Name, _Cut], Field(max_length=100)] | None = Field(
         default=None, description="into how many cells, or at which edges, columns are cut"
     )
     rows: Annotated[int, Field(ge=1, le=2**53)] | None = Field(
         default=None,
-        description="about how many rows there are; counted for a hundredth of epsilon if unknown",
+        description="roughly how many rows there are; counted for a hundredth of epsilon if unknown",
     )
     epsilon: Annotated[FiniteFloat, Field(gt=0, le=1e6)] | None = Field(
         default=None, description="what the session may cost; all that is left if left out"
@@ -57,7 +57,7 @@ class SessionOpening(SessionAsked):
     """The same, to be paid for."""
 
     request_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] = Field(
-        description="chosen by the client, once for each wish: a retry repeats it"
+        description="chosen by the client, once for each request: a retry repeats it"
     )
     wait: Annotated[FiniteFloat, Field(ge=0, le=30)] = Field(
         default=2.0, description="seconds to wait for the opening before 202 is given"
@@ -161,6 +161,6 @@ class SessionView(View):
 
 
 class SessionList(View):
-    """One's own sessions, the newest first."""
+    """Your own sessions, the newest first."""
 
     sessions: list[SessionView]

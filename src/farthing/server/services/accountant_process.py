@@ -61,11 +61,11 @@ class AccountantProcess:
             _log.warning("a question about %s could not be worked out (%s)", what, reply["failed"])
             raise RequestRefused(
                 "invalid_value",
-                "these numbers are too far apart to be worked out; use ones that are nearer to 1.",
+                "these numbers are too far apart to compute with; use ones nearer to 1.",
             )
         raise RequestRefused(
             "too_large",
-            f"this takes more than {self._seconds:g} seconds to prove; ask about fewer or more alike charges, "
+            f"this takes more than {self._seconds:g} seconds to prove; ask about fewer charges, or more similar ones, "
             "or use `farthing compose`, which has no such limit.",
         )
 

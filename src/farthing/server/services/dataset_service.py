@@ -84,7 +84,9 @@ def declare(store: Store, name: str, words: Mapping[str, Any], by: str) -> Store
 def not_there(name: str) -> RequestRefused:
     """Said of a dataset that is not there, or not for whoever asks."""
     return RequestRefused(
-        "not_found", f"there is no dataset {name!r} for you; look at the list of datasets.", {"name": name}
+        "not_found",
+        f"there is no dataset {name!r} that you may see; look at the list of datasets.",
+        {"name": name},
     )
 
 
@@ -93,9 +95,9 @@ def dataset_of(state: State, declaration: StoredDeclaration) -> Any:
     try:
         source = state.plans.folder.opened(declaration.words["source"])
         key = (declaration.name, declaration.text)
-        kept = state.plans.datasets.value(key)
-        if kept is not None and kept[0] is source:
-            return kept[1]
+        earlier = state.plans.datasets.value(key)
+        if earlier is not None and earlier[0] is source:
+            return earlier[1]
         dataset = declared_dataset(declaration.name, declaration.words, source)
         return state.plans.datasets.keep(key, (source, dataset))[1]
     except FarthingError:
@@ -212,12 +214,12 @@ def _budget_sentence(budget: Budget, left: float, exhausted: bool) -> str:
         return (
             f"Epsilon {number_text(budget.spent_upper)} is spent, more than the {number_text(budget.total.epsilon)} "
             "that the "
-            f"{what} was lowered to; nothing more can be released unless a curator gives more."
+            f"{what} was lowered to; nothing more can be released unless a curator grants more."
         )
     if exhausted and shared:
-        return f"Nothing of {total} can be spent any more, unless a curator gives more.{shared}"
+        return f"Nothing of {total} can be spent any more, unless a curator grants more.{shared}"
     if exhausted:
-        return f"All of {total} is used up or set aside; nothing more can be released unless a curator gives more."
+        return f"All of {total} is used up or set aside; nothing more can be released unless a curator grants more."
     if not budget.count:
         return (
             f"Nothing of {total} is spent yet."

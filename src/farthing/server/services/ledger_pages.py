@@ -94,7 +94,7 @@ def refuse_unknown(ledger: Ledger, who: Caller, dataset: str) -> None:
     """A dataset that is not there, or that an analyst has no grant in, is not there."""
     if dataset not in ledger.datasets() or not _may_see(ledger, who, dataset):
         raise RequestRefused(
-            "not_found", f"there is no dataset {dataset!r} for you; look at the list of datasets."
+            "not_found", f"there is no dataset {dataset!r} that you may see; look at the list of datasets."
         )
 
 
@@ -213,7 +213,7 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
     request = request_of(entry)
     body = entry.body
     if entry.kind == "created":
-        return "The ledger was made."
+        return "The ledger was created."
     if entry.kind == "dataset":
         return f"{entry.actor} opened the budget of {entry.dataset}: {price} in all."
     if entry.kind == "budget":

@@ -173,15 +173,15 @@ def _moment(nanoseconds: int) -> str:
 def _sentence(job: Job, receipt: Receipt | None) -> str:
     spent = "" if receipt is None else f"epsilon {receipt.epsilon:.4g}"
     if job.state == QUEUED:
-        return "It waits for a worker; nothing is charged yet."
+        return "Waiting for a worker; nothing is charged yet."
     if job.state == RUNNING:
-        return f"It runs; {spent} is charged." if spent else "It is being planned; nothing is charged yet."
+        return f"Running; {spent} is charged." if spent else "Being planned; nothing is charged yet."
     if job.state == RELEASED:
-        return f"It is released; {spent or 'its price'} was charged, once. Looking again costs nothing."
+        return f"Released; {spent or 'its price'} was charged, once. Reading it again costs nothing."
     if job.state == FORFEITED:
         return (
             f"It was charged {spent or 'its price'} and has no answer: what was paid stays spent, and nothing is drawn "
-            "twice. To try again, ask under a new request id, which is charged anew."
+            "twice. To try again, use a new request id, which is charged again."
         )
     return "It was not released, and nothing was charged. Asking again with the same request id tries again."
 

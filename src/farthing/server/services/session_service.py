@@ -232,7 +232,7 @@ def wish_of(asked: Any) -> Wish:
     """What was wished for, as the words of the request have it."""
     from farthing.study.sessions.session_defaults import Wish
 
-    words = {name: said for name, said in asked.items() if said is not None}
+    words = {name: value for name, value in asked.items() if value is not None}
     if "columns" in words:
         words["columns"] = tuple(words["columns"])
     return Wish(**words)
@@ -264,8 +264,8 @@ def quote_view(offer: Offer) -> QuoteView:
     notes = []
     if offer.guessed:
         notes.append(
-            f"{offer.plan.rows:,} rows are a guess: how many there are is not public, and a hundredth of epsilon goes "
-            "into counting them first. Say rows if you know about how many there are."
+            f"{offer.plan.rows:,} rows are a guess: their number is not public, and a hundredth of epsilon goes "
+            "into counting them first. Give rows if you know roughly how many there are."
         )
     if offer.left_out:
         notes.append(
@@ -324,9 +324,9 @@ def state_sentence(state: str, left: int | None) -> str:
     if state == "released":
         if left == 0:
             return "Its updates are used up: what was answered can be asked again, nothing else."
-        return "It is open: ask."
+        return "It is open for questions."
     return {
-        "queued": "It waits to be opened; nothing is charged yet.",
+        "queued": "Waiting to be opened; nothing is charged yet.",
         "running": "It is being opened.",
         "forfeited": "It was charged and lost while it was being opened; what was paid stays spent.",
     }.get(state, "It was not opened, and nothing was charged for it.")

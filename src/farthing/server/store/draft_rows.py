@@ -46,14 +46,14 @@ class Folder:
 def no_plan(id: str) -> RequestRefused:
     """Said of a draft that is not there, or not for whoever asks."""
     return RequestRefused(
-        "not_found", "there is no such plan for you; look at the list of plans.", {"id": id}
+        "not_found", "there is no such plan that you may see; look at the list of plans.", {"id": id}
     )
 
 
 def no_study(id: str) -> RequestRefused:
     """Said of a study that is not there, or not for whoever asks."""
     return RequestRefused(
-        "not_found", "there is no such study for you; look at the list of studies.", {"id": id}
+        "not_found", "there is no such study that you may see; look at the list of studies.", {"id": id}
     )
 
 

@@ -30,17 +30,17 @@ class Asked:
 
 def after(store: Store, session: str, number: int, limit: int | None = None) -> list[Asked]:
     """Questions of a session after a number, in order."""
-    found = sa.select(asked).where(asked.c.session == session, asked.c.number > number)
+    answers = sa.select(asked).where(asked.c.session == session, asked.c.number > number)
     with store.reading() as connection:
-        rows = connection.execute(found.order_by(asked.c.number).limit(limit))
+        rows = connection.execute(answers.order_by(asked.c.number).limit(limit))
         return [_read(row) for row in rows]
 
 
 def newest(store: Store, session: str, limit: int) -> list[Asked]:
     """The last questions of a session, in order."""
-    found = sa.select(asked).where(asked.c.session == session)
+    answers = sa.select(asked).where(asked.c.session == session)
     with store.reading() as connection:
-        rows = connection.execute(found.order_by(asked.c.number.desc()).limit(limit))
+        rows = connection.execute(answers.order_by(asked.c.number.desc()).limit(limit))
         return [_read(row) for row in rows][::-1]
 
 

@@ -71,7 +71,7 @@ class Outlook:
             "sentence": found.sentence,
             "gain": found.count > 1 and found.own < found.basic * (1 - _HARDLY),
             "rows": [
-                {"theorem": theorem, "epsilon": _finite(sizes[name]), "remark": remark}
+                {"key": name, "theorem": theorem, "epsilon": _finite(sizes[name]), "remark": remark}
                 for name, theorem, remark in _THEOREMS
             ],
         }

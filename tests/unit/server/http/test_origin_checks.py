@@ -231,15 +231,15 @@ def test_nothing_outside_the_page_is_served(stranger: TestClient, path: str) -> 
 
 
 def test_a_link_out_of_the_page_is_not_followed(tmp_path: Path) -> None:
-    from farthing.server.routes.page_routes import found
+    from farthing.server.routes.page_routes import page_file
 
     inside = tmp_path / "static"
     inside.mkdir()
     (tmp_path / "secret.txt").write_text("secret")
     (inside / "link.txt").symlink_to(tmp_path / "secret.txt")
     (inside / "own.txt").write_text("own")
-    assert found(inside, "link.txt") is None
-    assert found(inside, "own.txt") == (inside / "own.txt").resolve()
+    assert page_file(inside, "link.txt") is None
+    assert page_file(inside, "own.txt") == (inside / "own.txt").resolve()
 
 
 def test_a_file_that_has_not_changed_is_not_sent_again(stranger: TestClient) -> None:

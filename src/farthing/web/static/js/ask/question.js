@@ -88,7 +88,7 @@ function Refusal({ error, asked, field, session, schema }) {
 
 /** A column that the dataset has and this session does not: that is another matter than a slip of the pen. */
 function leftOut(error, session, schema) {
-  const name = /^there is no column '(.*)'$/.exec(error.fields.rule ?? "")?.[1];
+  const name = error.fields.column;
   if (!schema.some((one) => one.name === name) || session.columns.some((one) => one.name === name)) return null;
   return `${name} is a column of ${session.dataset}, but this session was opened without it. Ask about the columns below, or open another session with ${name}.`;
 }

@@ -6,26 +6,21 @@ import { Notice } from "../components/notice.js";
 import { charged, privacy } from "../format.js";
 import { memo } from "./memo.js";
 
+/** How a theorem is drawn, by its key. */
 const MARKS = {
-  sum: "theorem-basic",
+  basic: "theorem-basic",
   advanced: "theorem-advanced",
   kov: "theorem-kov",
   optimal: "theorem-optimal",
   own: "theorem-optimal",
 };
 
-/** The mark of a theorem in charts, from its name in words. */
-function markOf(theorem) {
-  const key = Object.keys(MARKS).find((one) => theorem.toLowerCase().includes(one));
-  return MARKS[key] ?? "bar-plain";
-}
-
 function PlainPrice({ price, cost, delta, proving }) {
   const rows = (price.rows ?? []).map((row) => ({
-    label: row.theorem.startsWith("own") ? `${row.theorem} (what is charged)` : row.theorem,
+    label: row.key === "own" ? `${row.theorem} (what is charged)` : row.theorem,
     value: Number.isFinite(row.epsilon) ? row.epsilon : null,
     text: row.remark || "does not apply here",
-    mark: markOf(row.theorem),
+    mark: MARKS[row.key],
   }));
   return html`
     <p>
