@@ -55,18 +55,20 @@ def _grown(prior: float, epsilon: float) -> float:
     return prior / (prior + (1 - prior) * math.exp(-epsilon))
 
 
-def odds_sentence(epsilon: float, delta: float = 0.0) -> str:
-    """The bound for somebody who had no idea, in words; percentages are rounded up.
+def odds_sentence(epsilon: float, delta: float = 0.0, *, after: str = "this release") -> str:
+    """The bound for somebody who had no idea, in words, once they have seen what `after` names; rounded up.
 
     >>> print(odds_sentence(1.0))
-    Whoever thought it 1 in 2 that a person is in the table can be at most 73.2% sure after this release.
+    Somebody who thought it 1 in 2 that a person is in the table can be at most 73.2% sure after this release.
     >>> print(odds_sentence(0.1, 1e-6))  # doctest: +NORMALIZE_WHITESPACE
-    Whoever thought it 1 in 2 that a person is in the table can be at most 52.5% sure after this release, but for a
-    chance of at most 1 in 1,000,000 (delta).
+    Somebody who thought it 1 in 2 that a person is in the table can be at most 52.5% sure after this release, except
+    with a chance of at most 1 in 1,000,000 (delta).
     """
-    thought = "Whoever thought it 1 in 2 that a person is in the table"
-    text = f"{thought} can be at most {_percent(0.5, epsilon, delta)}% sure after this release"
-    return f"{text}, but for a chance of at most {chance_words(delta)} (delta)." if delta > 0 else f"{text}."
+    thought = "Somebody who thought it 1 in 2 that a person is in the table"
+    text = f"{thought} can be at most {_percent(0.5, epsilon, delta)}% sure after {after}"
+    return (
+        f"{text}, except with a chance of at most {chance_words(delta)} (delta)." if delta > 0 else f"{text}."
+    )
 
 
 def _percent(prior: float, epsilon: float, delta: float = 0.0) -> str:

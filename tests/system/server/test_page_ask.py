@@ -123,5 +123,5 @@ def test_conditions_are_built_by_pressing_columns_and_values(new_page: NewPage, 
 def test_an_auditor_is_told_that_asking_is_not_for_them(new_page: NewPage, site: Site) -> None:
     page = new_page("eve")
     go(page, site, "#/ask/people")
-    expect(page.get_by_text("Your role asks no questions")).to_be_visible()
+    expect(page.get_by_text("Your role cannot ask questions")).to_be_visible()
     assert page.get_by_role("button", name="Open the session").count() == 0

@@ -55,7 +55,7 @@ def test_the_wizard_leads_from_a_file_to_a_plan(new_page: NewPage, site: Site) -
     page.get_by_label("A column names the person").check()
     expect(page.get_by_label("Which column names the person?")).to_have_value("person")
     page.get_by_label("At most how many rows of one person count?").fill("3")
-    expect(page.get_by_text("of which at most 3 count")).to_be_visible()
+    expect(page.get_by_text("and at most 3 of them count")).to_be_visible()
     assert faults_of_all_looks(page) == {}
     screenshot(page, "wizard-person")
     press_next(page)

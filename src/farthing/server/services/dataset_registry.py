@@ -76,12 +76,14 @@ def check_of(state: State, words: CheckedDeclaration) -> dict[str, Any]:
     problems += _name_taken(state, words)
     if words.delta is not None and not words.delta <= LARGEST_DELTA:
         problems.append(("delta", f"{_DELTA_RULE}; {_DELTA_WAY_OUT}"))
-    budget = odds_sentence(words.epsilon, words.delta or 0.0) if words.epsilon is not None else ""
+    budget = ""
+    if words.epsilon is not None:
+        budget = odds_sentence(words.epsilon, words.delta or 0.0, after="everything that is ever released")
     return {
         "ok": not problems and bool(words.columns),
         "columns": [{"name": name, "sentence": sentence} for name, sentence in columns.items()],
         "unit_sentence": unit,
-        "budget_sentence": budget.replace("after this release", "after everything that is ever released"),
+        "budget_sentence": budget,
         "problems": [{"where": where, "message": message} for where, message in problems],
         "notes": [*budget_cautions(words.epsilon, words.delta, words.rows), *beside],
     }
