@@ -29,8 +29,8 @@ def about_rows(dataset: Dataset) -> str | None:
     >>> import pyarrow, farthing as ft
     >>> visits = pyarrow.table({"person": [1, 1, 2], "age": [30, 31, 45]})
     >>> print(about_rows(ft.dataset(visits, unit="person", max_rows=2, schema={"age": (0, 110)})))
-    numbers are about at most 2 rows of each person, chosen at random, and about no row without person: what further
-    rows would add is neither in them nor in their margins of error
+    numbers cover at most 2 rows of each person, chosen at random, and no row without person; further rows are in
+    neither the numbers nor their margins of error
     >>> about_rows(ft.dataset(visits, schema={"age": (0, 110)}))
     """
     if not dataset.unit:
@@ -38,8 +38,8 @@ def about_rows(dataset: Dataset) -> str | None:
     unit, most = " and ".join(dataset.unit), dataset.rows_per_unit
     rows = "1 row" if most == 1 else f"{most:,} rows"
     return (
-        f"numbers are about at most {rows} of each {unit}, chosen at random, and about no row without {unit}: what "
-        "further rows would add is neither in them nor in their margins of error"
+        f"numbers cover at most {rows} of each {unit}, chosen at random, and no row without {unit}; further rows are "
+        "in neither the numbers nor their margins of error"
     )
 
 
