@@ -12,8 +12,7 @@ const exactly = (value) => `±${value.toLocaleString("en", { maximumSignificantD
 function reason({ fields = {} }, own, tried) {
   const others = (fields.blocking ?? []).filter((name) => name !== own);
   const wish = own && tried ? `${exactly(tried)} for ${own}` : "This";
-  if (others.length)
-    return `${wish} conflicts with the ${others.length > 1 ? "locks" : "lock"} on ${listed(others)}.`;
+  if (others.length) return `${wish} conflicts with the ${others.length > 1 ? "locks" : "lock"} on ${listed(others)}.`;
   const needs =
     Number.isFinite(fields.epsilon) && fields.epsilon < 45
       ? ` It would take an epsilon of ${fields.epsilon.toLocaleString("en", { maximumSignificantDigits: 15 })}.`

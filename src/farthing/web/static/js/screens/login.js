@@ -15,8 +15,7 @@ const REASONS = {
   link: "This link has been used already, or is older than ten minutes. Start farthing serve again for a new one.",
   ended:
     "You were signed out: your sign-in is too old, your password was changed, or a curator has locked you out. What you did not save is still in this tab. If you cannot get in again, ask a curator of this server.",
-  provider:
-    "Your organisation's sign-in did not work. Try again; if it still fails, ask a curator of this server.",
+  provider: "Your organisation's sign-in did not work. Try again; if it still fails, ask a curator of this server.",
 };
 
 export default function Login({ search }) {
