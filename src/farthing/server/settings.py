@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -66,7 +67,7 @@ class Settings:
         if not 0 <= self.workers <= 64:
             raise InvalidValue("workers", self.workers, "must be from 0 to 64")
 
-    @property
+    @cached_property
     def origin(self) -> str:
         """The address of the page, as a browser spells its origin."""
         if self.public_url is not None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from farthing.ledger import Ledger
-from farthing.server.auth.oidc_provider import Provider
-from farthing.server.auth.passwords import Passwords
-from farthing.server.http.request_limits import RequestSlots
-from farthing.server.settings import Settings
-from farthing.server.store import Store
+if TYPE_CHECKING:
+    from farthing.ledger import Ledger
+    from farthing.server.auth.oidc_provider import Provider
+    from farthing.server.auth.passwords import Passwords
+    from farthing.server.settings import Settings
+    from farthing.server.store import Store
 
 
 class AuthState(Protocol):
@@ -34,7 +34,3 @@ class AuthState(Protocol):
     @property
     def provider(self) -> Provider | None:
         """Where people may sign in elsewhere, if that is set up."""
-
-    @property
-    def slots(self) -> RequestSlots:
-        """How many requests of one person run at a time."""

@@ -8,10 +8,13 @@ budgets, grants, people). A web session has all scopes of its role.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Protocol, cast
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.routing import APIRoute
@@ -160,7 +163,42 @@ def check_every(routes: Iterable[tuple[str, str]]) -> None:
         rule_of(method, path)
 
 
+AT_A_TIME = 8  # requests of one person
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class RequestSlots:
+    """Who is being served, by name; what it counts is forgotten when the last request has ended."""
+
+    def __init__(self, at_a_time: int = AT_A_TIME) -> None:
+        self._at_a_time = at_a_time
+        self._rooms: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Semaphore] = {}
+        self._inside: Counter[tuple[asyncio.AbstractEventLoop, str]] = Counter()
+
+    @asynccontextmanager
+    async def of(self, name: str) -> AsyncIterator[None]:
+        """The turn of one request of somebody."""
+        key = asyncio.get_running_loop(), name  # a lock belongs to the loop that made it
+        room = self._rooms.setdefault(key, asyncio.Semaphore(self._at_a_time))
+        self._inside[key] += 1
+        try:
+            async with room:
+                yield
+        finally:
+            self._inside[key] -= 1
+            if not self._inside[key]:
+                del self._inside[key], self._rooms[key]
+
+    def __len__(self) -> int:
+        return len(self._rooms)
+
+
+class GuardState(AuthState, Protocol):
+    """The part of the application's state that the guard sees."""
+
+    @property
+    def slots(self) -> RequestSlots:
+        """How many requests of one person run at a time."""
 
 
 class GuardedRoute(APIRoute):
@@ -173,7 +211,7 @@ class GuardedRoute(APIRoute):
 
         async def handler(request: Request) -> Response:
             rule = rule_of(request.method, path)
-            state = cast(AuthState, request.app.state.farthing)
+            state = cast(GuardState, request.app.state.farthing)
             request.state.caller = None
             if rule is None or (rule.open_if and getattr(state.settings, rule.open_if)):
                 return await inner(request)

@@ -7,41 +7,9 @@ network, would use up the files that a process may open, and nobody else could c
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-AT_A_TIME = 8  # requests of one person
-
-
-class RequestSlots:
-    """Who is being served, by name; what it counts is forgotten when the last request has ended."""
-
-    def __init__(self, at_a_time: int = AT_A_TIME) -> None:
-        self._at_a_time = at_a_time
-        self._rooms: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Semaphore] = {}
-        self._inside: Counter[tuple[asyncio.AbstractEventLoop, str]] = Counter()
-
-    @asynccontextmanager
-    async def of(self, name: str) -> AsyncIterator[None]:
-        """The turn of one request of somebody."""
-        key = asyncio.get_running_loop(), name  # a lock belongs to the loop that made it
-        room = self._rooms.setdefault(key, asyncio.Semaphore(self._at_a_time))
-        self._inside[key] += 1
-        try:
-            async with room:
-                yield
-        finally:
-            self._inside[key] -= 1
-            if not self._inside[key]:
-                del self._inside[key], self._rooms[key]
-
-    def __len__(self) -> int:
-        return len(self._rooms)
-
 
 HEAD = 20.0  # seconds for the lines of a request, from the first moment of a connection
 BODY = 60.0  # seconds for what follows them, of which there is little

@@ -17,8 +17,8 @@ from fastapi import Depends, Request
 
 from farthing.ledger import Ledger, open_ledger
 from farthing.server.auth.passwords import Passwords
+from farthing.server.auth.permissions import Caller, RequestSlots
 from farthing.server.http.access_log import Metrics
-from farthing.server.http.request_limits import RequestSlots
 from farthing.server.services.accountant_process import AccountantProcess
 from farthing.server.services.ledger_history import LedgerHistory
 from farthing.server.services.open_sessions import OpenSessions
@@ -29,7 +29,6 @@ from farthing.study.documents.data_folder import DataFolder
 
 if TYPE_CHECKING:
     from farthing.server.auth.oidc_provider import Provider
-    from farthing.server.auth.permissions import Caller
 
 V = TypeVar("V")
 MOST_DATASETS = 64

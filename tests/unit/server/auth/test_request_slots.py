@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from farthing.server.auth.login_sessions import COOKIE
-from farthing.server.http.request_limits import RequestSlots
+from farthing.server.auth.permissions import RequestSlots
 from unit.server.conftest import HERE, Served
 
 
