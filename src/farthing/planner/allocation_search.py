@@ -223,14 +223,19 @@ class Search:
         weights = np.maximum(weights, self.weights)
         power, last = np.full(int(active.sum()), 1.7), np.zeros(int(active.sum()))
         close = _ROUGH if self.rough else 1e-7
+        before = np.zeros(len(self.divider.free))
         for _ in range(60):
             shares = self.divider.shares(weights, saddle, price)
             gap = np.log(
                 self.divider.model.errors(shares.kinds, shares.strengths)[active] / self.limits[active]
             )
             raised = weights[active] > self.weights[active]
+            # What others ask for leaves it well within its limit: its weight falls and falls, and moves nothing.
+            if (np.abs(shares.strengths - before) < 1e-9 * before).all():
+                raised &= ~(power * gap < -0.5)
             if not (np.abs(gap[raised]) > close).any() and not (gap > close).any():
                 break
+            before = shares.strengths
             # Errors fall as weight^(-1/2) to weight^(-2/3), and faster once noise is below one step.
             power, last = np.where(gap * last < 0, 0.6 * power, power), gap
             more = weights[active] * np.exp(np.clip(power * gap, -12.0, 12.0))
