@@ -29,6 +29,7 @@ GRID_MARGIN = 6e-5
 _HEAVIEST = 1e200  # weight of a limited output
 _ROUNDS = 24
 _CLOSE = 1e-3
+_ORDERLESS = 1e7  # a Renyi order times a cost, beyond which the divergence is the sum of epsilons
 _VERY_CLOSE = 2e-6
 _ROUGH = 3e-4  # how close limits are met by a search whose answer is only looked at
 
@@ -177,15 +178,21 @@ class Search:
         low, high = -math.inf, math.inf
         log_price, slope = math.log(price), -0.3
         before: tuple[float, float] | None = None
+        settled: Floats | None = None
         search = self
         floor = min(floor, 0.999 * goal)
         for turn in range(_ROUNDS):
             shares, weights = search._settled(weights, saddle, math.exp(log_price))
             cost, fresh = saddle_cost(self._losses(shares), self.delta, saddle)
             gap = math.log(max(cost - floor, 1e-9 * cost) / (goal - floor))
-            steady = math.isinf(saddle) or abs(math.log(fresh / saddle)) < 0.03
+            # At orders so high that epsilons just add, one is as good as the other.
+            orderless = math.isinf(saddle) or min(saddle, fresh) * cost > _ORDERLESS
+            steady = orderless or abs(math.log(fresh / saddle)) < 0.03
             if (abs(gap) < tolerance and steady) or not high - low > 1e-12:
                 break
+            if steady and settled is not None and np.array_equal(shares.strengths, settled):
+                break  # limits alone decide: no price makes it cheaper
+            settled = shares.strengths
             if before is not None and abs(log_price - before[0]) > 1e-9:
                 secant = (gap - before[1]) / (log_price - before[0])
                 slope = secant if -2 < secant < -0.02 else slope

@@ -26,6 +26,8 @@ _MORE = (
     1.5,
     2.0,
 )  # times the estimate that a refusal leaves, until it is accepted
+_HALVINGS = 2  # of a long step from what is refused to what is accepted
+_LONG = 1.05
 _TOO_LARGE = 45.0  # an epsilon that protects nobody is not offered
 
 
@@ -168,12 +170,22 @@ def _accepted(least: float, lacks: Callable[[float], float]) -> float | None:
     """A number of few digits, `least` or a little more, that is accepted.
 
     A refusal says by how much the cost exceeds what there is. Errors and epsilons are about in proportion to it: each
-    try begins there, and two to four are enough.
+    try begins there, and two to four are enough. Where the last step was a long one, it is halved again.
     """
-    tried = float(ceiling(least, 4))
+    tried, refused = float(ceiling(least, 4)), math.inf
     for more in _MORE:
         lack = lacks(tried)
         if lack <= 1:
-            return tried
-        tried = float(ceiling(tried * min(max(lack, 1.0), 2.0) * more, 4))
-    return None
+            break
+        tried, refused = float(ceiling(tried * min(max(lack, 1.0), 2.0) * more, 4)), tried
+    else:
+        return None
+    for _ in range(_HALVINGS):
+        between = float(ceiling(math.sqrt(refused * tried), 4))
+        if not refused * _LONG < between < tried:
+            break
+        if lacks(between) <= 1:
+            tried = between
+        else:
+            refused = between
+    return tried
