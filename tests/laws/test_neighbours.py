@@ -237,19 +237,40 @@ def check(case: Case) -> None:
     wanted = dict(possible[number % len(possible)] for number in case.chosen)
     queries = [(g, whole._sql(g, "no sample")) for g in gatherings(wanted, whole.schema)]
     claims = {name: whole.sensitivity(aggregate) for name, aggregate in wanted.items()}
-    for pair in case.worlds:
-        before, after = (answers(tables, queries, world) for world in pair)
+    keep(tables, [world for pair in case.worlds for world in pair])
+    for number in range(0, 2 * len(case.worlds), 2):
+        before, after = (answers(tables, queries, world) for world in (number, number + 1))
         for name, claim in claims.items():
             refuse_beyond(before[name], after[name], claim, f"{name} after {case.chain}")
 
 
 def put(tables: Any, world: tuple[Any, Any]) -> None:
+    tables.execute("drop view if exists people")
+    tables.execute("drop view if exists visits")
     tables.register("people", table_of(world[0], TYPES))
     tables.register("visits", table_of(world[1], OTHER))
 
 
-def answers(tables: Any, queries: list[Any], world: tuple[Any, Any]) -> dict[str, Any]:
-    put(tables, world)
+def keep(tables: Any, worlds: list[tuple[Any, Any]]) -> None:
+    """All worlds in tables of DuckDB's own: they are read faster there than from Arrow, one after the other."""
+    tables.unregister("people")
+    tables.unregister("visits")
+    for place, (name, types) in enumerate((("people", TYPES), ("visits", OTHER))):
+        parts = [
+            table_of(world[place], types).append_column("world", pa.array([number] * rows, pa.int32()))
+            for number, world in enumerate(worlds)
+            for rows in [sum(map(len, world[place].values()))]
+        ]
+        tables.register("arrived", pa.concat_tables(parts))
+        tables.execute(f"create or replace table all_{name} as select * from arrived")
+        tables.unregister("arrived")
+
+
+def answers(tables: Any, queries: list[Any], world: int) -> dict[str, Any]:
+    for name in ("people", "visits"):
+        tables.execute(
+            f"create or replace view {name} as select * exclude (world) from all_{name} where world = {world}"
+        )
     found: dict[str, Any] = {}
     for gathering, sql in queries:
         found.update(gathering.answers(tables.execute(sql).fetchall()))
