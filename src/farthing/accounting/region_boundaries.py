@@ -26,14 +26,14 @@ def epsilons_of_equals(epsilon: float, delta: float, k: int, delta_g: float) -> 
     For pictures: the optimum is an estimate, which is far finer than a pixel, and nobody charges it.
 
     >>> {name: round(value, 2) for name, value in epsilons_of_equals(0.1, 0.0, 1000, 1e-6).items()}
-    {'basic': 100.0, 'DRV': 27.14, 'KOV bound': 21.62, 'optimal': 19.34}
+    {'basic': 100.0, 'advanced': 27.14, 'kov': 21.62, 'optimal': 19.34}
     """
     total, leak = basic_composition([epsilon], deltas=[delta], counts=[k])
     found: Bounds = compose([epsilon], deltas=[delta], counts=[k]).epsilon_at(delta_g, proof=False)
     return {
         "basic": total if leak <= delta_g else _INFINITE,
-        "DRV": advanced_composition([epsilon], delta_g, deltas=[delta], counts=[k]),
-        "KOV bound": kov_homogeneous_bound(epsilon, k, delta_g, delta),
+        "advanced": advanced_composition([epsilon], delta_g, deltas=[delta], counts=[k]),
+        "kov": kov_homogeneous_bound(epsilon, k, delta_g, delta),
         "optimal": found.estimate,
     }
 
@@ -53,21 +53,19 @@ def lower_boundaries(epsilon: float, delta: float, k: int, rates: Any = GRID) ->
     Oh & Viswanath (arXiv:1311.0776v4), figure 2.
 
     >>> {name: round(float(curve[0]), 6) for name, curve in lower_boundaries(0.1, 0.001, 3).items()}
-    {'basic': 0.997, 'DRV': 0.997, 'KOV bound': 0.997003, 'optimal': 0.997003}
+    {'basic': 0.997, 'advanced': 0.997, 'kov': 0.997003, 'optimal': 0.997003}
     """
     epsilon, delta, k = checked_epsilon(epsilon), checked_delta(delta), checked_count(k, "k")
     sums = basic_composition([epsilon], deltas=[delta], counts=[k])
     totals = [1 - (1 - slack) * (1 - delta) ** k for slack in _SLACKS]
     families: dict[str, Iterable[tuple[float, float]]] = {
         "basic": [sums],
-        "DRV": [
+        "advanced": [
             (advanced_composition([epsilon], sums[1] + slack, deltas=[delta], counts=[k]), sums[1] + slack)
             for slack in _SLACKS
             if sums[1] + slack < 1
         ],
-        "KOV bound": [
-            (kov_homogeneous_bound(epsilon, k, total, delta), total) for total in totals if total < 1
-        ],
+        "kov": [(kov_homogeneous_bound(epsilon, k, total, delta), total) for total in totals if total < 1],
     }
     curves = {name: intersection(guarantees, rates) for name, guarantees in families.items()}
     # The trade-off function is drawn through finitely many proven points; whatever else is proven lies below it too.

@@ -216,15 +216,14 @@ def _studied(asked: StudyFile) -> Release:
 def _price(plan: Plan) -> None:
     """This plan beside one that asks for much more, where composition begins to matter."""
     from farthing.numerics.bounds import number_text
+    from farthing.planner import COMPARED
     from farthing.study.plan_text import aligned
 
     more = Plan.made(plan.study, tuple(sixty_means()), plan.expected, None)
     rows: list[tuple[str, ...]] = [("theorem", "this plan", "60 means")]
-    for label, name in (
-        ("summing", "basic"), ("advanced", "advanced"), ("KOV", "kov"), ("optimal, noise unknown", "optimal"),
-        ("own curves (charged)", "own"),
-    ):  # fmt: skip
-        rows.append((label, *(number_text(getattr(each.price, name), 4) for each in (plan, more))))
+    names = {theorem.key: theorem.name for theorem in COMPARED} | {"own": "own curves (charged)"}
+    for key, name in names.items():
+        rows.append((name, *(number_text(getattr(each.price, key), 4) for each in (plan, more))))
     click.echo("\n".join(aligned(rows, right=[1, 2])))
     click.echo(f"This plan: {plan.price.sentence}")
     click.echo(

@@ -7,7 +7,7 @@ import json
 import secrets
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.client.http_connection import awaited, part, refusal_of
@@ -93,7 +93,7 @@ class RemoteStatistic:
 
 @dataclass(frozen=True)
 class RemotePrice:
-    """A plan under each theorem, as a local `Price` has it; infinite where a theorem says nothing."""
+    """A plan under each theorem, as a local `TheoremPrices` has it; infinite where a theorem says nothing."""
 
     basic: float
     advanced: float
@@ -142,9 +142,9 @@ class RemotePlan:
     @property
     def price(self) -> RemotePrice:
         """The same plan under summing, advanced, KOV and optimal composition, and by its own curves."""
-        told = self.view["price"]
-        epsilons = {name: _number(told[name]) for name in ("basic", "advanced", "kov", "optimal", "own")}
-        return RemotePrice(**epsilons, sentence=str(told["sentence"]))
+        price = self.view["price"]
+        names = [field.name for field in fields(RemotePrice) if field.name != "sentence"]
+        return RemotePrice(**{name: _number(price[name]) for name in names}, sentence=str(price["sentence"]))
 
     @property
     def assumed_rows(self) -> int | None:

@@ -9,12 +9,14 @@ requirements        errors that must not be exceeded
 offers              what would do instead, where nothing does
 """
 
+from farthing.accounting.theorems import COMPARED
 from farthing.planner.allocation import Admits, Allocation, TheoremPrices, allocate, fit, own_epsilon
 from farthing.planner.planning_problem import Problem, Requirement
 
 Price = TheoremPrices  # deprecated: the name before 0.1, importable until 1.0
 
 __all__ = [
+    "COMPARED",
     "Admits",
     "Allocation",
     "Price",

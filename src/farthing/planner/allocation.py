@@ -17,7 +17,12 @@ import numpy as np
 
 from farthing.accounting import compose, sampled_approx_dp
 from farthing.accounting.event_price import REAL_LAPLACE, Losses, saddle_cost
-from farthing.accounting.theorems import advanced_composition, basic_composition, kov_heterogeneous_bound
+from farthing.accounting.theorems import (
+    COMPARED,
+    advanced_composition,
+    basic_composition,
+    kov_heterogeneous_bound,
+)
 from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import ceiling
@@ -83,13 +88,7 @@ class TheoremPrices:
 
     def to_dict(self) -> dict[str, float]:
         """As plain data."""
-        return {
-            "basic": self.basic,
-            "advanced": self.advanced,
-            "kov": self.kov,
-            "optimal": self.optimal,
-            "own": self.own,
-        }
+        return {theorem.key: getattr(self, theorem.key) for theorem in COMPARED}
 
 
 def price_of(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from farthing.accounting.theorems import BLACK_BOX
 from farthing.errors import MissingExtra
 
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE, GREY = (
@@ -16,13 +17,9 @@ BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE, GREY = (
 )  # fmt: skip
 
 # The four theorems keep their colour, dash and order in every picture.
-THEOREM_COLOURS = {
-    "basic": GREY,
-    "DRV": VERMILLION,
-    "KOV bound": BLUE,
-    "optimal": BLACK,
-}
-THEOREM_DASHES = {"basic": [2, 3], "DRV": [8, 3, 2, 3], "KOV bound": [7, 3], "optimal": [1, 0]}
+_COLOURS = {"basic": GREY, "advanced": VERMILLION, "kov": BLUE, "optimal": BLACK}
+_DASHES = {"basic": [2, 3], "advanced": [8, 3, 2, 3], "kov": [7, 3], "optimal": [1, 0]}
+THEOREM_LABELS = {theorem.key: theorem.label for theorem in BLACK_BOX}
 
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 
@@ -78,14 +75,14 @@ def finished(chart: Any, title: str, subtitle: Sequence[str] | str = ()) -> Any:
 def theorem_encoding(title: str) -> dict[str, Any]:
     """Colour and dash of the four theorems, with one legend for both."""
     alt = altair()
-    names = list(THEOREM_COLOURS)
+    labels, keys = list(THEOREM_LABELS.values()), list(THEOREM_LABELS)
     return {
         "color": alt.Color(
-            "theorem:N", title=title, sort=names,
-            scale=alt.Scale(domain=names, range=[THEOREM_COLOURS[name] for name in names]),
+            "theorem:N", title=title, sort=labels,
+            scale=alt.Scale(domain=labels, range=[_COLOURS[key] for key in keys]),
         ),
         "strokeDash": alt.StrokeDash(
-            "theorem:N", title=title, sort=names,
-            scale=alt.Scale(domain=names, range=[THEOREM_DASHES[name] for name in names]),
+            "theorem:N", title=title, sort=labels,
+            scale=alt.Scale(domain=labels, range=[_DASHES[key] for key in keys]),
         ),
     }  # fmt: skip

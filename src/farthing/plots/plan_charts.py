@@ -6,16 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from farthing.accounting.theorems import COMPARED
 from farthing.errors import InvalidValue
 from farthing.plots._style import BLUE, GREY, Row, altair, data_of, finished
 
-_PRICES = {
-    "basic": "summing",
-    "advanced": "advanced",
-    "kov": "KOV",
-    "optimal": "optimal",
-    "own": "own curves",
-}
 _MOST_CELLS = 60
 
 
@@ -50,9 +44,9 @@ def plan_chart(plan: Mapping[str, Any]) -> Any:
         base.mark_bar(color=BLUE), base.mark_text(align="left", dx=4, fontSize=11).encode(text="error:N")
     ).properties(width=420)
     prices = [
-        {"theorem": label, "epsilon": plan["price"][key]}
-        for key, label in _PRICES.items()
-        if _finite(plan["price"].get(key))
+        {"theorem": theorem.name, "epsilon": plan["price"][theorem.key]}
+        for theorem in COMPARED
+        if _finite(plan["price"].get(theorem.key))
     ]
     price = (
         alt.Chart(data_of(prices))

@@ -14,7 +14,7 @@ import numpy as np
 
 from farthing.accounting import compose
 from farthing.accounting.region_boundaries import GRID, lower_boundaries
-from farthing.plots._style import BLUE, Row, altair, data_of, finished, theorem_encoding
+from farthing.plots._style import BLUE, THEOREM_LABELS, Row, altair, data_of, finished, theorem_encoding
 from farthing.privacy.events import checked_count, checked_delta, checked_epsilon
 
 if TYPE_CHECKING:
@@ -152,8 +152,8 @@ def boundary_rows(epsilon: float, delta: float, k: int) -> list[Row]:
     {'basic': 0.997, 'DRV': 0.997, 'KOV bound': 0.997003, 'optimal': 0.997003}
     """
     return [
-        {"theorem": name, "P_FA": float(alpha), "P_MD": float(beta), "place": place}
-        for name, curve in lower_boundaries(epsilon, delta, k).items()
+        {"theorem": THEOREM_LABELS[key], "P_FA": float(alpha), "P_MD": float(beta), "place": place}
+        for key, curve in lower_boundaries(epsilon, delta, k).items()
         for place, (alpha, beta) in enumerate(zip(GRID, curve, strict=True))
     ]
 

@@ -19,6 +19,7 @@ from farthing.plots._style import (
     ORANGE,
     PURPLE,
     SKY,
+    THEOREM_LABELS,
     VERMILLION,
     Row,
     altair,
@@ -317,8 +318,8 @@ def four_theorems(epsilon: float, delta: float, k: int, delta_g: float) -> list[
     [('basic', 100.0), ('DRV', 27.14), ('KOV bound', 21.62), ('optimal', 19.34)]
     """
     return [
-        {"theorem": name, "k": k, "delta": delta_g, "epsilon": value}
-        for name, value in epsilons_of_equals(epsilon, delta, k, delta_g).items()
+        {"theorem": THEOREM_LABELS[key], "k": k, "delta": delta_g, "epsilon": value}
+        for key, value in epsilons_of_equals(epsilon, delta, k, delta_g).items()
         if math.isfinite(value)
     ]
 

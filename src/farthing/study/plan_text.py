@@ -13,7 +13,7 @@ from farthing.inference import Answer
 from farthing.inference.answers import with_interval
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import number_text
-from farthing.planner import Allocation, Problem, TheoremPrices
+from farthing.planner import COMPARED, Allocation, Problem, TheoremPrices
 from farthing.statistics import Statistic
 from farthing.statistics.answer_records import label_texts
 from farthing.statistics.design import Design
@@ -264,7 +264,7 @@ def explained(plan: PlanFacts) -> str:
 
 
 _MOST_CELLS = 40
-_PRICES = ("basic", "advanced", "kov", "optimal", "own", "sentence")
+_PRICES = (*(theorem.key for theorem in COMPARED), "sentence")
 
 
 def plan_table(plan: PlanFacts) -> str:

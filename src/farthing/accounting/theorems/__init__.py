@@ -1,20 +1,12 @@
-"""The composition theorems people compare with, one in each file, each with its source and its brute-force test.
+"""The composition theorems people compare with, by their authors, each with its source and its brute-force test.
 
-    basic                     epsilons add, deltas add
-    advanced                  Dwork, Rothblum & Vadhan 2010
-    pure_advanced             k epsilon^2 / 2 + epsilon sqrt(2 k ln(1/delta))
-    kov_homogeneous           Kairouz, Oh & Viswanath 2015, closed form, equal charges
-    kov_heterogeneous         the same for any charges
-    kov_exact                 the optimum for equal charges
-    mv_enumeration            Murtagh & Vadhan 2018, the optimum for any few charges
-    mv_dynamic_programme      the same to within eta, in polynomial time
-    renyi_of_pure             Renyi divergence of pure mechanisms
-    renyi_conversion          Renyi to (epsilon, delta), and renyi_conversion_improved
-    renyi_composition         both together, at the best order
-    zcdp_of_pure              pure DP is concentrated DP
-    zcdp_conversion           concentrated to (epsilon, delta), and zcdp_conversion_improved
-    hardness                  counting partitions by calling an accountant
-    side_by_side              all of them at one delta: `table`
+    basic_and_advanced     epsilons and deltas add; Dwork, Rothblum & Vadhan 2010; its form for pure charges
+    kairouz_oh_viswanath   2015: closed forms for equal and for any charges, and the optimum for equal ones
+    murtagh_vadhan         2018: the optimum for any few charges, and to within eta in polynomial time
+    renyi_dp               Renyi divergence of pure mechanisms, and its conversion at the best order
+    zero_concentrated_dp   pure DP is concentrated DP, and its conversion
+    hardness               counting partitions by calling an accountant
+    theorem_table          all of them at one delta: `table`; those that a price is shown under: `COMPARED`
 
 Every function that returns a float returns an upper bound on the optimum, rounded up; `Bounds` hold it.
 """
@@ -41,7 +33,7 @@ from farthing.accounting.theorems.renyi_dp import (
     renyi_composition,
     renyi_of_pure_composition,
 )
-from farthing.accounting.theorems.theorem_table import Row, table
+from farthing.accounting.theorems.theorem_table import BLACK_BOX, COMPARED, Row, Theorem, table
 from farthing.accounting.theorems.zero_concentrated_dp import (
     epsilon_of_zcdp,
     epsilon_of_zcdp_improved,
@@ -49,8 +41,11 @@ from farthing.accounting.theorems.zero_concentrated_dp import (
 )
 
 __all__ = [
+    "BLACK_BOX",
+    "COMPARED",
     "PartitionCount",
     "Row",
+    "Theorem",
     "advanced_composition",
     "basic_composition",
     "count_equal_product_partitions",

@@ -1,4 +1,4 @@
-"""Every theorem at the same delta: the table that a comparison starts from."""
+"""The theorems side by side: the few that every price is shown under, and all of them at the same delta."""
 
 from __future__ import annotations
 
@@ -25,6 +25,43 @@ from farthing.accounting.theorems.renyi_dp import renyi_composition_of
 from farthing.accounting.theorems.zero_concentrated_dp import epsilon_of_zcdp_improved
 from farthing.numerics.bounds import precision
 from farthing.privacy.events import checked_delta
+
+
+@dataclass(frozen=True, slots=True)
+class Theorem:
+    """A theorem that prices are shown under, wherever they are shown.
+
+    key      in data and in routes
+    name     in tables and reports
+    label    in the legend of a chart
+    remark   what it says, in one line
+
+    >>> [theorem.key for theorem in COMPARED]
+    ['basic', 'advanced', 'kov', 'optimal', 'own']
+    """
+
+    key: str
+    name: str
+    label: str
+    remark: str
+
+
+COMPARED = (
+    Theorem("basic", "plain sum", "basic", "epsilons and deltas add up"),
+    Theorem("advanced", "advanced composition", "DRV", "Dwork, Rothblum and Vadhan 2010"),
+    Theorem("kov", "KOV bound", "KOV bound", "Kairouz, Oh and Viswanath 2015, closed form"),
+    Theorem("optimal", "optimal composition", "optimal", "the best for black boxes of these epsilons"),
+    Theorem(
+        "own",
+        "own curves",
+        "own curves",
+        "what is charged: the noise is known, so its exact curves are composed",
+    ),
+)
+"""What a plan's price is shown under, from the oldest theorem to what is charged."""
+
+BLACK_BOX = COMPARED[:-1]
+"""Those that know a mechanism only by its epsilon and delta."""
 
 QUICK_ENUMERATION = 16
 """So many charges are enumerated in the table; `mv_enumeration` itself takes more, and more time."""

@@ -133,7 +133,6 @@ def _started() -> subprocess.Popen[str]:
 LEAST_DRAWN = 1e-12
 MEMORY = 3 << 30  # bytes that a question may need
 _NOISES: dict[str, Callable[[float], Event]] = {"laplace": LaplaceNoise, "gaussian": GaussianNoise}
-_CURVES = {"basic": "basic", "DRV": "advanced", "KOV bound": "kov", "optimal": "optimal"}
 
 
 def composed(charges: list[Mapping[str, Any]], delta: float) -> dict[str, Any]:
@@ -177,17 +176,17 @@ def regions(k: int, epsilon: float, delta: float, at_delta: float) -> dict[str, 
     return {
         "regions": [
             {
-                "theorem": _CURVES[name],
+                "theorem": key,
                 "points": [[float(a), _between(float(b))] for a, b in zip(GRID, curve, strict=True)],
             }
-            for name, curve in curves.items()
+            for key, curve in curves.items()
         ],
         "epsilon_of": [
             {
                 "k": fold,
                 **{
-                    _CURVES[name]: _finite(value)
-                    for name, value in epsilons_of_equals(epsilon, delta, fold, at_delta).items()
+                    key: _finite(value)
+                    for key, value in epsilons_of_equals(epsilon, delta, fold, at_delta).items()
                 },
             }
             for fold in _folds(k)

@@ -11,7 +11,7 @@ import numpy as np
 
 from farthing.ledger import Budget
 from farthing.numerics import Bounds
-from farthing.planner import TheoremPrices
+from farthing.planner import COMPARED, TheoremPrices
 from farthing.statistics.answer_records import label_texts
 from farthing.study.attacker_odds import PRIORS, factor_of, odds_sentence, posterior_upper
 from farthing.study.plan import Plan
@@ -20,13 +20,6 @@ from farthing.study.planned_statistic import PlannedStatistic
 MOST_CELLS = 50  # of one statistic that are shown
 _HARDLY = 0.01  # a gain below one percent is called none
 _COUNTS = ("count", "histogram", "contingency", "ranges", "marginals")
-_THEOREMS = (
-    ("basic", "plain sum", "epsilons and deltas add up"),
-    ("advanced", "advanced composition", "Dwork, Rothblum and Vadhan 2010"),
-    ("kov", "KOV bound", "Kairouz, Oh and Viswanath 2015, closed form"),
-    ("optimal", "optimal composition", "the best for black boxes of these epsilons"),
-    ("own", "own curves", "what is charged: the noise is known, so its exact curves are composed"),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +64,13 @@ class Outlook:
             "sentence": found.sentence,
             "gain": found.count > 1 and found.own < found.basic * (1 - _HARDLY),
             "rows": [
-                {"key": name, "theorem": theorem, "epsilon": _finite(sizes[name]), "remark": remark}
-                for name, theorem, remark in _THEOREMS
+                {
+                    "key": theorem.key,
+                    "theorem": theorem.name,
+                    "epsilon": _finite(sizes[theorem.key]),
+                    "remark": theorem.remark,
+                }
+                for theorem in COMPARED
             ],
         }
 

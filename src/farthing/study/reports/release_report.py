@@ -15,6 +15,7 @@ from farthing.inference import Answer
 from farthing.inference.answers import with_interval
 from farthing.ledger import Receipt
 from farthing.numerics.bounds import number_text
+from farthing.planner import COMPARED
 from farthing.privacy.units import Unit
 from farthing.statistics.answer_records import are_neighbours, records_of
 from farthing.study.attacker_odds import Risk
@@ -340,11 +341,8 @@ def _told(row: Mapping[str, Any]) -> str:
 def _spending(release: ReleaseFacts) -> str:
     plan = release.plan
     price = plan["price"]
-    names = (
-        ("summing", "basic"), ("advanced composition", "advanced"), ("KOV", "kov"), ("optimal", "optimal"),
-        ("own curves (charged)", "own"),
-    )  # fmt: skip
-    bars = _drawn(price_bars, [(label, _number(price.get(key))) for label, key in names])
+    names = {theorem.key: theorem.name for theorem in COMPARED} | {"own": "own curves (charged)"}
+    bars = _drawn(price_bars, [(name, _number(price.get(key))) for key, name in names.items()])
     budget = plan.get("budget")
     bar = ""
     if budget:

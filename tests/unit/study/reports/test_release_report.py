@@ -61,7 +61,7 @@ def test_the_page_has_everything_and_loads_nothing(release: ft.study.Release, tm
     page = path.read_text(encoding="utf-8")
     for part in (
         "What was spent", "What it means", "The receipt", "What produced it", "mean of age", release.request_id,
-        "study.plan(", "summing", "own curves", release.receipt.mac, "epsilon left", "assumed to have 10,000 rows",
+        "study.plan(", "plain sum", "own curves", release.receipt.mac, "epsilon left", "assumed to have 10,000 rows",
     ):  # fmt: skip
         assert part in page, part
     assert not re.search(r"<script|<link|<img|src=|href=|@import|url\(", page)

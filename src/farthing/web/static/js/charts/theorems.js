@@ -3,7 +3,7 @@
 export const THEOREMS = [
   {
     key: "basic",
-    name: "adding up",
+    name: "plain sum",
     mark: "theorem-basic",
     says: "Add up the prices. Always true, but expensive when there are many.",
   },
@@ -15,13 +15,13 @@ export const THEOREMS = [
   },
   {
     key: "kov",
-    name: "KOV",
+    name: "KOV bound",
     mark: "theorem-kov",
     says: "Kairouz, Oh and Viswanath's closed form: tighter, still a formula (2015).",
   },
   {
     key: "optimal",
-    name: "optimal",
+    name: "optimal composition",
     mark: "theorem-optimal",
     says: "The least total that is true for every mechanism with these prices. Plans are charged by the privacy curves of their own noise, which are known, and never more than this.",
   },
