@@ -148,7 +148,7 @@ def compared(
     example: Example, kind: Kind, told: bool, plan: Plan, answers: Answers, truth: Floats, attainable: float
 ) -> Delivered:
     """What came out, beside what was promised."""
-    promised = np.asarray(plan.statistics[0].law.standard_errors, dtype=float)
+    promised = np.asarray(plan.statistics[0].distribution.standard_errors, dtype=float)
     errors, plain = answers.values - truth, answers.raw - truth
     inside = (answers.lower <= truth + 1e-9) & (truth - 1e-9 <= answers.upper)
     squares = [np.mean(each**2, axis=1) / np.mean(promised**2) for each in (errors, plain)]
@@ -222,18 +222,18 @@ def attainable_coverage(plan: Plan, truth: Floats, bounds: tuple[float, float] |
     there is no error, nothing is missed.
     """
     (statistic,) = plan.statistics
-    law, errors = statistic.law, np.asarray(statistic.errors(0.95))
+    distribution, errors = statistic.distribution, np.asarray(statistic.errors(0.95))
     if bounds is not None:
-        deviations = np.asarray(law.standard_errors)
+        deviations = np.asarray(distribution.standard_errors)
         missed = sum(0.025 * (np.abs(truth - bound) > 1e-12 * (bounds[1] - bounds[0])) for bound in bounds)
         return float(np.mean(np.where(deviations > 0, 1 - missed, 1.0)))
     if (
         statistic.output.statistic.kind not in ("count", "histogram", "contingency")
-        or type(law) is not ft.inference.ErrorLaw
+        or type(distribution) is not ft.inference.ErrorDistribution
     ):
         return 0.95
     tails = np.array(
-        [tail_of_sum(law.cell(place).terms, float(errors[place])) for place in range(len(truth))]
+        [tail_of_sum(distribution.cell(place).terms, float(errors[place])) for place in range(len(truth))]
     )
     return float(np.mean(np.where(truth - errors <= 0, 1 - tails / 2, 1 - tails)))
 

@@ -1,7 +1,7 @@
 """Cells of integer noise per second: the vector sampler beside OpenDP's and beside drawing one number at a time.
 
-The same laws, drawn the way their users draw them: a whole vector in one call, imports done. The first call pays for
-tables; the best of a few calls is the speed. Seconds are those of the processor.
+The same distributions, drawn the way their users draw them: a whole vector in one call, imports done. The first call
+pays for tables; the best of a few calls is the speed. Seconds are those of the processor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rich.table import Table
 from benchmarks.race import ask
 from benchmarks.targets import Target
 
-LAWS = ("Laplace", "Gaussian")
+DISTRIBUTIONS = ("Laplace", "Gaussian")
 SCALES = (1, 100, 1_000_000)
 JUDGED = 100  # the slow ones draw big vectors at this scale only
 SAMPLERS = {"vector": "farthing, vector", "opendp": "OpenDP", "scalar": "farthing, scalar"}
@@ -29,7 +29,7 @@ COLUMNS = ("noise", "sampler", "cells", "first, cpu s", "best, cpu s", "cells a 
 class Speed:
     """One measurement; `seconds` is None when it did not finish."""
 
-    law: str
+    distribution: str
     scale: int
     sampler: str
     size: int
@@ -39,7 +39,7 @@ class Speed:
 
     def row(self) -> tuple[str, ...]:
         """The measurement as text."""
-        noise = f"{self.law}, {'scale' if self.law == 'Laplace' else 'std. dev.'} {self.scale:,}"
+        noise = f"{self.distribution}, {'scale' if self.distribution == 'Laplace' else 'std. dev.'} {self.scale:,}"
         if self.seconds is None or self.first_seconds is None:
             return (noise, SAMPLERS[self.sampler], f"{self.size:,}", "", "", "failed")
         speed = f"{self.size / self.seconds:,.0f}"
@@ -47,21 +47,23 @@ class Speed:
         return (noise, SAMPLERS[self.sampler], f"{self.size:,}", *times, speed)
 
 
-def drawing(law: str, scale: int, sampler: str, size: int) -> Callable[[], Any]:
+def drawing(distribution: str, scale: int, sampler: str, size: int) -> Callable[[], Any]:
     """A call that draws one vector."""
-    parameter = Fraction(scale) if law == "Laplace" else Fraction(scale) ** 2
+    parameter = Fraction(scale) if distribution == "Laplace" else Fraction(scale) ** 2
     if sampler == "vector":
         from farthing.mechanisms import samplers
         from farthing.mechanisms.randomness import SYSTEM
 
-        vector = samplers.discrete_laplace_noise if law == "Laplace" else samplers.discrete_gaussian_noise
+        vector = (
+            samplers.discrete_laplace_noise if distribution == "Laplace" else samplers.discrete_gaussian_noise
+        )
         return lambda: vector(parameter, size, SYSTEM)
     if sampler == "opendp":
         from farthing.mechanisms.samplers import opendp_samplers
 
         peer = (
             opendp_samplers.discrete_laplace_noise
-            if law == "Laplace"
+            if distribution == "Laplace"
             else opendp_samplers.discrete_gaussian_noise
         )
         peer(parameter, 1)  # its library is loaded at the first call
@@ -69,7 +71,9 @@ def drawing(law: str, scale: int, sampler: str, size: int) -> Callable[[], Any]:
     from farthing.mechanisms import exact_samplers
     from farthing.mechanisms.randomness import SYSTEM
 
-    single = exact_samplers.discrete_laplace if law == "Laplace" else exact_samplers.discrete_gaussian
+    single = (
+        exact_samplers.discrete_laplace if distribution == "Laplace" else exact_samplers.discrete_gaussian
+    )
 
     def one_by_one() -> list[int]:
         bits = exact_samplers.Bits(SYSTEM, block=4096)
@@ -79,33 +83,37 @@ def drawing(law: str, scale: int, sampler: str, size: int) -> Callable[[], Any]:
 
 
 def speeds(quick: bool, cap: float, say: Callable[[str], None]) -> Iterator[Speed]:
-    """Every sampler on every law, few cells and many."""
+    """Every sampler on every distribution, few cells and many."""
     most = 100_000 if quick else 1_000_000
-    for law in LAWS:
+    for distribution in DISTRIBUTIONS:
         for scale in SCALES:
             for sampler in SAMPLERS:
                 for size in (FEW, min(most, 100_000) if sampler == "scalar" else most):
                     if size > FEW and sampler != "vector" and scale != JUDGED:
                         continue
-                    say(f"{size:,} cells of {law} noise, scale {scale:,}: {SAMPLERS[sampler]}")
-                    task = {"law": law, "scale": scale, "sampler": sampler, "size": size}
+                    say(f"{size:,} cells of {distribution} noise, scale {scale:,}: {SAMPLERS[sampler]}")
+                    task = {"distribution": distribution, "scale": scale, "sampler": sampler, "size": size}
                     data = ask(3 * cap, what="sampling", **task)
                     times = data.get("first_seconds"), data.get("seconds")
-                    yield Speed(law, scale, sampler, size, *times, data.get("failure", ""))
+                    yield Speed(distribution, scale, sampler, size, *times, data.get("failure", ""))
 
 
 def sampler_targets(measured: list[Speed]) -> list[Target]:
-    """The promise: the same law as OpenDP's, at least five times as fast on big vectors."""
+    """The promise: the same distribution as OpenDP's, at least five times as fast on big vectors."""
     rows = []
-    for law in LAWS:
+    for distribution in DISTRIBUTIONS:
         mine, peer = (
-            [s for s in measured if (s.law, s.scale, s.sampler) == (law, JUDGED, sampler) and s.size > FEW]
+            [
+                s
+                for s in measured
+                if (s.distribution, s.scale, s.sampler) == (distribution, JUDGED, sampler) and s.size > FEW
+            ]
             for sampler in ("vector", "opendp")
         )
         done = mine and peer and mine[0].seconds and peer[0].seconds
         ratio = peer[0].seconds / mine[0].seconds if done else None  # type: ignore[operator]
         size = f"{mine[0].size:,} cells: " if mine else ""
-        what = f"{size}discrete {law} noise faster than OpenDP's"
+        what = f"{size}discrete {distribution} noise faster than OpenDP's"
         text = "did not finish" if ratio is None else f"{ratio:,.3g}×"
         rows.append(Target(what, "at least 5×", text, None if ratio is None else ratio >= 5))
     return rows

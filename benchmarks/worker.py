@@ -91,11 +91,11 @@ def decimals(count: int) -> dict[str, Any]:
     return {"epsilon": bounds.estimate, "lower": bounds.lower, "upper": bounds.upper, "seconds": best}
 
 
-def sampling(law: str, scale: int, sampler: str, size: int) -> dict[str, Any]:
+def sampling(distribution: str, scale: int, sampler: str, size: int) -> dict[str, Any]:
     """One vector of noise, in seconds of the processor: a busy machine must not blur a ratio."""
     from benchmarks.samplers import drawing
 
-    _, first, best = best_of(drawing(law, scale, sampler, size), time.process_time)
+    _, first, best = best_of(drawing(distribution, scale, sampler, size), time.process_time)
     return {"first_seconds": first, "seconds": best}
 
 

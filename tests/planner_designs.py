@@ -16,7 +16,7 @@ from farthing.statistics.measurements import Noise, Slot
 
 
 @dataclass(frozen=True)
-class HandLaw:
+class HandDistribution:
     """A normal error, in steps of `step` if that is not 0."""
 
     standard_error: float
@@ -40,11 +40,11 @@ class HandOutput:
     step: float = 0.0
     condition = depends_on = limitless = ""
 
-    def predicted(self, noises: Mapping[str, Noise]) -> HandLaw:
+    def predicted(self, noises: Mapping[str, Noise]) -> HandDistribution:
         variances = sum(
             self.coefficients[slot.name] * slot.variance(noises[slot.name]) for slot in self.slots
         )
-        return HandLaw(float(np.sqrt(np.mean(variances))), self.step)
+        return HandDistribution(float(np.sqrt(np.mean(variances))), self.step)
 
     promised = predicted
 
@@ -63,8 +63,8 @@ class ChoiceOutput:
     def variance_curve(self, epsilon: float) -> Any:
         return np.array([(self.spread / epsilon) ** 2 + 0.01])
 
-    def predicted(self, noises: Mapping[str, Noise]) -> HandLaw:
-        return HandLaw(float(np.sqrt(self.variance_curve(noises[self.slots[0].name].parameter)[0])))
+    def predicted(self, noises: Mapping[str, Noise]) -> HandDistribution:
+        return HandDistribution(float(np.sqrt(self.variance_curve(noises[self.slots[0].name].parameter)[0])))
 
     promised = predicted
 

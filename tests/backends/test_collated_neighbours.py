@@ -10,8 +10,8 @@ import pytest
 
 from backends.engine_under_test import EngineUnderTest
 from backends.hostile_columns import TEXT, retyped
+from contracts.test_neighbours import SCHEMA, a_row, a_visit, aggregates_for, refuse_beyond, run
 from farthing.data import Dataset, dataset
-from laws.test_neighbours import SCHEMA, a_row, a_visit, aggregates_for, refuse_beyond, run
 
 # Each unit has one row, so that the rows that stay are the same whatever is drawn.
 pytestmark = [pytest.mark.slow, pytest.mark.draws(false_alarm=0, miss=0)]

@@ -10,15 +10,15 @@ import pytest
 from benchmarks import samplers
 from benchmarks.race import ask
 from benchmarks.report import save
-from benchmarks.samplers import LAWS, SAMPLERS, Speed, drawing, sampler_targets, show_speeds, speeds
+from benchmarks.samplers import DISTRIBUTIONS, SAMPLERS, Speed, drawing, sampler_targets, show_speeds, speeds
 from rich.console import Console
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
-def test_every_sampler_draws_as_many_cells_as_it_is_timed_for(law: str, sampler: str) -> None:
-    drawn = drawing(law, 100, sampler, 200)()
+def test_every_sampler_draws_as_many_cells_as_it_is_timed_for(distribution: str, sampler: str) -> None:
+    drawn = drawing(distribution, 100, sampler, 200)()
     assert len(drawn) == 200
     assert (
         20 < max(abs(int(n)) for n in drawn) < 5_000
@@ -27,7 +27,7 @@ def test_every_sampler_draws_as_many_cells_as_it_is_timed_for(law: str, sampler:
 
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_worker_measures_a_vector() -> None:
-    data = ask(60, what="sampling", law="Laplace", scale=10, sampler="vector", size=1_000)
+    data = ask(60, what="sampling", distribution="Laplace", scale=10, sampler="vector", size=1_000)
     assert 0 < data["seconds"] <= data["first_seconds"]
 
 
@@ -35,8 +35,8 @@ def test_every_sampler_is_measured_on_every_law(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(samplers, "ask", lambda *_, **__: {"seconds": 0.5, "first_seconds": 1.0})
     measured = list(speeds(True, 1.0, lambda _: None))
     for size in (1_000, 100_000):
-        kinds = {(s.law, s.sampler) for s in measured if s.size == size}
-        assert kinds == {(law, sampler) for law in LAWS for sampler in SAMPLERS}
+        kinds = {(s.distribution, s.sampler) for s in measured if s.size == size}
+        assert kinds == {(distribution, sampler) for distribution in DISTRIBUTIONS for sampler in SAMPLERS}
 
 
 def test_tables_and_promises_hold_the_numbers_of_the_run(tmp_path: Path) -> None:

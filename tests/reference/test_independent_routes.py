@@ -1,8 +1,8 @@
 """Medium and large compositions beside routes of their own: convolved lattices, connected dots, closed forms.
 
-Origin: everything here is computed when the test runs, by code that shares nothing with the engines. Lattice laws are
-convolved in extended precision; Gaussian noise has the closed form of Balle & Wang (arXiv:1805.06530, Theorem 8);
-repeated Laplace noise is a mixture of atoms and tilted Irwin-Hall densities, integrated by mpmath.
+Origin: everything here is computed when the test runs, by code that shares nothing with the engines. Lattice
+distributions are convolved in extended precision; Gaussian noise has the closed form of Balle & Wang (arXiv:1805.06530,
+Theorem 8); repeated Laplace noise is a mixture of atoms and tilted Irwin-Hall densities, integrated by mpmath.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from theorems.transcripts import many_digits
 
 @lru_cache(maxsize=2)
 def twin_of(multiples: tuple[int, ...], step: float) -> LatticeTwin:
-    """Of the last ones asked for: several deltas are judged by the same law."""
+    """Of the last ones asked for: several deltas are judged by the same distribution."""
     return LatticeTwin.of(multiples, step)
 
 
@@ -95,7 +95,7 @@ def test_a_thousand_on_a_lattice_nobody_can_see(delta: float) -> None:
 def connected_dots(epsilons: np.ndarray, step: float, delta: float) -> float:
     """An upper bound of the optimum: every loss split between its two neighbours on a grid, keeping P- and Q-mass."""
     reach = sum(math.ceil(e / step) for e in epsilons.tolist())
-    law, start = np.ones(1), 0  # law[j] is the P-mass at (start + j) * step
+    distribution, start = np.ones(1), 0  # distribution[j] is the P-mass at (start + j) * step
     for e in epsilons.tolist():
         taps: dict[int, float] = {}
         for loss, mass in ((e, 1 / (1 + math.exp(-e))), (-e, 1 / (1 + math.exp(e)))):
@@ -103,16 +103,16 @@ def connected_dots(epsilons: np.ndarray, step: float, delta: float) -> float:
             share = math.expm1(below * step - loss) / math.expm1(-step)
             taps[below] = taps.get(below, 0.0) + mass * (1 - share)
             taps[below + 1] = taps.get(below + 1, 0.0) + mass * share
-        wider = np.zeros(len(law) + max(taps) - min(taps))
+        wider = np.zeros(len(distribution) + max(taps) - min(taps))
         for place, mass in taps.items():
-            wider[place - min(taps) : place - min(taps) + len(law)] += mass * law
-        law, start = wider, start + min(taps)
-    loss = (start + np.arange(len(law))) * step
+            wider[place - min(taps) : place - min(taps) + len(distribution)] += mass * distribution
+        distribution, start = wider, start + min(taps)
+    loss = (start + np.arange(len(distribution))) * step
     low, high = 0.0, reach * step
     for _ in range(100):
         middle = (low + high) / 2
         above = loss > middle
-        value = float(np.sum(law[above] * -np.expm1(middle - loss[above])))
+        value = float(np.sum(distribution[above] * -np.expm1(middle - loss[above])))
         low, high = (middle, high) if value > delta else (low, middle)
     return high
 

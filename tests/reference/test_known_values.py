@@ -63,19 +63,19 @@ def test_one_laplace_in_closed_form() -> None:
 
 
 def convolved(multiples: np.ndarray, step: float, delta: float) -> float:
-    """The optimum for multiples of a step, by two-tap convolution of the exact lattice law."""
-    top, law = int(multiples.sum()), np.ones(1)
+    """The optimum for multiples of a step, by two-tap convolution of the exact lattice distribution."""
+    top, distribution = int(multiples.sum()), np.ones(1)
     for n in multiples.tolist():
         p = 1 / (1 + math.exp(-n * step))
-        wider = np.zeros(len(law) + n)
-        wider[: len(law)] += p * law  # place j: the loss is top - 2 j steps
-        wider[n:] += (1 - p) * law
-        law = wider
-    loss = (top - 2 * np.arange(len(law))) * step
+        wider = np.zeros(len(distribution) + n)
+        wider[: len(distribution)] += p * distribution  # place j: the loss is top - 2 j steps
+        wider[n:] += (1 - p) * distribution
+        distribution = wider
+    loss = (top - 2 * np.arange(len(distribution))) * step
     low, high = 0.0, top * step
     for _ in range(200):
         middle = (low + high) / 2
-        value = float(np.sum(law[loss > middle] * -np.expm1(middle - loss[loss > middle])))
+        value = float(np.sum(distribution[loss > middle] * -np.expm1(middle - loss[loss > middle])))
         low, high = (middle, high) if value > delta else (low, middle)
     return high
 

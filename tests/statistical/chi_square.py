@@ -1,7 +1,7 @@
 """Pearson's test against an exact mass function, with its false-alarm rate and its power.
 
-The masses are summed here in floating point from the formula of the law, in no way that a sampler shares. Relative
-errors of 1e-9 in a mass would not be seen by any test of this size.
+The masses are summed here in floating point from the formula of the distribution, in no way that a sampler shares.
+Relative errors of 1e-9 in a mass would not be seen by any test of this size.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ ALPHA = 1e-10
 SCALES = ("0.3", "1", "3.7", "100", "10000", "1000000")
 
 
-def upper_tails(law: str, scale: float, starts: NDArray[np.int64]) -> NDArray[np.float64]:
+def upper_tails(distribution: str, scale: float, starts: NDArray[np.int64]) -> NDArray[np.float64]:
     """P(N >= n) for each n >= 1 in `starts`, for a Laplace `scale` or a Gaussian standard deviation `scale`."""
-    if law == "laplace":
+    if distribution == "laplace":
         ratio = np.exp(-1.0 / scale)
         return np.exp(-starts / scale) / (1 + ratio)
     if scale > 1000:
@@ -36,17 +36,17 @@ def upper_tails(law: str, scale: float, starts: NDArray[np.int64]) -> NDArray[np
 class Bins:
     """Neighbouring integers put together: [-inf, edges[0]), [edges[0], edges[1]), ..., [edges[-1], inf)."""
 
-    law: str
+    distribution: str
     edges: NDArray[np.int64]
 
     @classmethod
-    def of(cls, law: str, scale: float, samples: int, most: int) -> Bins:
+    def of(cls, distribution: str, scale: float, samples: int, most: int) -> Bins:
         """About `most` bins and a few in the far tails, symmetric, each with at least 20 of `samples` expected."""
         least, target = 20.0 / samples, 1.0 / most
         # Candidate borders are dense enough that every step between two of them is small against a bin.
         far = int(60 * scale) + 2
         starts = np.unique(np.concatenate([np.arange(1, 200), np.linspace(1, far, 60_000).astype(np.int64)]))
-        tails = upper_tails(law, scale, starts)
+        tails = upper_tails(distribution, scale, starts)
         first = int(np.flatnonzero(1 - 2 * tails >= target)[0])  # the middle bin grows from {0} on both sides
         chosen, left = [int(starts[first])], tails[first]
         for start, tail in zip(starts.tolist(), tails.tolist(), strict=True):
@@ -55,17 +55,17 @@ class Bins:
                 chosen.append(start)
                 left = tail
         right = np.array(chosen, dtype=np.int64)
-        return cls(law, np.concatenate([1 - right[::-1], right]))
+        return cls(distribution, np.concatenate([1 - right[::-1], right]))
 
     def masses(self, scale: float) -> NDArray[np.float64]:
-        """The law's mass of each bin."""
+        """The distribution's mass of each bin."""
         right = self.edges[len(self.edges) // 2 :]
-        tails = upper_tails(self.law, scale, right)
+        tails = upper_tails(self.distribution, scale, right)
         side = np.append(-np.diff(tails), tails[-1])
         return np.concatenate([side[::-1], [1 - 2 * tails[0]], side])
 
     def statistic(self, sample: NDArray[np.int64], scale: float) -> float:
-        """Pearson's statistic of a sample against the law with `scale`."""
+        """Pearson's statistic of a sample against the distribution with `scale`."""
         counts = np.bincount(np.searchsorted(self.edges, sample, side="right"), minlength=len(self.edges) + 1)
         expected = self.masses(scale) * len(sample)
         assert expected.min() >= 19.9
@@ -73,7 +73,7 @@ class Bins:
 
     @property
     def limit(self) -> float:
-        """The statistic exceeds this with probability ALPHA if the law is right."""
+        """The statistic exceeds this with probability ALPHA if the distribution is right."""
         return float(stats.chi2.isf(ALPHA, len(self.edges)))
 
     def expected_statistic(self, samples: int, scale: float, wrong: float) -> tuple[float, float]:
@@ -86,7 +86,7 @@ class Bins:
         return mean, variance**0.5
 
 
-def rejects(law: str, scale: float, sample: NDArray[np.int64], most_bins: int) -> bool:
-    """Whether the sample is refused as draws of the law, at ALPHA."""
-    bins = Bins.of(law, scale, len(sample), most_bins)
+def rejects(distribution: str, scale: float, sample: NDArray[np.int64], most_bins: int) -> bool:
+    """Whether the sample is refused as draws of the distribution, at ALPHA."""
+    bins = Bins.of(distribution, scale, len(sample), most_bins)
     return bins.statistic(sample, scale) > bins.limit

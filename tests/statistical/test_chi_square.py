@@ -10,24 +10,30 @@ from scipy import stats
 from statistical.chi_square import SCALES, Bins, upper_tails
 
 
-def exact_upper_tail(law: str, scale: float, start: int) -> float:
+def exact_upper_tail(distribution: str, scale: float, start: int) -> float:
     """P(N >= start), term by term at 30 digits."""
     with mpmath.workdps(30):
         s = mpmath.mpf(scale)
 
         def weight(n: int) -> mpmath.mpf:
-            return mpmath.exp(-n / s) if law == "laplace" else mpmath.exp(-(mpmath.mpf(n) ** 2) / (2 * s**2))
+            return (
+                mpmath.exp(-n / s)
+                if distribution == "laplace"
+                else mpmath.exp(-(mpmath.mpf(n) ** 2) / (2 * s**2))
+            )
 
         last = int(80 * scale) + 80
         total = 1 + 2 * mpmath.fsum(weight(n) for n in range(1, last))
         return float(mpmath.fsum(weight(n) for n in range(start, last)) / total)
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("distribution", ["laplace", "gaussian"])
 @pytest.mark.parametrize(("scale", "starts"), [(0.3, [1, 2]), (3.7, [1, 9, 20]), (20.0, [1, 30, 85])])
-def test_tails_are_those_of_the_formula(law: str, scale: float, starts: list[int]) -> None:
-    found = upper_tails(law, scale, np.array(starts))
-    assert found == pytest.approx([exact_upper_tail(law, scale, n) for n in starts], rel=1e-9, abs=1e-25)
+def test_tails_are_those_of_the_formula(distribution: str, scale: float, starts: list[int]) -> None:
+    found = upper_tails(distribution, scale, np.array(starts))
+    assert found == pytest.approx(
+        [exact_upper_tail(distribution, scale, n) for n in starts], rel=1e-9, abs=1e-25
+    )
 
 
 def test_the_integral_for_wide_gaussians_is_as_good_as_the_sum() -> None:
@@ -38,10 +44,10 @@ def test_the_integral_for_wide_gaussians_is_as_good_as_the_sum() -> None:
     assert upper_tails("gaussian", scale, starts) == pytest.approx(sums, rel=3e-7)
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("distribution", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", SCALES)
-def test_bins_hold_everything_and_each_enough(law: str, scale: str) -> None:
-    bins = Bins.of(law, float(scale), 20_000, 16)
+def test_bins_hold_everything_and_each_enough(distribution: str, scale: str) -> None:
+    bins = Bins.of(distribution, float(scale), 20_000, 16)
     masses = bins.masses(float(scale))
     assert masses.sum() == pytest.approx(1, abs=1e-12)
     assert masses.min() * 20_000 >= 20

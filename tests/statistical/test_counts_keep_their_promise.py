@@ -83,8 +83,11 @@ def released() -> dict[float, dict[str, tuple[float, float]]]:
         size = RELEASES if factor == 1.0 else RELEASES // 10, len(exact[slot.name])
         cells = exact[slot.name] + _drawn(numbers, factor * slot.scale(noises[slot.name]), size)
         truth = np.atleast_1d(output.answer(exact, silent).values)
-        law = output.predicted(noises)
-        limits, told = law.errors(0.95), law.standard_errors > 0  # the last share of a cdf is 1
+        distribution = output.predicted(noises)
+        limits, told = (
+            distribution.errors(0.95),
+            distribution.standard_errors > 0,
+        )  # the last share of a cdf is 1
         errors = values_of(output, cells) - truth
         within = np.abs(errors) <= limits
         for place in range(COMPARED):
@@ -96,7 +99,7 @@ def released() -> dict[float, dict[str, tuple[float, float]]]:
             ):  # the interval of a share is a little skewed
                 reach = side * (end - np.atleast_1d(answer.values))
                 assert reach[told] == pytest.approx(limits[told], rel=0.05)
-        squares = ((errors[:, told] / law.standard_errors[told]) ** 2).mean()
+        squares = ((errors[:, told] / distribution.standard_errors[told]) ** 2).mean()
         found[factor][output.name] = float(squares), float(within[:, told].mean())
     return found
 

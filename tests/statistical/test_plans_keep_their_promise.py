@@ -1,7 +1,8 @@
 """A mixed plan, released 60,000 times: every statistic as far from the truth as foretold.
 
 The noise is drawn by the mechanisms themselves from an explicit source, in vectors; the values follow in vectors, too,
-and those of the first releases are compared with the answers. The choice of a median is not drawn: its law is known.
+and those of the first releases are compared with the answers. The choice of a median is not drawn: its distribution is
+known.
 
 The least favourable noise is that of one Laplace number, whose squares vary by sqrt(5) times their mean: the mean
 square of 60,000 has a standard error of 0.9%. It lies ten of these from the ends of the band for its root, 0.95 to
@@ -50,9 +51,10 @@ ASKED = [
 def table() -> pa.Table:
     draw = np.random.default_rng(11)
     age = draw.integers(20, 80, ROWS)
-    # Evenly spread over their law, so that the rows around the median are as dense as expected whatever is drawn.
-    law = NormalDist(50_000, 15_000)
-    incomes = draw.permutation([law.inv_cdf((place + 0.5) / ROWS) for place in range(ROWS)])
+    # Evenly spread over their distribution, so that the rows around the median are as dense as expected whatever is
+    # drawn.
+    distribution = NormalDist(50_000, 15_000)
+    incomes = draw.permutation([distribution.inv_cdf((place + 0.5) / ROWS) for place in range(ROWS)])
     return pa.table(
         {
             "sex": np.tile(["F", "M"], ROWS // 2),
@@ -128,7 +130,7 @@ def values_of(output: Any, measured: dict[str, np.ndarray], noises: Any) -> np.n
     return measured[output.slots[0].name] @ belongs.astype(float)
 
 
-def law_of(output: QuantileOutput, counts: np.ndarray, noises: Any) -> tuple[np.ndarray, np.ndarray]:
+def distribution_of(output: QuantileOutput, counts: np.ndarray, noises: Any) -> tuple[np.ndarray, np.ndarray]:
     """All points that a median may be, and how likely each is chosen: exp(-rate * rows between it and the middle)."""
     (choice,) = output.slot.mechanism(noises[output.slot.name]).choosing.choices
     through = np.cumsum(counts)
@@ -158,7 +160,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> tuple[ft.study.Plan, E
     even = np.full(RELEASES, 1 / RELEASES)
     for output in plan.design.outputs:
         if isinstance(output, QuantileOutput):
-            values, chances = law_of(output, np.asarray(exact[output.slot.name]).reshape(-1), noises)
+            values, chances = distribution_of(output, np.asarray(exact[output.slot.name]).reshape(-1), noises)
         else:
             values, chances = values_of(output, drawn, noises), even
             for place in range(COMPARED):
@@ -173,7 +175,7 @@ def test_errors_are_as_foretold(name: str, released: tuple[ft.study.Plan, Errors
     plan, (found, chances) = released[0], released[1][name]
     foretold = plan[name]
     inside = float(np.mean(chances @ (np.abs(found) <= np.array(foretold.errors(0.95)))))
-    sizes = np.asarray(foretold.law.standard_errors, dtype=float)
+    sizes = np.asarray(foretold.distribution.standard_errors, dtype=float)
     ratio = float(np.sqrt(np.mean(chances @ (found / sizes) ** 2)))
     if name == "median of income":
         # Its error is how far its interval reaches, which holds whatever the data: farther than it is off.

@@ -126,11 +126,13 @@ def figures_of(output: Any, slot: Any, noise: Noise, own: Any, rows: dict[str, n
     wide: Any = replace(slot.mechanism(noise), cells=releases * len(plain))
     drawn = np.reshape(wide.release(np.tile(plain, releases)), (releases, len(plain)))
     errors = (drawn - plain) @ moved
-    law = output.predicted({slot.name: noise})
+    distribution = output.predicted({slot.name: noise})
     first = told(drawn[0])
     halves = [np.atleast_1d(answer.upper - answer.lower) / 2 for answer in first[1:]]
-    reach = np.concatenate([law.errors(0.95), *halves])
-    claimed = np.concatenate([law.standard_errors, *(np.atleast_1d(a.standard_errors) for a in first[1:])])
+    reach = np.concatenate([distribution.errors(0.95), *halves])
+    claimed = np.concatenate(
+        [distribution.standard_errors, *(np.atleast_1d(a.standard_errors) for a in first[1:])]
+    )
     # An interval that is cut where the truth must lie holds it more often; where it is not, it reaches this far.
     shares = output.statistic.kind == "cdf"
     uncut = (right > 2 * reach) & ((right < 1 - 2 * reach) | (not shares))

@@ -1,4 +1,4 @@
-"""Noise laws against their exact mass functions: the vector sampler, OpenDP's, and the scalar ones.
+"""Noise distributions against their exact mass functions: the vector sampler, OpenDP's, and the scalar ones.
 
 False-alarm rate 1e-10 a test; our sources are seeded as well, so a test that passes keeps passing. Each test of ours
 also refuses draws whose scale is 0.9 or 1.1 times the right one; OpenDP has no seed, but draws enough that it would.
@@ -16,103 +16,103 @@ from scipy import stats
 
 from farthing.mechanisms import exact_samplers
 from farthing.mechanisms.samplers import discrete_gaussian_noise, discrete_laplace_noise, opendp_samplers
-from farthing.mechanisms.samplers.staircase import Law, Staircase
+from farthing.mechanisms.samplers.staircase import Distribution, Staircase
 from sources import TestSource
 from statistical.chi_square import SCALES, Bins, rejects
 
 MANY, MANY_BINS = 400_000, 300
 FEW, FEW_BINS = 20_000, 16
 UNSEEDED = 40_000
-LAWS = ("laplace", "gaussian")
+DISTRIBUTIONS = ("laplace", "gaussian")
 Draw = Callable[[Fraction, int], NDArray[np.int64]]
 
 
-def vector(law: str) -> Draw:
-    if law == "laplace":
+def vector(distribution: str) -> Draw:
+    if distribution == "laplace":
         return lambda scale, size: discrete_laplace_noise(scale, size, TestSource(20261116))
     return lambda scale, size: discrete_gaussian_noise(scale**2, size, TestSource(20261117))
 
 
-def scalar(law: str) -> Draw:
+def scalar(distribution: str) -> Draw:
     def draw(scale: Fraction, size: int) -> NDArray[np.int64]:
         bits = exact_samplers.Bits(TestSource(20261118), block=4096)
-        if law == "laplace":
+        if distribution == "laplace":
             return np.array([exact_samplers.discrete_laplace(scale, bits) for _ in range(size)])
         return np.array([exact_samplers.discrete_gaussian(scale**2, bits) for _ in range(size)])
 
     return draw
 
 
-def from_opendp(law: str) -> Draw:
-    if law == "laplace":
+def from_opendp(distribution: str) -> Draw:
+    if distribution == "laplace":
         return opendp_samplers.discrete_laplace_noise
     return lambda scale, size: opendp_samplers.discrete_gaussian_noise(scale**2, size)
 
 
-def check(law: str, draw: Draw, scale: Fraction, size: int, bins: int) -> None:
-    """The right law passes; scales of 0.9 and 1.1 times it do not."""
-    assert not rejects(law, float(scale), draw(scale, size), bins)
+def check(distribution: str, draw: Draw, scale: Fraction, size: int, bins: int) -> None:
+    """The right distribution passes; scales of 0.9 and 1.1 times it do not."""
+    assert not rejects(distribution, float(scale), draw(scale, size), bins)
     for wrong in (Fraction(9, 10), Fraction(11, 10)):
-        assert rejects(law, float(scale), draw(wrong * scale, size), bins)
+        assert rejects(distribution, float(scale), draw(wrong * scale, size), bins)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("scale", SCALES)
-def test_vector_noise_has_its_law_and_no_other_scale(law: str, scale: str) -> None:
-    check(law, vector(law), Fraction(scale), MANY, MANY_BINS)
+def test_vector_noise_has_its_law_and_no_other_scale(distribution: str, scale: str) -> None:
+    check(distribution, vector(distribution), Fraction(scale), MANY, MANY_BINS)
 
 
 @pytest.mark.slow
 @pytest.mark.draws(false_alarm=1e-10, miss=1e-10)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("scale", SCALES)
-def test_opendp_noise_has_the_same_law(law: str, scale: str) -> None:
+def test_opendp_noise_has_the_same_law(distribution: str, scale: str) -> None:
     """A scale a tenth off puts the statistic 6.9 deviations beyond the limit (below), where its left tail is thinner
     than a normal one's 3e-12."""
-    sample = from_opendp(law)(Fraction(scale), UNSEEDED)
-    assert not rejects(law, float(scale), sample, FEW_BINS)
+    sample = from_opendp(distribution)(Fraction(scale), UNSEEDED)
+    assert not rejects(distribution, float(scale), sample, FEW_BINS)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("scale", SCALES)
-def test_scalar_noise_has_the_same_law(law: str, scale: str) -> None:
+def test_scalar_noise_has_the_same_law(distribution: str, scale: str) -> None:
     """Slow draws: the wrong scales, whose refusal is computed below for all, are drawn for one."""
     if scale == "3.7":
-        check(law, scalar(law), Fraction(scale), FEW, FEW_BINS)
+        check(distribution, scalar(distribution), Fraction(scale), FEW, FEW_BINS)
     else:
-        assert not rejects(law, float(scale), scalar(law)(Fraction(scale), FEW), FEW_BINS)
+        assert not rejects(distribution, float(scale), scalar(distribution)(Fraction(scale), FEW), FEW_BINS)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(
     ("size", "bins", "beyond"), [(MANY, MANY_BINS, 20), (FEW, FEW_BINS, 3.7), (UNSEEDED, FEW_BINS, 6.9)]
 )
-def test_the_power_is_no_luck(law: str, scale: str, size: int, bins: int, beyond: float) -> None:
+def test_the_power_is_no_luck(distribution: str, scale: str, size: int, bins: int, beyond: float) -> None:
     """The statistic of a wrong scale is expected so many standard deviations beyond the limit."""
     right = float(scale)
-    binned = Bins.of(law, right, size, bins)
+    binned = Bins.of(distribution, right, size, bins)
     for wrong in (0.9 * right, 1.1 * right):
         mean, deviation = binned.expected_statistic(size, right, wrong)
         assert mean - beyond * deviation > binned.limit
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("scale", ["0.001", "0.05", "1099511627776", "72057594037927936"])
-def test_extreme_scales_keep_their_law(law: str, scale: str) -> None:
+def test_extreme_scales_keep_their_law(distribution: str, scale: str) -> None:
     """Down to where noise is nearly always 0, up to the largest scale."""
-    sample = vector(law)(Fraction(scale), MANY)
+    sample = vector(distribution)(Fraction(scale), MANY)
     if float(scale) < 0.1:
         assert not sample.any()
     else:
-        assert not rejects(law, float(scale), sample, MANY_BINS)
+        assert not rejects(distribution, float(scale), sample, MANY_BINS)
 
 
 @pytest.mark.parametrize("scale", ["1", "50", "100000"])
-@pytest.mark.parametrize("law", LAWS)
-def test_neighbouring_cells_are_independent_and_signs_fair(law: str, scale: str) -> None:
-    sample = vector(law)(Fraction(scale), MANY)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_neighbouring_cells_are_independent_and_signs_fair(distribution: str, scale: str) -> None:
+    sample = vector(distribution)(Fraction(scale), MANY)
     for values in (sample.astype(float), np.abs(sample).astype(float)):
         for lag in (1, 2, 7):
             correlation = float(np.corrcoef(values[:-lag], values[lag:])[0, 1])
@@ -121,20 +121,20 @@ def test_neighbouring_cells_are_independent_and_signs_fair(law: str, scale: str)
     assert stats.binomtest(positive, positive + negative).pvalue > 1e-6
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_low_bits_of_wide_noise_are_fair(law: str) -> None:
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_low_bits_of_wide_noise_are_fair(distribution: str) -> None:
     """A block is 2**14 numbers long here: each of the 14 lowest bits is one of a uniform position."""
-    sample = vector(law)(Fraction(10**6), MANY)
+    sample = vector(distribution)(Fraction(10**6), MANY)
     for bit in range(14):
         assert stats.binomtest(int(((np.abs(sample) >> bit) & 1).sum()), MANY).pvalue > 1e-6
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("law", "scale"), [("laplace", "1"), ("laplace", "40"), ("gaussian", "2"), ("gaussian", "60")]
+    ("distribution", "scale"), [("laplace", "1"), ("laplace", "40"), ("gaussian", "2"), ("gaussian", "60")]
 )
 def test_few_bits_and_a_short_table_give_the_same_law(
-    law: str, scale: str, monkeypatch: pytest.MonkeyPatch
+    distribution: str, scale: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`Staircase` with words and a table so small that balls and the tail decide thousands of draws."""
     decided = {"block": 0, "tail": 0}
@@ -147,10 +147,10 @@ def test_few_bits_and_a_short_table_give_the_same_law(
     monkeypatch.setattr(Staircase, "_decided", counted)
 
     def draw(right: Fraction, size: int) -> NDArray[np.int64]:
-        chosen = Law.laplace(right) if law == "laplace" else Law.gaussian(right**2)
+        chosen = Distribution.laplace(right) if distribution == "laplace" else Distribution.gaussian(right**2)
         short = Staircase.of(chosen, selection_bits=8, tail_bits=3, leading_bits=2, more_bits=1, resolution=4)
         return short.draw(size, TestSource(11))
 
-    check(law, draw, Fraction(scale), FEW, FEW_BINS)
+    check(distribution, draw, Fraction(scale), FEW, FEW_BINS)
     assert decided["block"] > 2_000
     assert decided["tail"] > 2_000

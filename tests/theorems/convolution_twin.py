@@ -1,4 +1,4 @@
-"""The law of a sum of integer noises by plain convolution: slow, and nothing in it to get wrong."""
+"""The distribution of a sum of integer noises by plain convolution: slow, and nothing in it to get wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def masses(kind: str, scale: float, digits: float = 30.0) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def lattice_law(parts: list[Part]) -> Floats:
+def lattice_distribution(parts: list[Part]) -> Floats:
     """P[X = n] around the middle, for whole-numbered coefficients."""
     total = np.ones(1)
     for kind, scale, size, count in parts:
@@ -36,10 +36,10 @@ def lattice_law(parts: list[Part]) -> Floats:
 @lru_cache(maxsize=64)
 def lattice_within(parts: tuple[Part, ...]) -> Floats:
     """P[|X| <= k] for k = 0, 1, ..."""
-    law = lattice_law(list(parts))
-    middle = len(law) // 2
-    both = law[middle:].copy()
-    both[1:] += law[:middle][::-1]
+    distribution = lattice_distribution(list(parts))
+    middle = len(distribution) // 2
+    both = distribution[middle:].copy()
+    both[1:] += distribution[:middle][::-1]
     return np.cumsum(both)
 
 

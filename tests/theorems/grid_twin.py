@@ -1,7 +1,7 @@
 """The slow twin of the grid engine: pairs of output laws written down from the definition of the noise, in mpmath.
 
-Nothing here knows about losses, sampling theorems or grids: a sampled mechanism is the mixture of its laws with and
-without the unit, and a divergence is a sum or an integral of max(0, P - e^epsilon Q).
+Nothing here knows about losses, sampling theorems or grids: a sampled mechanism is the mixture of its distributions
+with and without the unit, and a divergence is a sum or an integral of max(0, P - e^epsilon Q).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Selections by brute force: every law as a list of probabilities, written from its definition alone."""
+"""Selections by brute force: every distribution as a list of probabilities, written from its definition alone."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ def number(value: Fraction | float) -> mpmath.mpf:
     return mpmath.mpf(exact.numerator) / exact.denominator
 
 
-def exponential_law(scores: Iterable[int], rate: Fraction) -> list[mpmath.mpf]:
+def exponential_distribution(scores: Iterable[int], rate: Fraction) -> list[mpmath.mpf]:
     weights = [mpmath.exp(number(rate * score)) for score in scores]
     return [weight / mpmath.fsum(weights) for weight in weights]
 
 
-def permute_and_flip_law(scores: list[int], rate: Fraction) -> list[mpmath.mpf]:
+def permute_and_flip_distribution(scores: list[int], rate: Fraction) -> list[mpmath.mpf]:
     coins = [mpmath.exp(-number(rate * (max(scores) - score))) for score in scores]
-    law = [mpmath.mpf(0)] * len(scores)
+    distribution = [mpmath.mpf(0)] * len(scores)
     orders = list(permutations(range(len(scores))))
     for order in orders:
         left = mpmath.mpf(1)
         for candidate in order:
-            law[candidate] += left * coins[candidate] / len(orders)
+            distribution[candidate] += left * coins[candidate] / len(orders)
             left *= 1 - coins[candidate]
-    return law
+    return distribution
 
 
-def top_k_law(scores: list[int], rate: Fraction, k: int) -> dict[tuple[int, ...], mpmath.mpf]:
+def top_k_distribution(scores: list[int], rate: Fraction, k: int) -> dict[tuple[int, ...], mpmath.mpf]:
     weights = [mpmath.exp(number(rate * score)) for score in scores]
-    law: dict[tuple[int, ...], mpmath.mpf] = {}
+    distribution: dict[tuple[int, ...], mpmath.mpf] = {}
     for picks in permutations(range(len(scores)), k):
         chance, left = mpmath.mpf(1), mpmath.fsum(weights)
         for pick in picks:
             chance *= weights[pick] / left
             left -= weights[pick]
-        law[picks] = chance
-    return law
+        distribution[picks] = chance
+    return distribution
 
 
 def margin_at_least(scores: list[int], q: Fraction, winner: int, margin: int) -> Fraction:
@@ -89,11 +89,11 @@ def _never_spoiled(slack: tuple[int, ...], q: Fraction) -> Fraction:
     return total
 
 
-def noisy_max_law(scores: list[int], q: Fraction) -> list[Fraction]:
+def noisy_max_distribution(scores: list[int], q: Fraction) -> list[Fraction]:
     return [margin_at_least(scores, q, winner, 0) for winner in range(len(scores))]
 
 
-def margin_law(scores: list[int], q: Fraction, winner: int, margin: int) -> Fraction:
+def margin_distribution(scores: list[int], q: Fraction, winner: int, margin: int) -> Fraction:
     return margin_at_least(scores, q, winner, margin) - margin_at_least(scores, q, winner, margin + 1)
 
 
@@ -106,17 +106,19 @@ def neighbours_of(scores: Iterable[int], sensitivity: int, monotone: bool) -> It
         yield [score + step for score, step in zip(scores, move, strict=True)]
 
 
-def log_ratios(law: Iterable[mpmath.mpf], other: Iterable[mpmath.mpf]) -> list[mpmath.mpf]:
-    return [mpmath.log(p / q) for p, q in zip(law, other, strict=True)]
+def log_ratios(distribution: Iterable[mpmath.mpf], other: Iterable[mpmath.mpf]) -> list[mpmath.mpf]:
+    return [mpmath.log(p / q) for p, q in zip(distribution, other, strict=True)]
 
 
-def rejected(observed: Mapping[Hashable, int], law: Mapping[Hashable, object], alpha: float = ALPHA) -> bool:
-    """Chi-square: whether `observed` counts do not look like draws from `law`; rare outcomes are pooled."""
+def rejected(
+    observed: Mapping[Hashable, int], distribution: Mapping[Hashable, object], alpha: float = ALPHA
+) -> bool:
+    """Chi-square: whether `observed` counts do not look like draws from `distribution`; rare outcomes are pooled."""
     draws = sum(observed.values())
-    assert set(observed) <= set(law)
-    common = [outcome for outcome in law if draws * float(law[outcome]) >= 10]  # type: ignore[arg-type]
+    assert set(observed) <= set(distribution)
+    common = [outcome for outcome in distribution if draws * float(distribution[outcome]) >= 10]  # type: ignore[arg-type]
     seen = [observed.get(outcome, 0) for outcome in common]
-    expected = [draws * float(law[outcome]) for outcome in common]  # type: ignore[arg-type]
+    expected = [draws * float(distribution[outcome]) for outcome in common]  # type: ignore[arg-type]
     rest = draws - sum(expected)
     if rest > 1e-9 * draws:
         seen.append(draws - sum(seen))

@@ -19,7 +19,7 @@ from farthing.accounting.filters import BasicFilter, FullyAdaptiveFilter
 from farthing.accounting.hockey_stick import hockey_stick_divergence
 from farthing.mechanisms.weighted_choice import event_of_bounded_range
 from farthing.privacy import ApproxDP, BoundedRange, Composed, GaussianNoise, LaplaceNoise, Sampled
-from theorems.selection_twins import exponential_law, neighbours_of
+from theorems.selection_twins import exponential_distribution, neighbours_of
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
@@ -31,7 +31,9 @@ def test_two_point_pairs_meet_the_logistic_tradeoff(epsilon: float) -> None:
 
     for place in range(101):
         u = exp(epsilon * place / 100)  # losses log u and log u - epsilon
-        likely = (top - u) / (top - 1)  # mass of the larger loss under P, so that both laws add up to 1
+        likely = (top - u) / (
+            top - 1
+        )  # mass of the larger loss under P, so that both distributions add up to 1
         assert likely / u + (1 - likely) * top / u == pytest.approx(1)
         assert 1 - likely == pytest.approx(logistic(likely / u), abs=1e-12)
 
@@ -46,11 +48,11 @@ def test_the_curve_of_the_event_is_above_that_of_every_choice(monotone: bool) ->
     allowed = [hockey_stick_divergence(event, x).upper for x in at]
     tightest = 1.0
     for scores in product(range(3), repeat=3):
-        law = exponential_law(scores, rate)
+        distribution = exponential_distribution(scores, rate)
         for others in neighbours_of(scores, 1, monotone):
-            other = exponential_law(others, rate)
+            other = exponential_distribution(others, rate)
             for x, most in zip(at, allowed, strict=True):
-                delta = sum(max(0, p - exp(x) * q) for p, q in zip(law, other, strict=True))
+                delta = sum(max(0, p - exp(x) * q) for p, q in zip(distribution, other, strict=True))
                 assert delta <= most + 1e-12
                 tightest = min(tightest, most - float(delta))
     assert tightest < 1e-3

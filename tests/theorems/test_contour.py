@@ -106,7 +106,7 @@ def test_smoothed_payoff_exceeds_the_payoff_by_at_most_the_bump(smoothing: float
         mu = mpmath.mpf(smoothing)
         for v in np.linspace(-6, 6, 49):
             u = mu * mpmath.mpf(float(v))
-            reach = (mu * mu / 2 + u) / mu  # g > -u in standard units, under the law of g
+            reach = (mu * mu / 2 + u) / mu  # g > -u in standard units, under the distribution of g
             smoothed = mpmath.ncdf(reach) - mpmath.exp(-u) * mpmath.ncdf(reach - mu)
             excess = smoothed - max(mpmath.mpf(0), 1 - mpmath.exp(-u))
             bump = excess_constant(smoothing) * mu**2 * mpmath.npdf(u, -mu * mu / 2, mu)

@@ -15,7 +15,7 @@ from farthing.mechanisms.counted_quantiles import CountedQuantile, CountedQuanti
 from farthing.mechanisms.quantiles import Quantile, decimal
 from farthing.privacy import BoundedRange, Composed
 from theorems.selection_twins import SLACK, Seeded, log_ratios, number, rejected
-from theorems.test_quantiles import quantile_law
+from theorems.test_quantiles import quantile_distribution
 
 pytestmark = pytest.mark.slow
 
@@ -26,13 +26,13 @@ Rows = tuple[tuple[int, int], ...]
 """(group, point) of each row."""
 
 
-def joint_law(rows: Rows, mechanism: CountedQuantile) -> list[object]:
+def joint_distribution(rows: Rows, mechanism: CountedQuantile) -> list[object]:
     q = decimal(mechanism.probability)
-    laws = [
-        quantile_law([point for own, point in rows if own == group], q, mechanism.rate, POINTS)
+    distributions = [
+        quantile_distribution([point for own, point in rows if own == group], q, mechanism.rate, POINTS)
         for group in range(mechanism.groups)
     ]
-    return [a * b for a in laws[0] for b in laws[1]]
+    return [a * b for a in distributions[0] for b in distributions[1]]
 
 
 def tables(most: int) -> Iterator[Rows]:
@@ -43,7 +43,7 @@ def tables(most: int) -> Iterator[Rows]:
 def widest(mechanism: CountedQuantile, pairs: Iterable[tuple[Rows, Rows]]) -> object:
     found = number(0)
     for rows, others in pairs:
-        losses = log_ratios(joint_law(rows, mechanism), joint_law(others, mechanism))
+        losses = log_ratios(joint_distribution(rows, mechanism), joint_distribution(others, mechanism))
         assert (
             max(map(abs, losses)) <= number(mechanism.epsilon) + SLACK
         )  # no more than the range in any case
@@ -104,8 +104,8 @@ def test_the_law_of_each_group_is_exact(probability: float) -> None:
     answers = [mechanism._answer(counts, source) for _ in range(1_000)]
     for group, rows in enumerate(groups):
         observed = Counter(int(answer[group]) for answer in answers)
-        law = quantile_law(rows, decimal(probability), mechanism.rate, range(12))
-        assert not rejected(observed, dict(enumerate(law)))
+        distribution = quantile_distribution(rows, decimal(probability), mechanism.rate, range(12))
+        assert not rejected(observed, dict(enumerate(distribution)))
 
 
 def test_counts_and_rows_give_the_same_answer_from_the_same_bits() -> None:

@@ -1,4 +1,4 @@
-"""`ExponentialMechanism`: its law, its epsilon and its bounded range, by enumeration."""
+"""`ExponentialMechanism`: its distribution, its epsilon and its bounded range, by enumeration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from theorems.selection_twins import (
     SLACK,
     Seeded,
     counted,
-    exponential_law,
+    exponential_distribution,
     log_ratios,
     neighbours_of,
     number,
@@ -31,9 +31,9 @@ def test_no_pair_of_neighbours_exceeds_epsilon_and_the_range_is_epsilon(
     mechanism = ExponentialMechanism(0.7, sensitivity, monotone)
     most, widest = 0, 0
     for scores in product(range(3), repeat=3):
-        law = exponential_law(scores, mechanism.rate)
+        distribution = exponential_distribution(scores, mechanism.rate)
         for others in neighbours_of(scores, sensitivity, monotone):
-            losses = log_ratios(law, exponential_law(others, mechanism.rate))
+            losses = log_ratios(distribution, exponential_distribution(others, mechanism.rate))
             most, widest = max(most, *losses), max(widest, max(losses) - min(losses))
     assert most <= number(0.7) + SLACK
     assert number(0.7) * 0.99 <= widest <= number(0.7) + SLACK  # attained, so no larger rate would do
@@ -43,7 +43,7 @@ def test_the_law_is_exact() -> None:
     mechanism = ExponentialMechanism(0.9)
     source = Seeded(1)
     observed = counted(lambda: mechanism._answer(SCORES, source), 3_000)
-    assert not rejected(observed, dict(enumerate(exponential_law(SCORES, mechanism.rate))))
+    assert not rejected(observed, dict(enumerate(exponential_distribution(SCORES, mechanism.rate))))
 
 
 @pytest.mark.slow
@@ -53,7 +53,9 @@ def test_a_rate_that_is_a_tenth_off_would_be_noticed(monotone: bool) -> None:
     mechanism = ExponentialMechanism(0.5 if monotone else 1.0, 1, monotone)
     scores, source = np.array([0] * 500 + [14] + [0] * 500), Seeded(1)
     observed = counted(lambda: mechanism._answer(scores, source) == 500, 3_000)
-    good = [exponential_law(scores.tolist(), mechanism.rate * Fraction(t, 10))[500] for t in (10, 9, 11)]
+    good = [
+        exponential_distribution(scores.tolist(), mechanism.rate * Fraction(t, 10))[500] for t in (10, 9, 11)
+    ]
     assert [rejected(observed, {True: p, False: 1 - p}) for p in good] == [False, True, True]
 
 
@@ -63,8 +65,8 @@ def test_real_scores_on_a_grid_have_the_law_of_their_floors() -> None:
     assert mechanism.steps == 2
     source = Seeded(2)
     observed = counted(lambda: mechanism._answer([0.3, -0.01, 1.49], source), 5_000)
-    assert not rejected(observed, dict(enumerate(exponential_law([1, -1, 5], mechanism.rate))))
-    assert rejected(observed, dict(enumerate(exponential_law([1, 1, 5], mechanism.rate))))
+    assert not rejected(observed, dict(enumerate(exponential_distribution([1, -1, 5], mechanism.rate))))
+    assert rejected(observed, dict(enumerate(exponential_distribution([1, 1, 5], mechanism.rate))))
 
 
 def test_rounding_is_paid_for_when_the_grid_does_not_divide_the_sensitivity() -> None:

@@ -193,13 +193,15 @@ def test_a_dropped_error_term_would_be_noticed(monkeypatch: pytest.MonkeyPatch) 
     """Laws rounded the wrong way cross, and `Bounds` refuses to be built: the guard of every answer can fail."""
     composition = compose_on_grid([(RandomizedResponse(0.1), 100)], tolerance=1e-4)
     honest = composition.epsilon_bounds(1e-6)
-    real = grid_composition.upper_law
+    real = grid_composition.upper_distribution
 
     def optimistic(*arguments: Any) -> Any:
-        law = real(*arguments)
-        return type(law)(law.index, law.log_mass - 1e-6, law.log_infinite, law.shift)
+        distribution = real(*arguments)
+        return type(distribution)(
+            distribution.index, distribution.log_mass - 1e-6, distribution.log_infinite, distribution.shift
+        )
 
-    monkeypatch.setattr(grid_composition, "upper_law", optimistic)
+    monkeypatch.setattr(grid_composition, "upper_distribution", optimistic)
     with pytest.raises(ValueError, match="must be at least lower"):
         composition.epsilon_bounds(1e-6)
     assert grid_algorithm.compose_on_grid is compose_on_grid and honest.width < 1e-9
@@ -208,13 +210,15 @@ def test_a_dropped_error_term_would_be_noticed(monkeypatch: pytest.MonkeyPatch) 
 def test_every_shift_of_a_law_reaches_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     composition = compose_on_grid([(RandomizedResponse(0.1), 100)], tolerance=1e-4)
     honest = composition.epsilon_bounds(1e-6)
-    real = grid_composition.upper_law
+    real = grid_composition.upper_distribution
 
     def shifted(*arguments: Any) -> Any:
-        law = real(*arguments)
-        return type(law)(law.index, law.log_mass, law.log_infinite, law.shift + 1e-5)
+        distribution = real(*arguments)
+        return type(distribution)(
+            distribution.index, distribution.log_mass, distribution.log_infinite, distribution.shift + 1e-5
+        )
 
-    monkeypatch.setattr(grid_composition, "upper_law", shifted)
+    monkeypatch.setattr(grid_composition, "upper_distribution", shifted)
     assert composition.epsilon_bounds(1e-6).upper == pytest.approx(honest.upper + 1e-3, abs=1e-8)
 
 

@@ -17,10 +17,10 @@ def responses(rows: int, epsilon: float) -> np.ndarray:
     """Randomized response on every row: one line for each secret, one column for each output."""
     p = math.exp(epsilon) / (1 + math.exp(epsilon))
     one = np.array([[p, 1 - p], [1 - p, p]])
-    law = np.ones((1, 1))
+    distribution = np.ones((1, 1))
     for _ in range(rows):
-        law = np.kron(law, one)
-    return law
+        distribution = np.kron(distribution, one)
+    return distribution
 
 
 def noisy_count(rows: int, epsilon: float) -> np.ndarray:
@@ -28,17 +28,17 @@ def noisy_count(rows: int, epsilon: float) -> np.ndarray:
     values = np.arange(-80, 81)
     p = math.exp(-epsilon)
     ones = np.array([sum(bits) for bits in itertools.product((0, 1), repeat=rows)])
-    law: np.ndarray = (1 - p) / (1 + p) * p ** np.abs(values[None, :] - ones[:, None])
-    return law
+    distribution: np.ndarray = (1 - p) / (1 + p) * p ** np.abs(values[None, :] - ones[:, None])
+    return distribution
 
 
-def best_shares(law: np.ndarray, rows: int) -> tuple[float, list[float]]:
+def best_shares(distribution: np.ndarray, rows: int) -> tuple[float, list[float]]:
     """The expected share of the best guesses, row by row, and the tail of the number guessed right."""
     secrets = np.array(list(itertools.product((0, 1), repeat=rows)))
-    weight = law / len(secrets)
+    weight = distribution / len(secrets)
     guess = np.array(
         [[weight[secrets[:, i] == 1, o].sum() > weight[secrets[:, i] == 0, o].sum() for i in range(rows)]
-         for o in range(law.shape[1])]
+         for o in range(distribution.shape[1])]
     )  # fmt: skip
     right = (secrets[:, None, :] == guess[None, :, :]).sum(axis=2)
     share = float((weight * right).sum() / rows)

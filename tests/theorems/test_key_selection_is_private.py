@@ -14,7 +14,7 @@ import pytest
 
 from farthing.mechanisms import key_selection
 from farthing.mechanisms.key_selection import (
-    KeepLaw,
+    KeepDistribution,
     KeySelection,
     delta_per_key,
     laplace_threshold,
@@ -23,14 +23,14 @@ from farthing.mechanisms.key_selection import (
 )
 from farthing.numerics.bounds import precision
 
-Law = dict[object, flint.arb]
+Distribution = dict[object, flint.arb]
 
 
 def ball(value: Fraction) -> flint.arb:
     return flint.arb(flint.fmpq(value.numerator, value.denominator))
 
 
-def hockey_stick(p: Law, q: Law, epsilon: Fraction) -> flint.arb:
+def hockey_stick(p: Distribution, q: Distribution, epsilon: Fraction) -> flint.arb:
     """sum over outcomes of max(0, P - e^epsilon Q): the definition of delta at epsilon."""
     growth = ball(epsilon).exp()
     total = flint.arb(0)
@@ -41,15 +41,15 @@ def hockey_stick(p: Law, q: Law, epsilon: Fraction) -> flint.arb:
     return total
 
 
-def law_of_counts(law: KeepLaw, units: int, window: int = 400) -> Law:
+def distribution_of_counts(distribution: KeepDistribution, units: int, window: int = 400) -> Distribution:
     """The noisy count or silence, by adding up masses e^(-rate |j|) one by one."""
-    reach = window if law.reach is None else law.reach
-    masses = {j: (-ball(law.rate) * abs(j)).exp() for j in range(-reach, reach + 1)}
+    reach = window if distribution.reach is None else distribution.reach
+    masses = {j: (-ball(distribution.rate) * abs(j)).exp() for j in range(-reach, reach + 1)}
     total = sum(masses.values(), flint.arb(0))
-    found: Law = {}
+    found: Distribution = {}
     for noise, mass in masses.items():
         noisy = units + noise
-        outcome = noisy if units and noisy >= law.threshold else "dropped"
+        outcome = noisy if units and noisy >= distribution.threshold else "dropped"
         found[outcome] = found.get(outcome, flint.arb(0)) + mass / total
     return found
 
@@ -70,8 +70,8 @@ def test_optimal_keep_probabilities_are_private_and_reach_delta(epsilon: Fractio
     worst = flint.arb(0)
     with precision(300):
         for a, b in itertools.pairwise(kept):
-            laws: list[Law] = [{"kept": ball(p), "dropped": ball(1 - p)} for p in (a, b)]
-            for p, q in (laws, laws[::-1]):
+            distributions: list[Distribution] = [{"kept": ball(p), "dropped": ball(1 - p)} for p in (a, b)]
+            for p, q in (distributions, distributions[::-1]):
                 found = hockey_stick(p, q, epsilon)
                 assert found <= ball(delta)
                 worst = worst.max(found)
@@ -122,29 +122,32 @@ def test_the_recurrence_meets_the_closed_form(epsilon: Fraction, delta: Fraction
 
 @pytest.mark.parametrize(("epsilon", "delta"), CASES)
 def test_truncated_geometric_threshold_is_private_and_the_least(epsilon: Fraction, delta: Fraction) -> None:
-    law = truncated_geometric_threshold(epsilon, delta)
+    distribution = truncated_geometric_threshold(epsilon, delta)
     with precision(300):
-        assert _worst(law, epsilon) <= ball(delta)
-        if law.threshold > 1:
-            off_by_one = KeepLaw(epsilon, law.threshold - 1, law.reach - 1 if law.reach else None)
+        assert _worst(distribution, epsilon) <= ball(delta)
+        if distribution.threshold > 1:
+            off_by_one = KeepDistribution(
+                epsilon, distribution.threshold - 1, distribution.reach - 1 if distribution.reach else None
+            )
             assert _worst(off_by_one, epsilon) > ball(delta)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), CASES)
 def test_laplace_threshold_is_private_and_the_least(epsilon: Fraction, delta: Fraction) -> None:
-    law = laplace_threshold(epsilon, delta)
+    distribution = laplace_threshold(epsilon, delta)
     with precision(300):
-        assert _worst(law, epsilon) <= ball(delta)
-        if law.threshold > 1:
-            assert _worst(KeepLaw(epsilon, law.threshold - 1), epsilon) > ball(delta)
+        assert _worst(distribution, epsilon) <= ball(delta)
+        if distribution.threshold > 1:
+            assert _worst(KeepDistribution(epsilon, distribution.threshold - 1), epsilon) > ball(delta)
 
 
-def _worst(law: KeepLaw, epsilon: Fraction) -> flint.arb:
+def _worst(distribution: KeepDistribution, epsilon: Fraction) -> flint.arb:
     worst = flint.arb(0)
-    for units in (0, 1, 2, law.threshold, law.threshold + 5):
-        a, b = law_of_counts(law, units), law_of_counts(law, units + 1)
-        # The window of an endless law cuts one value off each side; what it cuts is far below every delta here.
-        slack = flint.arb(0) if law.reach is not None else 2 * (-ball(epsilon) * 399).exp()
+    for units in (0, 1, 2, distribution.threshold, distribution.threshold + 5):
+        a, b = distribution_of_counts(distribution, units), distribution_of_counts(distribution, units + 1)
+        # The window of an endless distribution cuts one value off each side; what it cuts is far below every delta
+        # here.
+        slack = flint.arb(0) if distribution.reach is not None else 2 * (-ball(epsilon) * 399).exp()
         worst = worst.max(hockey_stick(a, b, epsilon) - slack).max(hockey_stick(b, a, epsilon) - slack)
     return worst
 
@@ -157,9 +160,11 @@ def test_delta_per_key_adds_up_to_delta_and_hardly_less(delta: float, keys: int)
     assert Fraction(delta) * (1 - Fraction(1, 2**50)) <= total <= Fraction(delta)
 
 
-def law_of_the_code(selection: KeySelection, counts: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> Law:
+def distribution_of_the_code(
+    selection: KeySelection, counts: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> Distribution:
     """What KeySelection really returns, over all answers of the coins and noises it asks for."""
-    law: Law = {}
+    distribution: Distribution = {}
     probabilities: list[Fraction] = []
     answers: tuple[bool, ...] = ()
 
@@ -173,8 +178,8 @@ def law_of_the_code(selection: KeySelection, counts: dict[str, int], monkeypatch
         probabilities.clear()
         kept = selection._answer(counts, _Silent())
         weight = math.prod(p if a else 1 - p for p, a in zip(probabilities, answers, strict=True))
-        law[kept] = law.get(kept, flint.arb(0)) + ball(Fraction(weight))
-    return law
+        distribution[kept] = distribution.get(kept, flint.arb(0)) + ball(Fraction(weight))
+    return distribution
 
 
 class _Silent:
@@ -190,12 +195,12 @@ def test_no_unit_shows_in_the_set_of_keys(keys_per_unit: int, monkeypatch: pytes
     worst = flint.arb(0)
     with precision(200):
         for start in itertools.product(range(0, 5, 2), repeat=3):
-            p = law_of_the_code(selection, dict(zip("abc", start, strict=True)), monkeypatch)
+            p = distribution_of_the_code(selection, dict(zip("abc", start, strict=True)), monkeypatch)
             for joined in itertools.product((0, 1), repeat=3):
                 if not 1 <= sum(joined) <= keys_per_unit:
                     continue
                 after = {key: n + more for key, n, more in zip("abc", start, joined, strict=True)}
-                q = law_of_the_code(selection, after, monkeypatch)
+                q = distribution_of_the_code(selection, after, monkeypatch)
                 for one, other in ((p, q), (q, p)):
                     worst = worst.max(hockey_stick(one, other, Fraction(epsilon)))
         assert worst <= flint.arb(delta) + flint.arb(2) ** -150
@@ -206,18 +211,18 @@ def test_a_selection_that_forgets_k_fails_the_same_check(monkeypatch: pytest.Mon
     """Power: priced for one key per unit, a unit in three keys leaks three times as much."""
     careless = KeySelection(1.5, 0.02)
     with precision(200):
-        p = law_of_the_code(careless, {"a": 0, "b": 0, "c": 0}, monkeypatch)
-        q = law_of_the_code(careless, {"a": 1, "b": 1, "c": 1}, monkeypatch)
+        p = distribution_of_the_code(careless, {"a": 0, "b": 0, "c": 0}, monkeypatch)
+        q = distribution_of_the_code(careless, {"a": 1, "b": 1, "c": 1}, monkeypatch)
         assert hockey_stick(q, p, Fraction(3, 2)) > flint.arb(0.05)
 
 
 def test_noisy_counts_of_the_code_have_the_law_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
     selection = KeySelection(1.0, 0.01, with_counts=True)
-    law = truncated_geometric_threshold(Fraction(1), Fraction(0.01))
-    assert law.reach is not None
-    for noise in range(-law.reach, law.reach + 1):
+    distribution = truncated_geometric_threshold(Fraction(1), Fraction(0.01))
+    assert distribution.reach is not None
+    for noise in range(-distribution.reach, distribution.reach + 1):
         # A draw beyond the reach comes first: it must be thrown away, not clamped.
-        script = iter([law.reach + 1, -law.reach - 7, noise])
+        script = iter([distribution.reach + 1, -distribution.reach - 7, noise])
         monkeypatch.setattr(key_selection, "discrete_laplace", lambda scale, bits, s=script: next(s))
-        expected = {"a": 3 + noise} if 3 + noise >= law.threshold else {}
+        expected = {"a": 3 + noise} if 3 + noise >= distribution.threshold else {}
         assert selection._answer({"a": 3}, _Silent()) == expected

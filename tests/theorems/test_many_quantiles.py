@@ -14,23 +14,25 @@ from farthing.mechanisms import many_quantiles
 from farthing.mechanisms.many_quantiles import Quantiles
 from farthing.privacy import ApproxDP
 from theorems.selection_twins import SLACK, Seeded, log_ratios, number
-from theorems.test_quantiles import loss, quantile_law
+from theorems.test_quantiles import loss, quantile_distribution
 
 THIRDS = (0.25, 0.75)
 
 
-def pair_law(rows: tuple[int, ...], mechanism: Quantiles, last: int) -> dict[tuple[int, int], object]:
+def pair_distribution(
+    rows: tuple[int, ...], mechanism: Quantiles, last: int
+) -> dict[tuple[int, int], object]:
     """The law of two quantiles without tie bits: the upper one from all rows, the lower one from those below it."""
     upper, lower = list(mechanism._nodes())
     assert (upper.middle, lower.middle) == (1, 0)
-    law = {}
+    distribution = {}
     for high, p in enumerate(
-        quantile_law(rows, mechanism._place(upper), mechanism._rate(upper), range(last + 1))
+        quantile_distribution(rows, mechanism._place(upper), mechanism._rate(upper), range(last + 1))
     ):
         left = [x for x in rows if x < high]
-        second = quantile_law(left, mechanism._place(lower), mechanism._rate(lower), range(high + 1))
-        law |= {(low, high): p * q for low, q in enumerate(second)}
-    return law
+        second = quantile_distribution(left, mechanism._place(lower), mechanism._rate(lower), range(high + 1))
+        distribution |= {(low, high): p * q for low, q in enumerate(second)}
+    return distribution
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
@@ -39,20 +41,20 @@ def test_no_neighbours_exceed_epsilon(relation: str) -> None:
     points, most = range(3), 0
     for n in range(5):
         for rows in combinations_with_replacement(points, n):
-            law = pair_law(rows, mechanism, 2)
+            distribution = pair_distribution(rows, mechanism, 2)
             if relation == "add-remove":
                 around = [(*rows, x) for x in points]
             else:
                 around = [(*rows[:i], x, *rows[i + 1 :]) for i in range(n) for x in points]
             for others in around:
-                ratios = log_ratios(law.values(), pair_law(others, mechanism, 2).values())
+                ratios = log_ratios(distribution.values(), pair_distribution(others, mechanism, 2).values())
                 most = max(most, *map(abs, ratios))
     assert number(0.8) * 0.2 <= most <= number(0.8) + SLACK
 
 
 @pytest.mark.slow
 def test_the_law_is_exact_given_the_tie_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without tie bits the law can be listed; the code is the same for any number of them."""
+    """Without tie bits the distribution can be listed; the code is the same for any number of them."""
     from theorems.selection_twins import counted, rejected
 
     monkeypatch.setattr(many_quantiles, "_TIE_BITS", 0)
@@ -62,9 +64,9 @@ def test_the_law_is_exact_given_the_tie_bits(monkeypatch: pytest.MonkeyPatch) ->
     mechanism = Quantiles(THIRDS, 6.0, 0, 6, 1)
     rows, source = (0, 1, 1, 4, 4, 6), Seeded(1)
     observed = counted(lambda: tuple(int(x) for x in mechanism._answer(list(rows), source)), 6_000)
-    assert not rejected(observed, pair_law(rows, mechanism, 6))
+    assert not rejected(observed, pair_distribution(rows, mechanism, 6))
     weaker = Quantiles(THIRDS, 4.8, 0, 6, 1)
-    assert rejected(observed, pair_law(rows, weaker, 6))
+    assert rejected(observed, pair_distribution(rows, weaker, 6))
 
 
 @pytest.mark.parametrize("many", [1, 2, 3, 4, 7, 8, 20])

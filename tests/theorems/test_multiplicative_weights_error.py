@@ -1,4 +1,4 @@
-"""How far the noises of a session go, beside the law of a maximum and beside whole sessions."""
+"""How far the noises of a session go, beside the distribution of a maximum and beside whole sessions."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def worst_loss(round_: TwoSidedThreshold, moves: list[tuple[int, ...]], length: 
     masks = [mask for mask in itertools.product((0, 1), repeat=cells) if any(mask)]
 
     @functools.cache
-    def law(values: tuple[int, ...], transcript: Transcript) -> float:
+    def distribution(values: tuple[int, ...], transcript: Transcript) -> float:
         return probability(round_, values[: len(transcript)], transcript)
 
     worst = 0.0
@@ -59,7 +59,7 @@ def worst_loss(round_: TwoSidedThreshold, moves: list[tuple[int, ...]], length: 
             # What is subtracted is public: the same for both tables.
             one, two = (tuple(int(np.dot(mask, rows)) - 2 for mask in questions) for rows in (table, other))
             for transcript in transcripts(length, range(3)):
-                p, q = law(one, transcript), law(two, transcript)
+                p, q = distribution(one, transcript), distribution(two, transcript)
                 worst = max(worst, abs(math.log(p / q)))
     return worst
 
@@ -97,7 +97,7 @@ def test_the_code_has_the_law_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> No
     """Every draw of the noises up to a window is fed to the real round, and its transcripts are weighed."""
     round_ = TwoSidedThreshold(9.0, 1, 1, threshold_parts=2**15)
     values, window = (0, -1), 5
-    law: Counter[Transcript] = Counter()
+    distribution: Counter[Transcript] = Counter()
     for draws in itertools.product(range(window), repeat=6):
         left = list(draws)
         monkeypatch.setattr(session_rounds, "geometric", lambda rate, bits, left=left: left.pop(0))
@@ -109,9 +109,9 @@ def test_the_code_has_the_law_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> No
             if far is not None:
                 break
         # The thresholds' noise comes first; draws that were not needed are summed over.
-        law[tuple(answers)] += math.prod(math.exp(-4.5 * draw) * -math.expm1(-4.5) for draw in draws)
-    assert len(law) > 8
-    for transcript, found in law.items():
+        distribution[tuple(answers)] += math.prod(math.exp(-4.5 * draw) * -math.expm1(-4.5) for draw in draws)
+    assert len(distribution) > 8
+    for transcript, found in distribution.items():
         assert found == pytest.approx(probability(round_, values[: len(transcript)], transcript), abs=1e-8)
 
 

@@ -1,4 +1,4 @@
-"""`ReportNoisyMax`: its law with and without the margin, and its epsilon, in rational numbers."""
+"""`ReportNoisyMax`: its distribution with and without the margin, and its epsilon, in rational numbers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from farthing.mechanisms.noisy_max import ReportNoisyMax, Winner
 from theorems.selection_twins import (
     Seeded,
     counted,
-    margin_law,
+    margin_distribution,
     neighbours_of,
-    noisy_max_law,
+    noisy_max_distribution,
     rejected,
 )
 
@@ -24,8 +24,10 @@ SCORES = [0, 3, 3, -2, 4]
 
 def test_the_twin_adds_up_to_one() -> None:
     for scores in ([0], [0, 0], [2, 0, 1], SCORES):
-        assert sum(noisy_max_law(scores, HALF)) == 1
-    total = sum(margin_law([1, 0, 2], HALF, winner, margin) for winner in range(3) for margin in range(200))
+        assert sum(noisy_max_distribution(scores, HALF)) == 1
+    total = sum(
+        margin_distribution([1, 0, 2], HALF, winner, margin) for winner in range(3) for margin in range(200)
+    )
     assert 0 <= 1 - total < Fraction(1, 2**100)
 
 
@@ -36,9 +38,9 @@ def test_no_pair_of_neighbours_exceeds_epsilon_ties_included(q: Fraction, monoto
     least = q if monotone else q**2
     reached = Fraction(1)
     for scores in product(range(4), repeat=3):
-        law = noisy_max_law(list(scores), q)
+        distribution = noisy_max_distribution(list(scores), q)
         for others in neighbours_of(scores, 1, monotone):
-            for p, other in zip(law, noisy_max_law(others, q), strict=True):
+            for p, other in zip(distribution, noisy_max_distribution(others, q), strict=True):
                 assert other >= least * p
                 reached = min(reached, other / p)
     assert reached < 1.6 * least  # so the check would notice a rate half as large again
@@ -50,10 +52,12 @@ def test_the_margin_costs_nothing_more(q: Fraction, monotone: bool) -> None:
     least = q if monotone else q**2
     attained = False
     for scores in product(range(3), repeat=3):
-        laws = {(w, g): margin_law(list(scores), q, w, g) for w in range(3) for g in range(6)}
+        distributions = {
+            (w, g): margin_distribution(list(scores), q, w, g) for w in range(3) for g in range(6)
+        }
         for others in neighbours_of(scores, 1, monotone):
-            for (winner, margin), p in laws.items():
-                other = margin_law(others, q, winner, margin)
+            for (winner, margin), p in distributions.items():
+                other = margin_distribution(others, q, winner, margin)
                 assert other >= least * p
                 attained = attained or other == least * p
     assert attained  # the margin uses all of epsilon
@@ -61,10 +65,10 @@ def test_the_margin_costs_nothing_more(q: Fraction, monotone: bool) -> None:
 
 def test_the_margin_costs_nothing_more_at_sensitivity_two() -> None:
     for scores in ([0, 0, 0], [3, 0, 1], [0, 4, 2]):
-        laws = {(w, g): margin_law(scores, HALF, w, g) for w in range(3) for g in range(8)}
+        distributions = {(w, g): margin_distribution(scores, HALF, w, g) for w in range(3) for g in range(8)}
         for others in neighbours_of(scores, 2, False):
-            for (winner, margin), p in laws.items():
-                assert margin_law(others, HALF, winner, margin) >= HALF**4 * p
+            for (winner, margin), p in distributions.items():
+                assert margin_distribution(others, HALF, winner, margin) >= HALF**4 * p
 
 
 def _rational(rate: float) -> Fraction:
@@ -75,7 +79,7 @@ def test_the_law_is_exact() -> None:
     mechanism = ReportNoisyMax(0.9)
     source = Seeded(1)
     observed = counted(lambda: mechanism._answer(SCORES, source), 5_000)
-    assert not rejected(observed, dict(enumerate(noisy_max_law(SCORES, _rational(0.45)))))
+    assert not rejected(observed, dict(enumerate(noisy_max_distribution(SCORES, _rational(0.45)))))
 
 
 @pytest.mark.slow
@@ -98,11 +102,15 @@ def test_the_law_of_the_margin_is_exact_and_the_check_would_notice_a_tenth() -> 
     source = Seeded(2)
     scores = [1, 0, 1]
     observed = counted(lambda: mechanism._answer(scores, source), 15_000)
-    laws = [
-        {Winner(w, g): margin_law(scores, _rational(0.8 * factor), w, g) for w in range(3) for g in range(60)}
+    distributions = [
+        {
+            Winner(w, g): margin_distribution(scores, _rational(0.8 * factor), w, g)
+            for w in range(3)
+            for g in range(60)
+        }
         for factor in (1, 0.9, 1.1)
     ]
-    assert [rejected(observed, law) for law in laws] == [False, True, True]
+    assert [rejected(observed, distribution) for distribution in distributions] == [False, True, True]
 
 
 def test_far_apart_scores_and_their_margin_do_not_wrap() -> None:

@@ -13,11 +13,11 @@ from theorems.selection_twins import (
     SLACK,
     Seeded,
     counted,
-    exponential_law,
+    exponential_distribution,
     log_ratios,
     neighbours_of,
     number,
-    permute_and_flip_law,
+    permute_and_flip_distribution,
     rejected,
 )
 
@@ -29,9 +29,9 @@ def test_no_pair_of_neighbours_exceeds_epsilon(monotone: bool) -> None:
     mechanism = PermuteAndFlip(0.7, 1, monotone)
     most = 0
     for scores in product(range(3), repeat=3):
-        law = permute_and_flip_law(list(scores), mechanism.rate)
+        distribution = permute_and_flip_distribution(list(scores), mechanism.rate)
         for others in neighbours_of(scores, 1, monotone):
-            most = max(most, *log_ratios(law, permute_and_flip_law(others, mechanism.rate)))
+            most = max(most, *log_ratios(distribution, permute_and_flip_distribution(others, mechanism.rate)))
     assert most <= number(0.7) + SLACK
     assert most >= number(0.7) * 0.5
 
@@ -41,9 +41,9 @@ def test_the_range_of_its_losses_exceeds_epsilon() -> None:
     mechanism = PermuteAndFlip(2.0, 1)
     widest = 0
     for scores in ((0, 0, 3), (3, 0, 1), (0, 2, 3), (1, 1, 0), (2, 0, 0)):
-        law = permute_and_flip_law(list(scores), mechanism.rate)
+        distribution = permute_and_flip_distribution(list(scores), mechanism.rate)
         for others in neighbours_of(scores, 1, False):
-            losses = log_ratios(law, permute_and_flip_law(others, mechanism.rate))
+            losses = log_ratios(distribution, permute_and_flip_distribution(others, mechanism.rate))
             widest = max(widest, max(losses) - min(losses))
     assert widest > 2.01
 
@@ -52,7 +52,10 @@ def test_the_range_of_its_losses_exceeds_epsilon() -> None:
 def test_it_never_loses_more_than_the_exponential_mechanism() -> None:
     rate = Fraction(2, 5)
     for scores in product(range(5), repeat=4):
-        flips, weights = permute_and_flip_law(list(scores), rate), exponential_law(scores, rate)
+        flips, weights = (
+            permute_and_flip_distribution(list(scores), rate),
+            exponential_distribution(scores, rate),
+        )
         for least in range(1, 5):
             ours = mpmath.fsum(p for p, score in zip(flips, scores, strict=True) if score >= least)
             theirs = mpmath.fsum(p for p, score in zip(weights, scores, strict=True) if score >= least)
@@ -63,7 +66,7 @@ def test_the_law_is_exact() -> None:
     mechanism = PermuteAndFlip(0.9)
     source = Seeded(1)
     observed = counted(lambda: mechanism._answer(SCORES, source), 8_000)
-    assert not rejected(observed, dict(enumerate(permute_and_flip_law(SCORES, mechanism.rate))))
+    assert not rejected(observed, dict(enumerate(permute_and_flip_distribution(SCORES, mechanism.rate))))
 
 
 @pytest.mark.slow

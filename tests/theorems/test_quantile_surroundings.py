@@ -15,7 +15,7 @@ from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
 from farthing.mechanisms.quantiles import decimal
 from farthing.privacy import BoundedRange, Composed, DiscreteLaplaceNoise
 from theorems.selection_twins import SLACK, Seeded, number, rejected
-from theorems.test_quantiles import quantile_law
+from theorems.test_quantiles import quantile_distribution
 
 POINTS = 4
 PLACES = list(product(range(2), range(POINTS)))
@@ -27,16 +27,18 @@ Rows = tuple[tuple[int, int], ...]
 def joint_loss(mechanism: QuantileSurroundings, rows: Rows, others: Rows) -> Any:
     """The largest log ratio of the two laws: over every choice, that of the choice and the most of the noise's."""
     q, (choice,) = decimal(mechanism.probabilities[0]), mechanism.choosing.choices
-    laws = [
+    distributions = [
         [
-            quantile_law([point for own, point in table if own == group], q, choice.rate, range(POINTS))
+            quantile_distribution(
+                [point for own, point in table if own == group], q, choice.rate, range(POINTS)
+            )
             for group in range(2)
         ]
         for table in (rows, others)
     ]
     most, scale = number(0), mpmath.mpf(mechanism.counting().scale)
     for places in product(range(POINTS), repeat=2):
-        ratio = sum(mpmath.log(laws[0][g][y] / laws[1][g][y]) for g, y in enumerate(places))
+        ratio = sum(mpmath.log(distributions[0][g][y] / distributions[1][g][y]) for g, y in enumerate(places))
         moved = 0
         for group, place in enumerate(places):
             starts = [0, *(mechanism.last_points(np.array([place]))[:-1] + 1)]
@@ -75,8 +77,8 @@ def test_noise_of_the_counts_is_that_of_its_scale_and_of_no_other() -> None:
         drawn.update(mechanism._answer(counts, source)[1:].tolist())
     for factor, wrong in ((1.0, False), (0.9, True), (1.1, True)):
         scale = 0.5 * factor
-        law = {n: np.tanh(0.5 / scale) * np.exp(-abs(n) / scale) for n in range(-60, 61)}
-        assert rejected(drawn, law, 1e-9) == wrong
+        distribution = {n: np.tanh(0.5 / scale) * np.exp(-abs(n) / scale) for n in range(-60, 61)}
+        assert rejected(drawn, distribution, 1e-9) == wrong
 
 
 def test_the_event_is_a_choice_for_each_probability_and_one_noise() -> None:

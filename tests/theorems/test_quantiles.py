@@ -1,4 +1,4 @@
-"""`Quantile`: the sensitivity of its losses, its law and its epsilon, by enumeration of small columns."""
+"""`Quantile`: the sensitivity of its losses, its distribution and its epsilon, by enumeration of small columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from farthing.mechanisms.quantiles import Quantile, decimal
-from theorems.selection_twins import SLACK, Seeded, counted, exponential_law, log_ratios, number, rejected
+from theorems.selection_twins import (
+    SLACK,
+    Seeded,
+    counted,
+    exponential_distribution,
+    log_ratios,
+    number,
+    rejected,
+)
 
 POINTS = range(4)
 
@@ -22,9 +30,11 @@ def loss(rows: Iterable[int], point: int, q: Fraction) -> Fraction:
     return max(below - wanted, wanted - upto, Fraction(0))
 
 
-def quantile_law(rows: Iterable[int], q: Fraction, rate: Fraction, points: Iterable[int]) -> list[mpmath.mpf]:
+def quantile_distribution(
+    rows: Iterable[int], q: Fraction, rate: Fraction, points: Iterable[int]
+) -> list[mpmath.mpf]:
     rows, scale = list(rows), q.denominator
-    return exponential_law([-int(loss(rows, y, q) * scale) for y in points], rate / scale)
+    return exponential_distribution([-int(loss(rows, y, q) * scale) for y in points], rate / scale)
 
 
 def columns(most: int) -> list[tuple[int, ...]]:
@@ -42,9 +52,11 @@ def test_no_neighbours_exceed_epsilon_and_the_range_is_epsilon(probability: floa
     q, mechanism = decimal(probability), Quantile(probability, 0.8, 0, 3, 1)
     most, widest = 0, 0
     for rows in columns(4):
-        law = quantile_law(rows, q, mechanism.rate, POINTS)
+        distribution = quantile_distribution(rows, q, mechanism.rate, POINTS)
         for joining in POINTS:
-            losses = log_ratios(law, quantile_law((*rows, joining), q, mechanism.rate, POINTS))
+            losses = log_ratios(
+                distribution, quantile_distribution((*rows, joining), q, mechanism.rate, POINTS)
+            )
             most = max(most, *map(abs, losses))
             widest = max(widest, max(losses) - min(losses))
     assert most <= number(0.8) + SLACK
@@ -59,9 +71,9 @@ def test_no_replaced_row_exceeds_epsilon(probability: float) -> None:
     mechanism = Quantile(probability, 0.8, 0, 3, 1, neighbours="replace")
     widest = 0
     for rows in columns(4):
-        law = quantile_law(rows, q, mechanism.rate, POINTS)
+        distribution = quantile_distribution(rows, q, mechanism.rate, POINTS)
         for others in replaced(rows):
-            losses = log_ratios(law, quantile_law(others, q, mechanism.rate, POINTS))
+            losses = log_ratios(distribution, quantile_distribution(others, q, mechanism.rate, POINTS))
             assert max(map(abs, losses)) <= number(0.8) + SLACK
             widest = max(widest, max(losses) - min(losses))
     assert widest <= number(0.8) + SLACK
@@ -73,9 +85,11 @@ def test_two_rows_of_one_unit_do_not_exceed_epsilon() -> None:
     mechanism = Quantile(0.5, 0.8, 0, 3, 1, max_rows=2)
     q = Fraction(1, 2)
     for rows in columns(3):
-        law = quantile_law(rows, q, mechanism.rate, POINTS)
+        distribution = quantile_distribution(rows, q, mechanism.rate, POINTS)
         for joining in combinations_with_replacement(POINTS, 2):
-            losses = log_ratios(law, quantile_law((*rows, *joining), q, mechanism.rate, POINTS))
+            losses = log_ratios(
+                distribution, quantile_distribution((*rows, *joining), q, mechanism.rate, POINTS)
+            )
             assert max(map(abs, losses)) <= number(0.8) + SLACK
 
 
@@ -87,7 +101,8 @@ def test_the_law_is_exact(rows: list[int], probability: float) -> None:
     source = Seeded(1)
     observed = counted(lambda: int(mechanism._answer(np.array(rows, dtype=np.int64), source)), 1_500)
     assert not rejected(
-        observed, dict(enumerate(quantile_law(rows, decimal(probability), mechanism.rate, range(12))))
+        observed,
+        dict(enumerate(quantile_distribution(rows, decimal(probability), mechanism.rate, range(12)))),
     )
 
 
@@ -98,7 +113,7 @@ def test_a_rate_that_is_a_tenth_off_would_be_noticed() -> None:
     rows, source = np.full(14, 321), Seeded(1)
     observed = counted(lambda: mechanism._answer(rows, source) == 321, 3_000)
     good = [
-        quantile_law(rows, Fraction(1, 2), mechanism.rate * Fraction(tenths, 10), range(1000))[321]
+        quantile_distribution(rows, Fraction(1, 2), mechanism.rate * Fraction(tenths, 10), range(1000))[321]
         for tenths in (10, 9, 11)
     ]
     assert [rejected(observed, {True: p, False: 1 - p}) for p in good] == [False, True, True]
@@ -109,8 +124,10 @@ def test_the_error_in_rank_holds_for_all_small_columns() -> None:
     for confidence in (0.5, 0.9):
         error = mechanism.error(confidence)
         for rows in columns(6):
-            law = quantile_law(rows, Fraction(1, 2), mechanism.rate, POINTS)
-            missed = sum(p for y, p in zip(POINTS, law, strict=True) if loss(rows, y, Fraction(1, 2)) > error)
+            distribution = quantile_distribution(rows, Fraction(1, 2), mechanism.rate, POINTS)
+            missed = sum(
+                p for y, p in zip(POINTS, distribution, strict=True) if loss(rows, y, Fraction(1, 2)) > error
+            )
             assert missed <= 1 - confidence
 
 

@@ -15,7 +15,7 @@ from farthing.mechanisms.randomized_response import Estimate, RandomizedResponse
 from theorems.selection_twins import Seeded, counted, number, rejected
 
 
-def law(epsilon: mpmath.mpf, k: int, value: int) -> list[mpmath.mpf]:
+def distribution(epsilon: mpmath.mpf, k: int, value: int) -> list[mpmath.mpf]:
     weights = [mpmath.exp(epsilon) if answer == value else mpmath.mpf(1) for answer in range(k)]
     return [weight / mpmath.fsum(weights) for weight in weights]
 
@@ -27,22 +27,24 @@ def test_the_law_is_exact_and_the_check_would_notice_a_tenth(epsilon: float, k: 
     draws = 5_000_000 if epsilon < 1 else 60_000
     answers = mechanism._answers(np.full(draws, k - 1), Seeded(1))
     observed = dict(enumerate(np.bincount(answers, minlength=k).tolist()))
-    laws = [dict(enumerate(law(number(epsilon) * tenths / 10, k, k - 1))) for tenths in (10, 9, 11)]
-    assert [rejected(observed, each) for each in laws] == [False, True, True]
+    distributions = [
+        dict(enumerate(distribution(number(epsilon) * tenths / 10, k, k - 1))) for tenths in (10, 9, 11)
+    ]
+    assert [rejected(observed, each) for each in distributions] == [False, True, True]
 
 
 def test_one_answer_has_the_law_of_many() -> None:
     mechanism = RandomizedResponse(1.0, ("a", "b", "c"))
     source = Seeded(2)
     observed = counted(lambda: mechanism._answer("b", source), 8_000)
-    a, b, c = law(mpmath.mpf(1), 3, 1)
+    a, b, c = distribution(mpmath.mpf(1), 3, 1)
     assert not rejected(observed, {"a": a, "b": b, "c": c})
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_the_loss_is_epsilon_and_the_event_lies_above_the_curve(k: int) -> None:
     mechanism = RandomizedResponse(1.5, tuple(range(k)))
-    here, there = law(mpmath.mpf(1.5), k, 0), law(mpmath.mpf(1.5), k, 1)
+    here, there = distribution(mpmath.mpf(1.5), k, 0), distribution(mpmath.mpf(1.5), k, 1)
     assert max(mpmath.log(p / q) for p, q in zip(here, there, strict=True)) <= 1.5 + 1e-30
     for x in (-2.0, -0.5, 0.0, 0.7, 1.4, 1.5):
         delta = mpmath.fsum(max(0, p - mpmath.exp(x) * q) for p, q in zip(here, there, strict=True))
@@ -54,7 +56,7 @@ def test_the_loss_is_epsilon_and_the_event_lies_above_the_curve(k: int) -> None:
 
 def test_more_categories_lose_their_stated_share() -> None:
     """The answer is one of the two values with probability (e^epsilon + 1) / (e^epsilon + k - 1)."""
-    here, there = law(mpmath.mpf(2), 6, 0), law(mpmath.mpf(2), 6, 1)
+    here, there = distribution(mpmath.mpf(2), 6, 0), distribution(mpmath.mpf(2), 6, 1)
     assert abs(here[0] + here[1] - (mpmath.exp(2) + 1) / (mpmath.exp(2) + 5)) < 1e-30
     assert abs(mpmath.log(here[0] / there[0]) - 2) < 1e-30
     assert all(here[j] == there[j] for j in range(2, 6))

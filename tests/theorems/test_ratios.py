@@ -183,7 +183,7 @@ def test_simulated_coverage_is_the_promised_one_and_wrong_noise_is_caught(
     assert all(0.95 - allowed <= share <= 0.955 + allowed for share in right), right
     if (
         n < 1000
-    ):  # where the noise is large beside the rows; the law of the noise, and the check, are the same elsewhere
+    ):  # where the noise is large beside the rows; the distribution of the noise, and the check, are the same elsewhere
         assert all(share < 0.95 - allowed for share in shares(1.4))
         assert all(share > 0.955 + allowed for share in shares(0.6))
 

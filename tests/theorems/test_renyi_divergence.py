@@ -34,7 +34,7 @@ CONTINUOUS = (LaplaceNoise(1.4), GaussianNoise(1.2))
 
 
 def masses(event: Event) -> tuple[list[mpf], list[mpf]]:
-    """The two laws of a discrete event, atom by atom, in many digits because high orders blow up the tails."""
+    """The two distributions of a discrete event, atom by atom, in many digits because high orders blow up the tails."""
     match event:
         case ApproxDP(epsilon=e) | RandomizedResponse(epsilon=e):
             truth = 1 / (1 + mp.exp(-mpf(e)))

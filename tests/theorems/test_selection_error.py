@@ -11,14 +11,21 @@ import pytest
 from farthing.mechanisms.exponential import ExponentialMechanism, TopK
 from farthing.mechanisms.noisy_max import PermuteAndFlip, ReportNoisyMax, steps_lost
 from farthing.mechanisms.selection_scores import least_gap
-from theorems.selection_twins import exponential_law, noisy_max_law, permute_and_flip_law, top_k_law
+from theorems.selection_twins import (
+    exponential_distribution,
+    noisy_max_distribution,
+    permute_and_flip_distribution,
+    top_k_distribution,
+)
 
 
-def _worst(law, candidates: int, rate: Fraction, lost: int):  # type: ignore[no-untyped-def]
+def _worst(distribution, candidates: int, rate: Fraction, lost: int):  # type: ignore[no-untyped-def]
     """The largest chance, over all scores, of losing more than `lost` steps."""
     return max(
         mpmath.fsum(
-            p for p, gap in zip(law([-g for g in gaps], rate), gaps, strict=True) if gap - min(gaps) > lost
+            p
+            for p, gap in zip(distribution([-g for g in gaps], rate), gaps, strict=True)
+            if gap - min(gaps) > lost
         )
         for gaps in product(range(lost + 3), repeat=candidates)
         if min(gaps) == 0
@@ -27,13 +34,18 @@ def _worst(law, candidates: int, rate: Fraction, lost: int):  # type: ignore[no-
 
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95])
 @pytest.mark.parametrize(
-    ("mechanism", "law"),
-    [(ExponentialMechanism(2.0), exponential_law), (PermuteAndFlip(2.0), permute_and_flip_law)],
+    ("mechanism", "distribution"),
+    [
+        (ExponentialMechanism(2.0), exponential_distribution),
+        (PermuteAndFlip(2.0), permute_and_flip_distribution),
+    ],
 )
-def test_the_error_holds_for_all_scores_and_is_the_smallest(mechanism, law, confidence: float) -> None:  # type: ignore[no-untyped-def]
+def test_the_error_holds_for_all_scores_and_is_the_smallest(
+    mechanism, distribution, confidence: float
+) -> None:  # type: ignore[no-untyped-def]
     error = int(mechanism.error(confidence, 3))
-    assert _worst(law, 3, mechanism.rate, error) <= 1 - Fraction(confidence) + Fraction(1, 10**15)
-    assert error == 0 or _worst(law, 3, mechanism.rate, error - 1) > 1 - confidence
+    assert _worst(distribution, 3, mechanism.rate, error) <= 1 - Fraction(confidence) + Fraction(1, 10**15)
+    assert error == 0 or _worst(distribution, 3, mechanism.rate, error - 1) > 1 - confidence
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95])
@@ -41,12 +53,16 @@ def test_the_error_of_noisy_max_holds_for_all_scores_and_is_at_most_two_above(co
     mechanism = ReportNoisyMax(2.0)
     error = int(mechanism.error(confidence, 3))
 
-    def law(scores: list[int], rate: Fraction) -> list[Fraction]:
-        return noisy_max_law(scores, Fraction(float(mpmath.exp(-float(rate)))))
+    def distribution(scores: list[int], rate: Fraction) -> list[Fraction]:
+        return noisy_max_distribution(scores, Fraction(float(mpmath.exp(-float(rate)))))
 
     def chance(lost: int) -> Fraction:
         return max(
-            sum(p for p, gap in zip(law([-g for g in gaps], mechanism.rate), gaps, strict=True) if gap > lost)
+            sum(
+                p
+                for p, gap in zip(distribution([-g for g in gaps], mechanism.rate), gaps, strict=True)
+                if gap > lost
+            )
             for gaps in product(range(lost + 3), repeat=3)
             if min(gaps) == 0
         )
@@ -62,7 +78,7 @@ def test_the_error_of_the_top_holds_for_all_scores() -> None:
         bar = sorted(scores)[-2]
         lost = sum(
             p
-            for picks, p in top_k_law(list(scores), mechanism.rate, 2).items()
+            for picks, p in top_k_distribution(list(scores), mechanism.rate, 2).items()
             if any(scores[pick] < bar - error for pick in picks)
         )
         assert lost <= 0.2

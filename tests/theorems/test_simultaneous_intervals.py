@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from farthing.errors import InvalidValue
-from farthing.inference import ErrorLaw, Term
+from farthing.inference import ErrorDistribution, Term
 from farthing.inference.answers import level_at_once
 
 
@@ -26,7 +26,7 @@ def joint_coverage(scale: float, cells: int, error: float) -> float:
 @pytest.mark.parametrize("scale", [0.7, 2.0, 4.0])
 def test_the_error_at_once_is_the_least_that_holds_all_cells(cells: int, scale: float) -> None:
     level = level_at_once(0.9, cells, independent=True)
-    (error,) = set(ErrorLaw([Term("laplace", scale)], cells).errors(level))
+    (error,) = set(ErrorDistribution([Term("laplace", scale)], cells).errors(level))
     assert joint_coverage(scale, cells, error) >= 0.9
     assert joint_coverage(scale, cells, error - 1) < 0.9
 

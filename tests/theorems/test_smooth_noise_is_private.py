@@ -149,13 +149,13 @@ def test_the_bound_is_the_smooth_sensitivity_or_a_little_more(delta: float) -> N
 def test_no_neighbours_on_a_small_domain_tell_more_than_claimed(
     relation: str, epsilon: float, delta: float
 ) -> None:
-    """Every data set of up to four values in 0..5, every neighbour, the whole law before clamping."""
+    """Every data set of up to four values in 0..5, every neighbour, the whole distribution before clamping."""
     top = 5
     mechanism = SmoothMedian(epsilon, 0, top, delta, relation)  # type: ignore[arg-type]
     noise = mechanism._noise
-    law_of = cauchy if delta == 0 else laplace
+    distribution_of = cauchy if delta == 0 else laplace
     cut = slice(WINDOW - 600, WINDOW + 601)
-    laws = {}
+    distributions = {}
     for size in range(5):
         for values in itertools.combinations_with_replacement(range(top + 1), size):
             if relation == "replace" and size != 3:
@@ -163,16 +163,16 @@ def test_no_neighbours_on_a_small_domain_tell_more_than_claimed(
             at = median_sensitivity_at(np.array(values, dtype=np.int64), 0, top, mechanism.neighbours)
             scale = float(noise.scale_of(noise.bound_at(noise.level(at))))
             centre = values[(size + 1) // 2 - 1] if size else 0
-            laws[values] = law_of(centre, scale)[cut]
+            distributions[values] = distribution_of(centre, scale)[cut]
     scales = set()
-    for values, p in laws.items():
+    for values, p in distributions.items():
         for place in range(len(values)):
             rest = values[:place] + values[place + 1 :]
             others = (
                 [rest] if relation == "add-remove" else [tuple(sorted((*rest, v))) for v in range(top + 1)]
             )
             for other in others:
-                q = laws[other]
+                q = distributions[other]
                 if delta == 0:
                     assert np.abs(np.log(p / q)).max() <= epsilon
                 else:

@@ -47,7 +47,7 @@ def test_the_code_has_the_law_of_the_twin(
     """Every draw of the noises up to a window is fed to the real session, and its transcripts are weighed."""
     mechanism = SparseVector(8.0, positives=positives, with_gap=with_gap, threshold=1)
     rates, window, values = mechanism._rates, 20, [0, 2]
-    law: dict[Transcript, float] = defaultdict(float)
+    distribution: dict[Transcript, float] = defaultdict(float)
     for draws in itertools.product(range(window), repeat=3):
         asked: list[object] = []
 
@@ -64,11 +64,11 @@ def test_the_code_has_the_law_of_the_twin(
             math.exp(-float(rate) * n) * -math.expm1(-float(rate))
             for rate, n in zip([rates[0], rates[1], rates[1]], draws, strict=True)
         )
-        law[tuple(_plain(answer) for answer in answers)] += weight
+        distribution[tuple(_plain(answer) for answer in answers)] += weight
     twin = twin_of(mechanism)
     moved = [value - 1 - mechanism._offset for value in values]
-    assert law
-    for transcript, probability in law.items():
+    assert distribution
+    for transcript, probability in distribution.items():
         # Draws beyond the window are missing from the enumeration only.
         assert probability == pytest.approx(twin.probability(moved, transcript), abs=2e-6)
 
@@ -90,14 +90,14 @@ def worst_loss(twin: Twin, length: int, moves: list[tuple[int, ...]], shown: ran
     assert transcripts
 
     @functools.cache
-    def law(values: tuple[int, ...]) -> np.ndarray:
+    def distribution(values: tuple[int, ...]) -> np.ndarray:
         return np.array([twin.probability(values, transcript) for transcript in transcripts])
 
     worst = 0.0
     for values in itertools.product((-1, 1), repeat=length):
         for move in moves:
             other = tuple(value + step for value, step in zip(values, move, strict=True))
-            p, q = law(values), law(other)
+            p, q = distribution(values), distribution(other)
             both = (p > 0) & (q > 0)
             worst = max(worst, float(np.abs(np.log(p[both] / q[both])).max()))
             if not both[(p > 0) | (q > 0)].all():

@@ -148,8 +148,9 @@ def drawn(noise: LevelNoise, count: int, scale: float = 1.0) -> NDArray[np.float
 def measured_ratio(one: Priced, workload: Workload, draws: int, scale: float = 1.0) -> tuple[float, float]:
     """The measured total squared error over the predicted one, and its standard error.
 
-    The noises of a level are independent, symmetric and of one law, so the mean over all their signs and orders is
-    taken: what one squared noise adds, wherever it stands. The mean is that of the error, with far less scatter.
+    The noises of a level are independent, symmetric and of one distribution, so the mean over all their signs and
+    orders is taken: what one squared noise adds, wherever it stands. The mean is that of the error, with far less
+    scatter.
     """
     total, variance = 0.0, 0.0
     for noise, matrix in zip(one.noises, operator(one), strict=True):

@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from farthing.inference import ErrorLaw, Term, error_of_sum, tail_of_sum
+from farthing.inference import ErrorDistribution, Term, error_of_sum, tail_of_sum
 from farthing.inference.noise_sums import (
     MixedSum,
     Normal,
     OneLaplace,
     SeriesSum,
-    SumLaw,
+    SumDistribution,
+    distribution_of,
     error_of_parts,
     errors_of_many,
-    law_of,
     series_sum,
     tails_of_many,
 )
@@ -61,24 +61,24 @@ def test_the_error_is_the_least_lattice_point_that_holds_the_share(
     method: type, parts: Parts, confidence: float
 ) -> None:
     """Sound: the twin's coverage is enough. Tight: 1e-4 of coverage less would have been another point."""
-    assert isinstance(law_of(parts), method)
+    assert isinstance(distribution_of(parts), method)
     within = lattice_within(parts)
     error = error_of_parts(parts, confidence)
     assert within[int(error)] >= confidence
     least = int(np.searchsorted(within, confidence - 1e-13))
     most = int(np.searchsorted(within, confidence + min(1e-4, 0.06 * (1 - confidence))))
     assert least <= error <= most
-    if confidence < 0.5 and isinstance(law_of(parts), WideSum):
+    if confidence < 0.5 and isinstance(distribution_of(parts), WideSum):
         return
     assert most - least <= 1 + 0.01 * math.sqrt(variance_of_parts(parts)) / (1 - confidence) ** 0.5
 
 
 @pytest.mark.parametrize(("method", "parts"), ON_A_LATTICE)
 def test_tails_are_never_too_small_and_hardly_too_large(method: type, parts: Parts) -> None:
-    law, within = law_of(parts), lattice_within(parts)
+    distribution, within = distribution_of(parts), lattice_within(parts)
     for x in np.linspace(0, min(len(within) - 1, 5 * math.sqrt(variance_of_parts(parts))), 60):
         truth = 1 - within[math.floor(x)]
-        found = law.tail(float(x))
+        found = distribution.tail(float(x))
         assert found >= truth - 1e-12
         if method is not WideSum or x >= 0.1 * math.sqrt(variance_of_parts(parts)):
             assert found <= truth + 1e-4
@@ -87,7 +87,7 @@ def test_tails_are_never_too_small_and_hardly_too_large(method: type, parts: Par
 @pytest.mark.parametrize("parts", INCOMMENSURABLE)
 @pytest.mark.parametrize("confidence", CONFIDENCES[1:])
 def test_sums_without_a_lattice_are_within_a_hair(parts: Parts, confidence: float) -> None:
-    assert isinstance(law_of(parts), SeriesSum)
+    assert isinstance(distribution_of(parts), SeriesSum)
     values, within = atoms(list(parts))
     error = error_of_parts(parts, confidence)
     assert within[np.searchsorted(values, error, side="right") - 1] >= confidence
@@ -108,16 +108,18 @@ MIXED: list[Parts] = [
 
 @pytest.mark.parametrize("parts", MIXED)
 def test_coarse_noise_beside_fine_noise_agrees_with_the_series_and_is_tighter(parts: Parts) -> None:
-    law, slow = law_of(parts), series_sum(parts)
-    assert isinstance(law, MixedSum)
+    distribution, slow = distribution_of(parts), series_sum(parts)
+    assert isinstance(distribution, MixedSum)
     deviation = math.sqrt(variance_of_parts(parts))
     for confidence in (0.3, 0.8, 0.95, 0.99):
-        assert slow.error(confidence) - 0.011 * deviation <= law.error(confidence)
-        assert law.error(confidence) <= slow.error(confidence) + 0.002 * deviation
+        assert slow.error(confidence) - 0.011 * deviation <= distribution.error(confidence)
+        assert distribution.error(confidence) <= slow.error(confidence) + 0.002 * deviation
     for x in np.linspace(0, 4, 17) * deviation:
         # The series blurs by a thousandth of a deviation, the closed form moves in by one fine step.
         assert (
-            slow.tail(float(x) + 0.01 * deviation) - 2e-5 <= law.tail(float(x)) <= slow.tail(float(x)) + 1e-6
+            slow.tail(float(x) + 0.01 * deviation) - 2e-5
+            <= distribution.tail(float(x))
+            <= slow.tail(float(x)) + 1e-6
         )
 
 
@@ -128,11 +130,17 @@ METHODS = {"series": series_sum, "lattice": lattice_sum, "wide": wide_sum}
     "parts", [case for kind, case in ON_A_LATTICE if kind in (WideSum, Normal) and len(case) > 1]
 )
 def test_three_methods_agree_where_all_apply(parts: Parts) -> None:
-    laws: dict[str, SumLaw | None] = {name: method(parts) for name, method in METHODS.items()}
-    assert all(law is not None for law in laws.values())
+    distributions: dict[str, SumDistribution | None] = {
+        name: method(parts) for name, method in METHODS.items()
+    }
+    assert all(distribution is not None for distribution in distributions.values())
     deviation = math.sqrt(variance_of_parts(parts))
     for confidence in (0.5, 0.8, 0.95, 0.99):
-        found = [law.error(confidence) for law in laws.values() if law is not None]
+        found = [
+            distribution.error(confidence)
+            for distribution in distributions.values()
+            if distribution is not None
+        ]
         assert max(found) - min(found) <= 0.012 * deviation + 1.0
 
 
@@ -198,7 +206,9 @@ def test_many_at_once_is_one_by_one() -> None:
             [error_of_parts(parts, confidence) for parts in sums], rel=3e-4
         )
     for x in (0.0, 1.0, 20.0, 400.0):
-        assert tails_of_many(sums, x) == pytest.approx([law_of(parts).tail(x) for parts in sums], abs=1e-12)
+        assert tails_of_many(sums, x) == pytest.approx(
+            [distribution_of(parts).tail(x) for parts in sums], abs=1e-12
+        )
 
 
 def draws(kind: str, scale: float, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -228,14 +238,14 @@ def test_simulated_coverage_is_the_promised_one_and_wrong_scales_are_caught(term
     for term in terms:
         noise = draws(term.kind, term.scale, (size, int(term.count)), rng).sum(axis=1)
         total += term.coefficient * noise
-    law = ErrorLaw(terms)
-    step = law.error(0.95) - error_of_sum(terms, 0.9499)  # whole numbers overshoot by up to one step
-    share = np.mean(np.abs(total) <= law.error(0.95))
+    distribution = ErrorDistribution(terms)
+    step = distribution.error(0.95) - error_of_sum(terms, 0.9499)  # whole numbers overshoot by up to one step
+    share = np.mean(np.abs(total) <= distribution.error(0.95))
     slack = 0.012 if step or len(terms) == 1 else 0.0
     assert 0.95 - allowed <= share <= 0.95 + allowed + slack
-    assert np.mean(np.abs(1.1 * total) <= law.error(0.95)) < 0.95 - allowed
-    assert np.mean(np.abs(0.9 * total) <= law.error(0.95)) > 0.95 + allowed
-    assert np.std(total) == pytest.approx(law.standard_error, rel=0.015)
+    assert np.mean(np.abs(1.1 * total) <= distribution.error(0.95)) < 0.95 - allowed
+    assert np.mean(np.abs(0.9 * total) <= distribution.error(0.95)) > 0.95 + allowed
+    assert np.std(total) == pytest.approx(distribution.standard_error, rel=0.015)
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])

@@ -1,4 +1,4 @@
-"""`TopK`: the law of its lists, its epsilon, and what its event is worth."""
+"""`TopK`: the distribution of its lists, its epsilon, and what its event is worth."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from theorems.selection_twins import (
     neighbours_of,
     number,
     rejected,
-    top_k_law,
+    top_k_distribution,
 )
 
 SCORES = [0, 3, 3, -2]
@@ -29,9 +29,12 @@ def test_no_pair_of_neighbours_exceeds_epsilon(monotone: bool) -> None:
     mechanism = TopK(2, 0.8, 1, monotone)
     most = 0
     for scores in product(range(3), repeat=3):
-        law = top_k_law(list(scores), mechanism.rate, 2)
+        distribution = top_k_distribution(list(scores), mechanism.rate, 2)
         for others in neighbours_of(scores, 1, monotone):
-            most = max(most, *log_ratios(law.values(), top_k_law(others, mechanism.rate, 2).values()))
+            most = max(
+                most,
+                *log_ratios(distribution.values(), top_k_distribution(others, mechanism.rate, 2).values()),
+            )
     assert number(0.8) * 0.5 <= most <= number(0.8) + SLACK
 
 
@@ -40,8 +43,10 @@ def test_the_law_is_exact_and_the_check_would_notice_a_tenth() -> None:
     mechanism = TopK(2, 4.0)
     source = Seeded(1)
     observed = counted(lambda: tuple(mechanism._answer(SCORES, source)), 12_000)
-    laws = [top_k_law(SCORES, mechanism.rate * Fraction(tenths, 10), 2) for tenths in (10, 9, 11)]
-    assert [rejected(observed, law) for law in laws] == [False, True, True]
+    distributions = [
+        top_k_distribution(SCORES, mechanism.rate * Fraction(tenths, 10), 2) for tenths in (10, 9, 11)
+    ]
+    assert [rejected(observed, distribution) for distribution in distributions] == [False, True, True]
 
 
 def test_the_event_costs_epsilon_alone_and_less_at_a_delta() -> None:

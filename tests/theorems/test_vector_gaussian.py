@@ -22,15 +22,17 @@ def hockey_stick(shift: list[int], sigma: float, epsilon: float) -> float:
     mass = np.exp(-(n**2) / (2 * sigma**2))
     mass /= mass.sum()
     # The loss of a cell moved by a is (a^2 - 2 a n) / (2 sigma^2): all of them share the lattice 1 / (2 sigma^2).
-    law = {0: 1.0}
+    distribution = {0: 1.0}
     for a in shift:
         following: dict[int, float] = {}
-        for value, p in law.items():
+        for value, p in distribution.items():
             for loss, q in zip((a * a - 2 * a * n).tolist(), mass.tolist(), strict=True):
                 if p * q > 1e-18:
                     following[value + loss] = following.get(value + loss, 0.0) + p * q
-        law = following
-    return sum(p * max(0.0, -math.expm1(epsilon - value / (2 * sigma**2))) for value, p in law.items())
+        distribution = following
+    return sum(
+        p * max(0.0, -math.expm1(epsilon - value / (2 * sigma**2))) for value, p in distribution.items()
+    )
 
 
 SHIFTS = [[3], [2, 2, 1], [1] * 4, [2, 1, 1], [3, 0], [2, 2]]

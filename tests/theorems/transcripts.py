@@ -27,27 +27,29 @@ def many_digits(bits: int = BITS) -> Iterator[None]:
 
 
 @lru_cache(maxsize=4)
-def laws_of_transcripts(epsilons: tuple[float, ...], bits: int) -> list[tuple[Any, Any]]:
+def distributions_of_transcripts(epsilons: tuple[float, ...], bits: int) -> list[tuple[Any, Any]]:
     """The probabilities of every transcript if the bit is one and if it is zero: every answer told or lied about."""
     with many_digits(bits):
-        laws = [(flint.arb(1), flint.arb(1))]
+        distributions = [(flint.arb(1), flint.arb(1))]
         for e in epsilons:
             told = flint.arb(e).exp() / (1 + flint.arb(e).exp())
             lied = 1 - told
-            laws = [(p * told, q * lied) for p, q in laws] + [(p * lied, q * told) for p, q in laws]
-        return laws
+            distributions = [(p * told, q * lied) for p, q in distributions] + [
+                (p * lied, q * told) for p, q in distributions
+            ]
+        return distributions
 
 
 def delta_of_transcripts(epsilons: Sequence[float], deltas: Sequence[float], epsilon_g: float) -> Any:
     """The least delta at `epsilon_g`, as a ball: sum over transcripts of max(0, P - exp(epsilon_g) Q)."""
     bits = BITS + int(2 * sum(epsilons))
-    laws = laws_of_transcripts(
+    distributions = distributions_of_transcripts(
         tuple(map(float, epsilons)), bits
     )  # a table asks of the same charges ten times
     with many_digits(bits):
         threshold = flint.arb(epsilon_g).exp()
         tail = flint.arb(0)
-        for p, q in laws:
+        for p, q in distributions:
             tail += (p - threshold * q).max(flint.arb(0))
         kept = 1 - tail
         for delta in deltas:

@@ -37,12 +37,12 @@ def enclosing_laplace(noise_multiplier: float, steps: int) -> tuple[LaplaceNoise
         Let integer noise have mass proportional to r^|n|, r = exp(-a), and let one number move by s steps; put
         epsilon = a s. Its pair dominates real Laplace noise of that epsilon, and is dominated by real Laplace noise of
         epsilon + 2 ln cosh(a / 2), which is at most epsilon + a^2 / 4.
-    Source: own derivation. At the loss epsilon - y, 0 <= y <= 2 epsilon, the real law has 1 - delta = exp(-y / 2). The
-        discrete one has the same at y = 2 j a, and between these points its delta is linear in exp(-y):
-        1 - delta = r^j (r + exp(-(y - 2 j a))) / (1 + r), which is smaller, because exp(-y / 2) is concave in exp(-y).
-        Hence the first half. The ratio of the two is largest at y = (2 j + 1) a, where it is
-        (1 + r) / (2 exp(-a / 2)) = cosh(a / 2); moving y by 2 ln cosh(a / 2) makes up for it. For losses below -epsilon
-        the discrete delta is 1 - exp(loss), which is the least any pair has.
+    Source: own derivation. At the loss epsilon - y, 0 <= y <= 2 epsilon, the real distribution has 1 - delta = exp(-y /
+        2). The discrete one has the same at y = 2 j a, and between these points its delta is linear in exp(-y): 1 -
+        delta = r^j (r + exp(-(y - 2 j a))) / (1 + r), which is smaller, because exp(-y / 2) is concave in exp(-y).
+        Hence the first half. The ratio of the two is largest at y = (2 j + 1) a, where it is (1 + r) / (2 exp(-a / 2))
+        = cosh(a / 2); moving y by 2 ln cosh(a / 2) makes up for it. For losses below -epsilon the discrete delta is 1 -
+        exp(loss), which is the least any pair has.
     Assumes: s >= 1 whole; one number, or a vector moved by s in l1, which one number dominates.
     Direction: the second multiplier is rounded down, with a^2 / 4 for 2 ln cosh(a / 2).
     Checked by: tests/theorems/test_fine_laplace.py

@@ -152,7 +152,7 @@ def renyi_divergence_upper(event: Event, alpha: float) -> Fraction:
     1.0
 
     Statement:
-        For neighbours with laws P and Q of the event's answer (given no leak), both D_alpha(P || Q) and
+        For neighbours with distributions P and Q of the event's answer (given no leak), both D_alpha(P || Q) and
         D_alpha(Q || P) are at most log M(alpha - 1) / (alpha - 1), with
             randomized response, or any epsilon-DP:  M(z) = cosh((z + 1/2) epsilon) / cosh(epsilon / 2);
             Laplace, e = 1/noise_multiplier:         M(z) = ((z+1) exp(z e) + z exp(-(z+1) e)) / (2z + 1);

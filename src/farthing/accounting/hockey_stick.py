@@ -16,7 +16,7 @@ import flint
 import numpy as np
 
 from farthing.accounting.algorithms.dominating_pairs import loss_pair
-from farthing.accounting.algorithms.grid_cells import lower_law, upper_law
+from farthing.accounting.algorithms.grid_cells import lower_distribution, upper_distribution
 from farthing.accounting.algorithms.grid_pairs import Direction, LossPair
 from farthing.accounting.loss_transforms import Array
 from farthing.errors import InvalidValue
@@ -178,11 +178,11 @@ def _of_pair(pair: LossPair, x: float) -> Bounds:
     else:
         low, high = pair.density.loss(np.array([pair.density.low, pair.density.high]))
         step = float(high - low) / _FINE_CELLS
-        law, sets = upper_law(pair, step, 0.0), lower_law(pair, step, 0.0)
+        distribution, sets = upper_distribution(pair, step, 0.0), lower_distribution(pair, step, 0.0)
         most = _log_curve(
-            law.index.astype(np.float64) * step,
-            law.log_mass,
-            x - law.shift - 2.0**-50 * (abs(low) + abs(high)),
+            distribution.index.astype(np.float64) * step,
+            distribution.log_mass,
+            x - distribution.shift - 2.0**-50 * (abs(low) + abs(high)),
             1.0,
         )
         # Each set of outcomes has the loss log P - log Q, whatever it is named.

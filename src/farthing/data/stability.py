@@ -68,7 +68,7 @@ def sensitivity_of_rows(
         blocks (the norms add up, squared for l2).
     Assumes: every vector a row can add lies in V, missing values included (they add 0).
     Direction: upper bounds; tight when all m_j (or w_j) are attained by one row, as for counts, sums and moments.
-    Checked by: tests/laws/test_neighbours.py
+    Checked by: tests/contracts/test_neighbours.py
 
     >>> sensitivity_of_rows(10, [(0, 1)], 3)
     Sensitivity(l0=3, l1=3, l2_squared=9, linf=3)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from farthing.errors import InvalidValue
-from farthing.inference.error_distributions import ErrorLaw
+from farthing.inference.error_distributions import ErrorDistribution
 from farthing.inference.noise_sums import checked_confidence
 from farthing.inference.noise_terms import Floats
 
@@ -142,34 +142,34 @@ def cut_interval(
 
 @dataclass(frozen=True)
 class Around:
-    """The interval `centre` plus and minus the error of a law, cut to where the truth is known to lie.
+    """The interval `centre` plus and minus the error of a distribution, cut to where the truth is known to lie.
 
     >>> from farthing.inference import Term
-    >>> Around(np.array([2.0]), ErrorLaw([Term("normal", 3.0)]), least=0.0)(0.95)
+    >>> Around(np.array([2.0]), ErrorDistribution([Term("normal", 3.0)]), least=0.0)(0.95)
     (array([0.]), array([7.87989196]))
     """
 
     centre: Floats
-    law: ErrorLaw
+    distribution: ErrorDistribution
     least: float = -math.inf
     most: float = math.inf
 
     def __call__(self, confidence: float) -> tuple[Floats, Floats]:
         """Lower and upper ends at a confidence."""
-        return cut_interval(self.centre, self.law.errors(confidence), self.least, self.most)
+        return cut_interval(self.centre, self.distribution.errors(confidence), self.least, self.most)
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
     """A statistic as released: one number, or one for each label.
 
-    >>> from farthing.inference import ErrorLaw, Term
-    >>> answer = Answer.around("mean of income", 41_230.4, ErrorLaw([Term("normal", 245.0)]))
+    >>> from farthing.inference import ErrorDistribution, Term
+    >>> answer = Answer.around("mean of income", 41_230.4, ErrorDistribution([Term("normal", 245.0)]))
     >>> answer
     41,230 ± 480 (95%)
     >>> answer.at(0.5)
     41,230 ± 165 (50%)
-    >>> counts = Answer.around("count by sex", [510, 3], ErrorLaw([Term("laplace", 2.0)]), ("F", "M"), least=0)
+    >>> counts = Answer.around("count by sex", [510, 3], ErrorDistribution([Term("laplace", 2.0)]), ("F", "M"), least=0)
     >>> print(counts)
     count by sex (95%)
       F  510 ± 6
@@ -180,9 +180,9 @@ class Answer:
     `raw` are the unbiased numbers as the noise left them, where `values` were moved to where the truth must lie (counts
     are not negative, and add up to the total that the raw ones have); elsewhere both are the same.
 
-    >>> from farthing.inference import ErrorLaw, Term
-    >>> law = ErrorLaw([Term("laplace", 2.0)])
-    >>> Answer.around("count by sex", [508, 0], law, ("F", "M"), centre=[510, -2], least=0).raw
+    >>> from farthing.inference import ErrorDistribution, Term
+    >>> distribution = ErrorDistribution([Term("laplace", 2.0)])
+    >>> Answer.around("count by sex", [508, 0], distribution, ("F", "M"), centre=[510, -2], least=0).raw
     array([510.,  -2.])
 
     `note` says in words what numbers cannot, such as what an interval rests on.
@@ -205,7 +205,7 @@ class Answer:
         cls,
         name: str,
         values: ArrayLike,
-        law: ErrorLaw,
+        distribution: ErrorDistribution,
         labels: tuple[Any, ...] = (),
         *,
         confidence: float = 0.95,
@@ -214,15 +214,22 @@ class Answer:
         most: float = math.inf,
         note: str = "",
     ) -> Answer:
-        """An answer whose interval is `centre` plus and minus the law's error.
+        """An answer whose interval is `centre` plus and minus the distribution's error.
 
-        `centre` is the unbiased estimate that the law speaks of, when `values` were moved afterwards (to be
+        `centre` is the unbiased estimate that the distribution speaks of, when `values` were moved afterwards (to be
         non-negative or consistent); the default is `values` themselves. `least` and `most` bound the truth.
         """
         middle = np.atleast_1d(np.asarray(values if centre is None else centre, dtype=float))
-        interval = Around(middle, law, least, most)
+        interval = Around(middle, distribution, least, most)
         return cls.within(
-            name, values, law.standard_errors, interval, labels, confidence=confidence, raw=middle, note=note
+            name,
+            values,
+            distribution.standard_errors,
+            interval,
+            labels,
+            confidence=confidence,
+            raw=middle,
+            note=note,
         )
 
     @classmethod
@@ -278,8 +285,8 @@ class Answer:
         `what` is a condition ("10 <= age < 25"), a pair (lower, upper) or a mapping from columns to values or pairs.
         Ranges and marginals can be asked; other statistics are what they are.
 
-        >>> from farthing.inference import ErrorLaw, Term
-        >>> Answer.around("count", 510, ErrorLaw([Term("laplace", 2.0)])).query("age < 25")
+        >>> from farthing.inference import ErrorDistribution, Term
+        >>> Answer.around("count", 510, ErrorDistribution([Term("laplace", 2.0)])).query("age < 25")
         Traceback (most recent call last):
         farthing.errors.InvalidValue: query='age < 25': cannot be asked of 'count'; ranges and marginals can be asked.
         """

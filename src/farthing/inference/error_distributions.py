@@ -69,12 +69,12 @@ class Ratio:
 
     Statement:
         Let S, N > 0 be the exact numbers, S~ and N~ the measured ones, r = S / N. Then S~ - r N~ is the noise of S
-        minus r times the noise of N, whose law is known for every r. So the set of all r in [least, most] with
+        minus r times the noise of N, whose distribution is known for every r. So the set of all r in [least, most] with
         |S~ - r N~| <= e(r), where e(r) holds the share `confidence` of that noise, holds the true r with
         probability at least `confidence`. If N~ exceeds the error of its own noise the set is an interval; else
         [least, most] is given, which holds it.
-    Source: Fieller 1954, "Some problems in interval estimation", JRSS B 16(2), with the exact law of the noise in
-        place of the normal one.
+    Source: Fieller 1954, "Some problems in interval estimation", JRSS B 16(2), with the exact distribution of the noise
+        in place of the normal one.
     Assumes: the noises of S and N are independent; least <= S / N <= most.
     Direction: the interval is rounded outward; coverage is at least the confidence.
     Checked by: tests/theorems/test_ratios.py
@@ -184,16 +184,16 @@ _ALIKE = (
 )
 
 
-class ErrorLaw:
-    """The law of the errors of an answer's cells, each a sum of independent terms of noise.
+class ErrorDistribution:
+    """The distribution of the errors of an answer's cells, each a sum of independent terms of noise.
 
     `coefficient` and `count` of a term may be arrays over the cells. Cells need not be independent of one another:
     nothing here asks for it.
 
-    >>> law = ErrorLaw([Term("laplace", 10.0, count=np.array([1, 1, 4]))])
-    >>> law.standard_errors.round(2), round(law.standard_error, 2)
+    >>> distribution = ErrorDistribution([Term("laplace", 10.0, count=np.array([1, 1, 4]))])
+    >>> distribution.standard_errors.round(2), round(distribution.standard_error, 2)
     (array([14.14, 14.14, 28.27]), 19.99)
-    >>> law.errors(0.95), round(law.error(0.95), 2)
+    >>> distribution.errors(0.95), round(distribution.error(0.95), 2)
     (array([30., 30., 57.]), 43.0)
     """
 
@@ -237,8 +237,8 @@ class ErrorLaw:
     def error(self, confidence: float = 0.95) -> float:
         """The least e that holds the asked share of errors, all cells taken together.
 
-        Where all cells have one law, this is the error of each. Where they differ, it is the e at which the coverage,
-        averaged over the cells, reaches the confidence.
+        Where all cells have one distribution, this is the error of each. Where they differ, it is the e at which the
+        coverage, averaged over the cells, reaches the confidence.
         """
         level = checked_confidence(confidence)
         kinds, _, counts = self._kinds
@@ -254,7 +254,7 @@ class ErrorLaw:
     def worst(self, confidence: float = 0.95) -> float:
         """The largest of `errors`: what every cell by itself stays within at the confidence.
 
-        >>> ErrorLaw([Term("laplace", 10.0, count=np.array([1, 1, 4]))]).worst(0.95)
+        >>> ErrorDistribution([Term("laplace", 10.0, count=np.array([1, 1, 4]))]).worst(0.95)
         57.0
         """
         level = checked_confidence(confidence)
@@ -267,27 +267,27 @@ class ErrorLaw:
             kinds = [kinds[place] for place in widest if deviations[place] * _ALIKE >= deviations[widest[0]]]
         return float(errors_of_many(kinds, level).max())
 
-    def scaled(self, factor: float) -> ErrorLaw:
-        """The law of the errors times a factor: the same answer in other units.
+    def scaled(self, factor: float) -> ErrorDistribution:
+        """The distribution of the errors times a factor: the same answer in other units.
 
-        >>> ErrorLaw([Term("normal", 2.0)]).scaled(10).standard_error
+        >>> ErrorDistribution([Term("normal", 2.0)]).scaled(10).standard_error
         20.0
         """
-        return ErrorLaw(
+        return ErrorDistribution(
             [Term(t.kind, t.scale, np.multiply(t.coefficient, factor), t.count) for t in self.terms],
             self.cells,
         )
 
-    def cell(self, index: int) -> ErrorLaw:
-        """The law of one cell."""
+    def cell(self, index: int) -> ErrorDistribution:
+        """The distribution of one cell."""
         at = range(self.cells)[index]
-        return ErrorLaw(
+        return ErrorDistribution(
             [Term(t.kind, t.scale, float(_at(t.coefficient, at)), int(_at(t.count, at))) for t in self.terms]
         )
 
     @cached_property
     def _kinds(self) -> tuple[list[Parts], NDArray[np.intp], Floats]:
-        """The distinct laws of cells, which one each cell has, and how many have each."""
+        """The distinct distributions of cells, which one each cell has, and how many have each."""
         if self.cells == 0:
             return [], np.zeros(0, dtype=np.intp), np.zeros(0)
         if all(np.size(t.coefficient) == np.size(t.count) == 1 for t in self.terms):
@@ -317,11 +317,11 @@ class ErrorLaw:
         return [kinds[block[-1]] for block in blocks], np.array([counts[block].sum() for block in blocks])
 
 
-class StatedLaw(ErrorLaw):
-    """A law known only by what it says: standard errors, and a function from confidence to errors.
+class StatedDistribution(ErrorDistribution):
+    """A distribution known only by what it says: standard errors, and a function from confidence to errors.
 
-    >>> law = StatedLaw([1.0, 1.0], lambda confidence: np.array([2.0, 2.0]))
-    >>> law.error(0.95), law.standard_error
+    >>> distribution = StatedDistribution([1.0, 1.0], lambda confidence: np.array([2.0, 2.0]))
+    >>> distribution.error(0.95), distribution.standard_error
     (2.0, 1.0)
     """
 
@@ -361,31 +361,31 @@ class StatedLaw(ErrorLaw):
         """The largest of `errors`."""
         return float(self.errors(confidence).max(initial=0.0))
 
-    def scaled(self, factor: float) -> ErrorLaw:
-        """The law of the errors times a factor."""
+    def scaled(self, factor: float) -> ErrorDistribution:
+        """The distribution of the errors times a factor."""
         size = abs(float(factor))
-        return StatedLaw(self._stated * size, lambda confidence: self.errors(confidence) * size)
+        return StatedDistribution(self._stated * size, lambda confidence: self.errors(confidence) * size)
 
-    def cell(self, index: int) -> ErrorLaw:
-        """The law of one cell."""
-        return StatedLaw(self._stated[index], lambda confidence: self.errors(confidence)[index])
+    def cell(self, index: int) -> ErrorDistribution:
+        """The distribution of one cell."""
+        return StatedDistribution(self._stated[index], lambda confidence: self.errors(confidence)[index])
 
 
-def errors_of_laws(laws: Sequence[ErrorLaw], confidence: float = 0.95) -> Floats:
-    """`law.error(confidence)` for many laws in one pass over arrays: how a plan of a hundred statistics is shown.
+def errors_of_distributions(distributions: Sequence[ErrorDistribution], confidence: float = 0.95) -> Floats:
+    """`error(confidence)` of many distributions in one pass over arrays: how a plan of a hundred statistics is shown.
 
-    >>> laws = [ErrorLaw([Term("laplace", 10.0 + i, count=4)]) for i in range(3)]
-    >>> errors_of_laws(laws), laws[1].error(0.95)
+    >>> distributions = [ErrorDistribution([Term("laplace", 10.0 + i, count=4)]) for i in range(3)]
+    >>> errors_of_distributions(distributions), distributions[1].error(0.95)
     (array([57., 63., 68.]), 63.0)
     """
     level = checked_confidence(confidence)
-    found = np.zeros(len(laws))
+    found = np.zeros(len(distributions))
     alike: list[tuple[int, Parts]] = []
-    for place, law in enumerate(laws):
-        if isinstance(law, StatedLaw) or len(law._kinds[0]) != 1:
-            found[place] = law.error(level)
+    for place, distribution in enumerate(distributions):
+        if isinstance(distribution, StatedDistribution) or len(distribution._kinds[0]) != 1:
+            found[place] = distribution.error(level)
         else:
-            alike.append((place, law._kinds[0][0]))
+            alike.append((place, distribution._kinds[0][0]))
     if alike:
         found[[place for place, _ in alike]] = errors_of_many([parts for _, parts in alike], level)
     return found
@@ -477,20 +477,22 @@ def noise_at(kind: str, scale: float, shares: Floats) -> Floats:
     return np.asarray(np.rint(scale * ndtri(shares)))
 
 
-class SampledLaw(StatedLaw):
-    """The law of errors in cases that are all alike probable; `beyond` is a law whose far ends have the same shape.
+class SampledDistribution(StatedDistribution):
+    """The distribution of errors in equally probable cases; `beyond` is one whose far ends have the same shape.
 
     A mean of few rows is a ratio of two noisy numbers, cut at its bounds; a standard deviation is a root. Where the
     noise is small beside the numbers the first order is enough, and exact distributions are at hand. Where it is not,
     what is computed from the noisy numbers is computed from a few thousand cases instead, the same ones every time,
     spread evenly over all that the noise can do.
 
-    >>> law = SampledLaw(np.linspace(-1, 1, 4001)[:, None], ErrorLaw((), 1))
-    >>> round(law.error(0.95), 2), round(law.standard_error, 3)
+    >>> distribution = SampledDistribution(np.linspace(-1, 1, 4001)[:, None], ErrorDistribution((), 1))
+    >>> round(distribution.error(0.95), 2), round(distribution.standard_error, 3)
     (0.95, 0.577)
     """
 
-    def __init__(self, errors: NDArray[np.float64], beyond: ErrorLaw, most: ArrayLike = np.inf) -> None:
+    def __init__(
+        self, errors: NDArray[np.float64], beyond: ErrorDistribution, most: ArrayLike = np.inf
+    ) -> None:
         self._sizes = np.sort(np.abs(np.asarray(errors, dtype=float)), axis=0)
         self._beyond, self._most = beyond, np.asarray(most, dtype=float)
         super().__init__(np.sqrt(np.mean(self._sizes**2, axis=0)), self._at)
@@ -498,7 +500,7 @@ class SampledLaw(StatedLaw):
     def _at(self, confidence: float) -> Floats:
         level = min(confidence, 1 - _FEWEST_BEYOND / len(self._sizes))
         found = self._sizes[int(np.ceil(level * len(self._sizes))) - 1]
-        if confidence > level:  # too few cases lie so far out: as the other law does from there on
+        if confidence > level:  # too few cases lie so far out: as the other distribution does from there on
             inner, outer = self._beyond.errors(level), self._beyond.errors(confidence)
             found = found * np.where(inner > 0, outer / np.where(inner > 0, inner, 1.0), 1.0)
         return np.asarray(np.minimum(found, self._most))
@@ -512,35 +514,38 @@ class SampledLaw(StatedLaw):
         return float(every[int(np.ceil(level * len(every))) - 1])
 
 
-class WorstLaw(StatedLaw):
-    """Of several laws the largest error of every cell: what holds whichever of them is the true one.
+class WorstDistribution(StatedDistribution):
+    """Of several distributions the largest error of every cell: what holds whichever of them is the true one.
 
     >>> from farthing.inference import Term
-    >>> WorstLaw([ErrorLaw([Term("normal", 1.0)]), ErrorLaw([Term("normal", 3.0)])]).standard_error
+    >>> cases = [ErrorDistribution([Term("normal", deviation)]) for deviation in (1.0, 3.0)]
+    >>> WorstDistribution(cases).standard_error
     3.0
     """
 
-    def __init__(self, laws: Sequence[ErrorLaw], most: float = np.inf) -> None:
-        errors = np.max([law.standard_errors for law in laws], axis=0)
+    def __init__(self, distributions: Sequence[ErrorDistribution], most: float = np.inf) -> None:
+        errors = np.max([distribution.standard_errors for distribution in distributions], axis=0)
         super().__init__(
             np.minimum(errors, most),
-            lambda level: np.minimum(np.max([law.errors(level) for law in laws], axis=0), most),
+            lambda level: np.minimum(
+                np.max([distribution.errors(level) for distribution in distributions], axis=0), most
+            ),
         )
 
 
-class RootLaw(StatedLaw):
-    """The law of the error of a square root, whatever the number under it: |sqrt(v + e) - sqrt(v)| <= sqrt(|e|).
+class RootDistribution(StatedDistribution):
+    """The distribution of a square root's error, whatever the number under it: |sqrt(v + e) - sqrt(v)| <= sqrt(|e|).
 
     The mean square is at most half the mean of |e| at v = 0, where only errors above zero are left, and hardly more
     elsewhere.
 
     >>> from farthing.inference import Term
-    >>> RootLaw(ErrorLaw([Term("normal", 8.0)])).standard_error
+    >>> RootDistribution(ErrorDistribution([Term("normal", 8.0)])).standard_error
     2.0
     """
 
-    def __init__(self, law: ErrorLaw, most: float = np.inf) -> None:
+    def __init__(self, distribution: ErrorDistribution, most: float = np.inf) -> None:
         super().__init__(
-            np.minimum(np.sqrt(law.standard_errors / 2), most),
-            lambda level: np.minimum(np.sqrt(law.errors(level)), most),
+            np.minimum(np.sqrt(distribution.standard_errors / 2), most),
+            lambda level: np.minimum(np.sqrt(distribution.errors(level)), most),
         )

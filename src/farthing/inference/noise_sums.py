@@ -64,10 +64,10 @@ class SeriesSum:
 
 
 def series_sum(parts: Parts) -> SeriesSum:
-    """The law of the sum plus a small normal blur, from its cosine series over a period.
+    """The distribution of the sum plus a small normal blur, from its cosine series over a period.
 
-    With Z the blur, P[|X| <= x + z] >= P[|X + Z| <= x] - P[|Z| > z]. The blurred law has a density whose series
-    converges, whatever the lattices of the terms.
+    With Z the blur, P[|X| <= x + z] >= P[|X + Z| <= x] - P[|Z| > z]. The blurred distribution has a density whose
+    series converges, whatever the lattices of the terms.
     """
     deviation = math.sqrt(variance_of_parts(parts))
     period = chernoff_radius(parts, _WRAPPED) + 6 * _BLUR * deviation
@@ -112,7 +112,7 @@ _NEARLY_EQUAL = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class FineNoise:
-    """One or two Laplace terms, or a normal law: scales in the units of the answer, and the steps they are in."""
+    """One or two Laplace terms, or a normal distribution: scales in units of the answer, and the steps they are in."""
 
     first: float
     second: float
@@ -193,7 +193,7 @@ def _fine_noise(parts: Sequence[Part]) -> FineNoise | None:
 
 
 def _fine_tails(fine: Sequence[FineNoise], z: Floats) -> Floats:
-    """P[W > z], row by row; W is the continuous law, one step's worth outward.
+    """P[W > z], row by row; W is the continuous distribution, one step's worth outward.
 
     A discrete Laplace noise is a continuous one less an independent part within one step (the difference of two
     geometric noises, each the whole part of an exponential one), so moving z in by the steps never gives too little.
@@ -276,8 +276,8 @@ _OUTWARD = 1 + 1e-9
 _STEPS_TO_BE_NORMAL = 4
 
 
-class SumLaw(Protocol):
-    """The law of a sum: both answers err on the side of more error."""
+class SumDistribution(Protocol):
+    """The distribution of a sum: both answers err on the side of more error."""
 
     def tail(self, x: float) -> float:
         """P[|X| > x] or a little more."""
@@ -323,7 +323,7 @@ class OneLaplace:
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """A normal law, or one on a lattice of `step` that is normal midway between its points."""
+    """A normal distribution, or one on a lattice of `step` that is normal midway between its points."""
 
     deviation: float
     step: float = 0.0
@@ -345,8 +345,8 @@ class Normal:
 
 
 @lru_cache(maxsize=16384)
-def law_of(parts: Parts) -> SumLaw:
-    """The law of the sum of normalised terms, by the first method that suits it."""
+def distribution_of(parts: Parts) -> SumDistribution:
+    """The distribution of the sum of normalised terms, by the first method that suits it."""
     if not parts:
         return Nothing()
     kind, scale, size, count = parts[0]
@@ -361,7 +361,7 @@ def law_of(parts: Parts) -> SumLaw:
             return wide
         steps = wide.deviation / wide.step if wide.step else math.inf
         if steps >= _STEPS_TO_BE_NORMAL:
-            # Midway between points of the lattice the law is that of a normal whose variance lacks step^2 / 12
+            # Midway between points of the lattice the distribution is that of a normal whose variance lacks step^2 / 12
             # (Sheppard's correction); what comes next in the Euler-Maclaurin series is of the fourth order.
             deviation = wide.deviation * math.sqrt(1 - 1 / (12 * steps**2))
             return Normal(deviation, wide.step, wide.ripple + 4e-3 / steps**4)
@@ -385,18 +385,20 @@ def tail_of_sum(terms: Iterable[Term], x: float) -> float:
     >>> round(tail_of_sum([Term("laplace", 10.0)], 29), 4)
     0.0523
     """
-    return law_of(parts_of(map(_scalar, terms))).tail(checked_real(x, "x"))
+    return distribution_of(parts_of(map(_scalar, terms))).tail(checked_real(x, "x"))
 
 
 def error_of_parts(parts: Parts, confidence: float) -> float:
     """The error of one normalised sum."""
-    law = law_of(parts)
-    if 1 - confidence < SMALLEST_TAIL and not isinstance(law, Nothing | OneLaplace):
-        rough = isinstance(law, WideSum | MixedSum | SeriesSum)
-        exact = lattice_sum(parts) if rough else law  # where there is a lattice, tails are right to 1e-12
+    distribution = distribution_of(parts)
+    if 1 - confidence < SMALLEST_TAIL and not isinstance(distribution, Nothing | OneLaplace):
+        rough = isinstance(distribution, WideSum | MixedSum | SeriesSum)
+        exact = (
+            lattice_sum(parts) if rough else distribution
+        )  # where there is a lattice, tails are right to 1e-12
         found = exact.error(confidence) if exact else math.inf
         return min(found, chernoff_radius(parts, 1 - confidence))
-    found = law.error(confidence)
+    found = distribution.error(confidence)
     return found if found < math.inf else chernoff_radius(parts, 1 - confidence)
 
 
@@ -407,11 +409,11 @@ def errors_of_many(sums: Sequence[Parts], confidence: float) -> Floats:
     mixed: dict[int, MixedSum] = {}
     far = 1 - confidence < SMALLEST_TAIL
     for place, parts in enumerate(sums):
-        law = law_of(parts)
-        if isinstance(law, WideSum) and not far:
-            wide[place] = law
-        elif isinstance(law, MixedSum) and not far:
-            mixed[place] = law
+        distribution = distribution_of(parts)
+        if isinstance(distribution, WideSum) and not far:
+            wide[place] = distribution
+        elif isinstance(distribution, MixedSum) and not far:
+            mixed[place] = distribution
         else:
             errors[place] = error_of_parts(parts, confidence)
     if wide:
@@ -427,13 +429,13 @@ def tails_of_many(sums: Sequence[Parts], x: float) -> Floats:
     wide: dict[int, WideSum] = {}
     mixed: dict[int, MixedSum] = {}
     for place, parts in enumerate(sums):
-        law = law_of(parts)
-        if isinstance(law, WideSum):
-            wide[place] = law
-        elif isinstance(law, MixedSum):
-            mixed[place] = law
+        distribution = distribution_of(parts)
+        if isinstance(distribution, WideSum):
+            wide[place] = distribution
+        elif isinstance(distribution, MixedSum):
+            mixed[place] = distribution
         else:
-            tails[place] = law.tail(x)
+            tails[place] = distribution.tail(x)
     if wide:
         tails[list(wide)] = tails_of(list(wide.values()), np.full(len(wide), x))
     if mixed:
@@ -461,5 +463,7 @@ def checked_confidence(confidence: object) -> float:
 
 def _scalar(term: Term) -> tuple[Kind, float, float, int]:
     if np.ndim(term.coefficient) or np.ndim(term.count):
-        raise InvalidValue("term", term, "must be one number, not an array", "use ErrorLaw for several cells")
+        raise InvalidValue(
+            "term", term, "must be one number, not an array", "use ErrorDistribution for several cells"
+        )
     return term.kind, term.scale, float(term.coefficient), int(term.count)

@@ -30,8 +30,8 @@ NARROW = 1.0  # below this scale a noise is a few likely integers, and treated a
 class Term:
     """`count` independent noises of one kind and scale, each multiplied by `coefficient`.
 
-    "laplace" is the law on the whole numbers with mass proportional to exp(-|n| / scale), "gaussian" the one with
-    exp(-n^2 / (2 scale^2)); "normal" is real-valued with standard deviation `scale` (an error of sampling, say).
+    "laplace" is the distribution on the whole numbers with mass proportional to exp(-|n| / scale), "gaussian" the one
+    with exp(-n^2 / (2 scale^2)); "normal" is real-valued with standard deviation `scale` (an error of sampling, say).
     `coefficient` and `count` may be arrays over the cells of an answer.
 
     >>> Term("laplace", 10.0, coefficient=0.5, count=4).variance
@@ -73,7 +73,7 @@ class Term:
 
 @lru_cache(maxsize=4096)
 def variance_of(kind: Kind, scale: float) -> float:
-    """The variance of one noise: that of the law on the integers, not of its continuous cousin.
+    """The variance of one noise: that of the distribution on the integers, not of its continuous cousin.
 
     >>> round(variance_of("laplace", 2.0), 4), variance_of("gaussian", 3.0), round(variance_of("gaussian", 0.5), 4)
     (7.8354, 9.0, 0.215)
@@ -106,7 +106,7 @@ Parts = tuple[Part, ...]
 
 
 def parts_of(terms: Iterable[tuple[Kind, float, float, int]]) -> Parts:
-    """The terms of one cell, signs dropped (the laws are symmetric), like terms joined, in a fixed order."""
+    """The terms of one cell, signs dropped (the distributions are symmetric), like terms joined, in a fixed order."""
     joined: dict[tuple[Kind, float, float], int] = {}
     normal = 0.0
     for kind, scale, coefficient, count in terms:
@@ -214,7 +214,7 @@ def common_step(parts: Parts, divisors: int = 12) -> float | None:
 
 
 def lattice_sum(parts: Parts) -> LatticeSum | None:
-    """The law on its lattice, or None where there is no lattice or it is too long."""
+    """The distribution on its lattice, or None where there is no lattice or it is too long."""
     step = common_step(parts)
     if step is None:
         return None
@@ -392,7 +392,7 @@ def errors_of(sums: Sequence[WideSum], confidence: float) -> Floats:
 
 
 def _first_guess(sums: Sequence[WideSum], tail: float) -> Floats:
-    """Between the normal law and the Laplace law, by the kurtosis."""
+    """Between the normal distribution and the Laplace distribution, by the kurtosis."""
     excess = np.array(
         [
             sum(

@@ -23,18 +23,19 @@ class Variance:
         Let m = S1 / N, v = S2 / N + h^2 / 2 - m^2 be exact, m~ and v~ the same of the measured numbers, n0, n1, n2
         the noises of N, S1, S2. Then
             N~ (v~ - v) = n2 - 2 m n1 + (m^2 + h^2 / 2 - v) n0 - N~ (m~ - m)^2.
-        The first three terms are a sum of noise with a law that is known for every (m, v); the last lies between 0
-        and N~ d^2 once |m~ - m| <= d. So with d from the interval of the mean at a confidence of
-        1 - 0.02 (1 - confidence), and the noise's error at 1 - 0.98 (1 - confidence) for the worst m within d, the
-        interval of all v that agree, widened upward by d^2, holds v with probability at least `confidence`.
+        The first three terms are a sum of noise with a distribution that is known for every (m, v); the last lies
+        between 0 and N~ d^2 once |m~ - m| <= d. So with d from the interval of the mean at a confidence of 1 - 0.02 (1
+        - confidence), and the noise's error at 1 - 0.98 (1 - confidence) for the worst m within d, the interval of all
+        v that agree, widened upward by d^2, holds v with probability at least `confidence`.
     Source: own; the identity is checked symbol by symbol by substituting S1 = m N, S2 = (v - h^2 / 2 + m^2) N.
     Assumes: n0, n1, n2 independent and symmetric unimodal, values in [-h, h], N > 0.
     Direction: the interval is rounded outward; coverage is at least the confidence. It is 95 to 96% where the noise of
         the mean is small, and up to 100% where N d^2 is as large as the noise: of 90 rows at epsilon 1, say. There
         the last term, t^2 / N~ with t = n1 - m n0 = N~ (m~ - m), moves v~ down by about as much as the noise moves it
         either way. The interval leaves room for t^2 at its largest (upper end) and at 0 (lower end), as if the two
-        were unrelated. The law of n2 - 2 m n1 + c n0 - t^2 / N~ itself would do without that slack; it depends on N
-        through N~, which is a third unknown, and a region from two pivots fell to 92% at a bound when it was tried.
+        were unrelated. The distribution of n2 - 2 m n1 + c n0 - t^2 / N~ itself would do without that slack; it depends
+        on N through N~, which is a third unknown, and a region from two pivots fell to 92% at a bound when it was
+        tried.
     Checked by: tests/theorems/test_ratios.py
 
     >>> noise = Term("laplace", 10.0)

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.errors import InvalidValue
-from farthing.inference.error_distributions import ErrorLaw
+from farthing.inference.error_distributions import ErrorDistribution
 from farthing.inference.noise_terms import Kind, Term
 from farthing.matrix.strategies.marginal_strategy import marginal_tables
 from farthing.matrix.strategies.optimisation import kept, optimised
@@ -27,11 +27,11 @@ from farthing.mechanisms import DiscreteLaplace
 _MOST_TERMS = 24
 
 
-def error_law(one: Priced, query: Floats) -> ErrorLaw:
-    """The exact law where few noises decide; where thousands do, the small ones together are taken as normal."""
+def error_distribution(one: Priced, query: Floats) -> ErrorDistribution:
+    """The exact distribution where few noises decide; where thousands do, the small ones are taken as normal."""
     coefficients = one.estimator.coefficients(query)
     if coefficients is None:
-        return ErrorLaw([Term("normal", float(np.sqrt(one.estimator.variance(query))))])
+        return ErrorDistribution([Term("normal", float(np.sqrt(one.estimator.variance(query))))])
     terms = [
         (noise, size, count)
         for noise, own in zip(one.noises, coefficients, strict=True)
@@ -44,7 +44,7 @@ def error_law(one: Priced, query: Floats) -> ErrorLaw:
         Term(_kind(noise), _scale(noise), float(size / noise.finer), count)
         for noise, size, count in terms[:_MOST_TERMS]
     ]
-    return ErrorLaw([*found, *([Term("normal", float(np.sqrt(rest)))] if rest > 0 else [])])
+    return ErrorDistribution([*found, *([Term("normal", float(np.sqrt(rest)))] if rest > 0 else [])])
 
 
 def _grouped(coefficients: Floats) -> list[tuple[float, int]]:

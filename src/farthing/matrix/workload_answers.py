@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from farthing.errors import InvalidData, InvalidValue, MissingExtra
 from farthing.inference import Answer
 from farthing.inference.answers import with_error
-from farthing.inference.error_distributions import ErrorLaw
+from farthing.inference.error_distributions import ErrorDistribution
 from farthing.inference.integer_rounding import rounded
 from farthing.inference.noise_sums import checked_confidence
 from farthing.matrix.data_dependent.buckets import MOST_IN_ORDER, settled
@@ -34,7 +34,7 @@ from farthing.matrix.strategies.strategy_registry import CHOOSING, checked_name
 from farthing.matrix.strategy_candidates import (
     Candidates,
     Weighed,
-    error_law,
+    error_distribution,
     named,
     table_of,
     unweighted,
@@ -81,7 +81,7 @@ class WorkloadAnswers:
     cells: Floats
     centre: Floats
     estimator: Estimator
-    law: Callable[[Floats], ErrorLaw]
+    distribution: Callable[[Floats], ErrorDistribution]
     candidates: Candidates
     confidence: float = 0.95
     note: str = ""
@@ -127,7 +127,7 @@ class WorkloadAnswers:
         found = Answer.around(
             name,
             float(vector @ self.cells),
-            self.law(vector),
+            self.distribution(vector),
             confidence=self.confidence if confidence is None else confidence,
             centre=float(vector @ self.centre),
             least=0.0 if bool(np.all(vector >= 0)) else -math.inf,
@@ -323,7 +323,7 @@ def _answer_workload(
             cells=_rounded(outcome.estimate) if whole else outcome.estimate,
             centre=outcome.centre,
             estimator=outcome.estimator,
-            law=outcome.law,
+            distribution=outcome.distribution,
             candidates=outcome.candidates,
             confidence=level,
             note=outcome.note,
@@ -346,7 +346,7 @@ def _answer_workload(
         cells=estimate,
         centre=centre,
         estimator=chosen.estimator,
-        law=partial(error_law, chosen),
+        distribution=partial(error_distribution, chosen),
         candidates=candidates,
         confidence=level,
         whole=whole,

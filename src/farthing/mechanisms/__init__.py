@@ -1,10 +1,10 @@
-"""Mechanisms whose noise can be trusted: exact discrete laws, drawn from the system's randomness only.
+"""Mechanisms whose noise can be trusted: exact discrete distributions, drawn from the system's randomness only.
 
 Every mechanism is a frozen value made of public parameters, with an `event` for the accountant and a
 `release(value)`. Where it adds noise it knows its exact `variance` and its `error(confidence)`.
 
-    randomness, exact, samplers      where noise comes from; single draws and whole vectors, the same laws
-    laws, grid                       masses, tails and variances; real numbers in whole steps
+    randomness, exact, samplers      where noise comes from; single draws and whole vectors, the same distributions
+    distributions, grid                       masses, tails and variances; real numbers in whole steps
     additive, sums                   noise on numbers and vectors; a private sum of bounded rows
     randomized_response              one person's answer, and proportions from many
     exponential, noisy_max, permute_and_flip, top_k, quantiles    choosing

@@ -19,7 +19,11 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
 from farthing.mechanisms.mechanism import Mechanism, checked_integers, checked_reals
-from farthing.mechanisms.noise_distributions import DiscreteGaussianLaw, DiscreteLaplaceLaw, NoiseLaw
+from farthing.mechanisms.noise_distributions import (
+    DiscreteGaussianDistribution,
+    DiscreteLaplaceDistribution,
+    NoiseDistribution,
+)
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.samplers import LARGEST_SCALE, discrete_gaussian_noise, discrete_laplace_noise
 from farthing.mechanisms.value_grid import Grid
@@ -49,15 +53,15 @@ def vector_event(sigma_squared: Fraction, l2_steps: float, cells: int) -> Event:
 
     Statement:
         Let s^2 = 4 < sigma^2, tau^2 = sigma^2 - s^2, mu = l2_steps / tau, kappa = 2 sum_k exp(-2 pi^2 s^2 k^2) and
-        eta = 3 cells kappa. If x and y are integer vectors at most l2_steps apart in l2, the laws of x and y plus
-        noise are dominated by continuous Gaussian noise of multiplier 1/mu composed with a leak of
-        3 eta / (2 Phi(-mu/2)).
+        eta = 3 cells kappa. If x and y are integer vectors at most l2_steps apart in l2, the distributions of x and y
+        plus noise are dominated by continuous Gaussian noise of multiplier 1/mu composed with a leak of 3 eta / (2
+        Phi(-mu/2)).
     Source: own derivation; Poisson summation as in Canonne, Kamath & Steinke, arXiv:2004.00010v5, section 2.
         Draw z from N(x, tau^2), then each n_i from the discrete Gaussian of parameter s around z_i: post-processing of
         a Gaussian release. Its normaliser, the sum of exp(-(n - z)^2 / (2 s^2)) over n, is s sqrt(2 pi) times a factor
         in [1 - kappa, 1 + kappa] whatever z is, so integrating z out leaves exp(-(n - x)^2 / (2 sigma^2)) up to that
-        factor: each cell's law is within a ratio exp(+-3 kappa) of the discrete Gaussian, the vector's within
-        exp(+-eta). For laws P, Q within exp(+-eta) of P', Q', and E = {P > g Q} with g >= 1,
+        factor: each cell's distribution is within a ratio exp(+-3 kappa) of the discrete Gaussian, the vector's within
+        exp(+-eta). For distributions P, Q within exp(+-eta) of P', Q', and E = {P > g Q} with g >= 1,
             P(E) - g Q(E) <= H_g(P' | Q') + (e^eta - 1) P'(E) + g (1 - e^-eta) Q'(E) <= H_g(P' | Q') + 3 eta,
         because g Q'(E) <= e^eta g Q(E) <= e^eta P(E) <= e^(2 eta). A leak of l makes H into l + (1 - l) H, which is
         H + l (1 - H), and 1 - H_g >= 1 - H_1 = 2 Phi(-mu/2) for Gaussians. For g < 1, H_g(P|Q) = 1 - g + g H_(1/g)(Q|P)
@@ -116,27 +120,32 @@ class _Additive(Mechanism):
     cells: int
 
     @property
-    def law(self) -> NoiseLaw:
-        """The exact law of the integer noise (in steps of the grid, when there is one)."""
+    def distribution(self) -> NoiseDistribution:
+        """The exact distribution of the integer noise (in steps of the grid, when there is one)."""
         raise AssertionError  # pragma: no cover - both subclasses have one
+
+    @property
+    def law(self) -> NoiseDistribution:
+        """`distribution` under its name before 0.1; deprecated, there until 1.0."""
+        return self.distribution
 
     @property
     def variance(self) -> float:
         """The variance of the noise in one cell, in squared units of the value; rounding to a grid is not noise."""
-        return self.law.variance * self._step**2
+        return self.distribution.variance * self._step**2
 
     @property
     def standard_error(self) -> float:
         """The standard deviation of the noise in one cell, in units of the value."""
-        return math.sqrt(self.law.variance) * self._step
+        return math.sqrt(self.distribution.variance) * self._step
 
     def error(self, confidence: float = 0.95, *, every_cell: bool = False) -> float:
-        """The least e with P[|answer - value| <= e] >= confidence: both tails of the exact law.
+        """The least e with P[|answer - value| <= e] >= confidence: both tails of the exact distribution.
 
         On a grid it includes the half step that rounding may add. With `every_cell` the statement holds for all
         cells at once.
         """
-        noise = self.law.error(confidence, self.cells if every_cell else 1)
+        noise = self.distribution.error(confidence, self.cells if every_cell else 1)
         return noise * self._step + (0.0 if self.grid is None else self._step / 2)
 
     @property
@@ -224,8 +233,8 @@ class DiscreteLaplace(_Additive):
 
         Statement:
             Let integer vectors x, y differ by at most s in l1, and let independent noise of mass proportional to
-            r^|n|, r = exp(-1/scale), be added to each cell. The pair of laws is dominated by that of one number that
-            moves by s.
+            r^|n|, r = exp(-1/scale), be added to each cell. The pair of distributions is dominated by that of one
+            number that moves by s.
         Source: own derivation. For one number moved by a the hockey-stick curve at epsilon = (a - 2j) / scale is
             1 - r^j, 0 <= j <= a. Let two cells move by a <= b and put m = j at epsilon = (a + b - 2m) / scale. The
             product's curve is the mean, over the loss of the first cell, of the second's curve at what is left of
@@ -241,9 +250,9 @@ class DiscreteLaplace(_Additive):
         return DiscreteLaplaceNoise(rounded_down(1 / Fraction(self.epsilon)), self._sensitivity_steps)
 
     @property
-    def law(self) -> DiscreteLaplaceLaw:
-        """The exact law of the integer noise, in steps."""
-        return DiscreteLaplaceLaw(self._scale)
+    def distribution(self) -> DiscreteLaplaceDistribution:
+        """The exact distribution of the integer noise, in steps."""
+        return DiscreteLaplaceDistribution(self._scale)
 
     @property
     def _scale(self) -> Fraction:
@@ -321,9 +330,9 @@ class DiscreteGaussian(_Additive):
         return vector_event(self._sigma_squared, steps, self.cells)
 
     @property
-    def law(self) -> DiscreteGaussianLaw:
-        """The exact law of the integer noise, in steps."""
-        return DiscreteGaussianLaw(self._sigma_squared)
+    def distribution(self) -> DiscreteGaussianDistribution:
+        """The exact distribution of the integer noise, in steps."""
+        return DiscreteGaussianDistribution(self._sigma_squared)
 
     @property
     def _sigma_squared(self) -> Fraction:

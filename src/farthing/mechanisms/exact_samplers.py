@@ -1,7 +1,7 @@
 """Exact samplers for single draws: integers and fractions only, or comparisons decided by ball arithmetic.
 
-No floating-point number decides anything here, so a draw has exactly the law it is said to have, given uniformly random
-bits. Big vectors go through `farthing.mechanisms.samplers`, which has the same laws.
+No floating-point number decides anything here, so a draw has exactly the distribution it is said to have, given
+uniformly random bits. Big vectors go through `farthing.mechanisms.samplers`, which has the same distributions.
 
 Source: Canonne, Kamath & Steinke, "The discrete Gaussian for differential privacy", arXiv:2004.00010v5, Algorithms 1-3.
 """

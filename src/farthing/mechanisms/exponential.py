@@ -22,8 +22,8 @@ class TopK(Selection):
 
     Statement:
         The list is the adaptive composition of k choices, each (epsilon / k)-bounded-range; in all it is epsilon-DP,
-        and cheaper at delta > 0. Its law is that of adding Gumbel noise of scale 1 / rate to every score once and
-        reporting the order of the k largest.
+        and cheaper at delta > 0. Its distribution is that of adding Gumbel noise of scale 1 / rate to every score once
+        and reporting the order of the k largest.
     Source: Durfee & Rogers, arXiv:1905.04273, Section 4 (peeling and one-shot Gumbel noise are the same).
     Assumes: k and the number of candidates are public, k <= candidates; scores as for `ExponentialMechanism`.
     Direction: exact sampling; the event is an upper bound (`event_of_bounded_range`).
@@ -86,7 +86,7 @@ class ExponentialMechanism(Selection):
     Source: McSherry & Talwar (2007), Theorem 6; bounded range: Durfee & Rogers, arXiv:1905.04273. The log
         ratio of candidate i is rate (s_i - s'_i) + log(Z' / Z). The first term lies in an interval of length
         2 rate sensitivity, or rate sensitivity if all s_i - s'_i have one sign; the second is the same for all i, and
-        both signs occur because both laws add up to 1, so the interval holds 0.
+        both signs occur because both distributions add up to 1, so the interval holds 0.
     Assumes: the number of candidates is public; real scores are rounded down to the grid, and `sensitivity` is
         rounded up to whole steps of it.
     Direction: exact sampling; the event is an upper bound (`event_of_bounded_range`).

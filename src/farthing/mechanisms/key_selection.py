@@ -42,7 +42,7 @@ _LONGEST = 2**18  # a key that needs more units than this is never seen in pract
 
 
 @dataclass(frozen=True, slots=True)
-class KeepLaw:
+class KeepDistribution:
     """A count plus discrete Laplace noise of `rate` (no further from 0 than `reach`), kept from `threshold` on."""
 
     rate: Fraction
@@ -50,7 +50,7 @@ class KeepLaw:
     reach: int | None = None
 
     def keep_probability(self, units: int) -> float:
-        """P(units + noise >= threshold), by the exact law, rounded down; exactly 0 and 1 where it is."""
+        """P(units + noise >= threshold), by the exact distribution, rounded down; exactly 0 and 1 where it is."""
         if units == 0:
             return 0.0  # keys without a unit are dropped before any noise
         least = self.threshold - units
@@ -137,7 +137,7 @@ def optimal_keep_probabilities(epsilon: Fraction, delta: Fraction) -> tuple[Frac
 
 
 @lru_cache(maxsize=256)
-def truncated_geometric_threshold(epsilon: Fraction, delta: Fraction) -> KeepLaw:
+def truncated_geometric_threshold(epsilon: Fraction, delta: Fraction) -> KeepDistribution:
     """Noise of mass proportional to e^(-epsilon |j|), |j| <= K, with the least K whose edge has mass <= delta.
 
     Statement:
@@ -162,20 +162,21 @@ def truncated_geometric_threshold(epsilon: Fraction, delta: Fraction) -> KeepLaw
         return bool(mass <= _ball(delta))
 
     reach = _least(meets, delta)
-    return KeepLaw(epsilon, reach + 1, reach)
+    return KeepDistribution(epsilon, reach + 1, reach)
 
 
 @lru_cache(maxsize=256)
-def laplace_threshold(epsilon: Fraction, delta: Fraction) -> KeepLaw:
+def laplace_threshold(epsilon: Fraction, delta: Fraction) -> KeepDistribution:
     """Discrete Laplace noise of rate epsilon, with the least threshold that one unit passes with at most delta.
 
     Statement:
         With P(1 + noise >= t) <= delta, releasing n + noise if it is at least t, and nothing otherwise (and nothing
         for n = 0), is (epsilon, delta)-DP for n and n + 1, n >= 0.
-        Proof: for n >= 1 it is post-processing of an epsilon-DP count. For n = 0 against 1 the laws differ only on
+        Proof: for n >= 1 it is post-processing of an epsilon-DP count. For n = 0 against 1 the distributions differ
+            only on
         "something is released", of probability at most delta under one and 0 under the other.
     Source: Korolova, Kenthapadi, Mishra & Ntoulas, "Releasing search queries and clicks privately", WWW 2009,
-        Theorem 1, for the continuous law; P(noise >= m) = e^(-epsilon m) / (1 + e^-epsilon), m >= 1, for the
+        Theorem 1, for the continuous distribution; P(noise >= m) = e^(-epsilon m) / (1 + e^-epsilon), m >= 1, for the
         discrete one.
     Assumes: 0 < delta < 1, epsilon > 0.
     Direction: the smallest threshold that surely meets delta (comparisons by balls; doubt makes it larger).
@@ -184,7 +185,9 @@ def laplace_threshold(epsilon: Fraction, delta: Fraction) -> KeepLaw:
     >>> laplace_threshold(Fraction(1), Fraction(1, 10**6)).threshold
     15
     """
-    return KeepLaw(epsilon, 1 + _least(lambda m: bool(_laplace_tail(epsilon, m) <= _ball(delta)), delta))
+    return KeepDistribution(
+        epsilon, 1 + _least(lambda m: bool(_laplace_tail(epsilon, m) <= _ball(delta)), delta)
+    )
 
 
 def _least(meets: Any, delta: Fraction) -> int:
@@ -296,7 +299,7 @@ class KeySelection(Mechanism):
                 "has no counts to release",
                 "use rule='truncated_geometric' for noisy counts",
             )
-        _ = self._law  # parameters out of reach are refused here, not at the first release
+        _ = self._distribution  # parameters out of reach are refused here, not at the first release
 
     @property
     def event(self) -> ApproxDP:
@@ -306,8 +309,8 @@ class KeySelection(Mechanism):
     @property
     def threshold(self) -> int | None:
         """The least noisy count that is kept; None for the optimal rule, which has no threshold."""
-        law = self._law
-        return None if isinstance(law, tuple) else law.threshold
+        distribution = self._distribution
+        return None if isinstance(distribution, tuple) else distribution.threshold
 
     def keep_probability(self, units: int) -> float:
         """The probability that a key with this many distinct units appears.
@@ -316,10 +319,10 @@ class KeySelection(Mechanism):
         0.012818...
         """
         count = checked_count(units, "units")
-        law = self._law
-        if isinstance(law, tuple):
-            return float(law[min(count, len(law) - 1)])
-        return law.keep_probability(count)
+        distribution = self._distribution
+        if isinstance(distribution, tuple):
+            return float(distribution[min(count, len(distribution) - 1)])
+        return distribution.keep_probability(count)
 
     def needed(self, probability: float) -> int:
         """How many distinct units a key needs to appear with at least this probability.
@@ -330,23 +333,23 @@ class KeySelection(Mechanism):
         wanted = checked_real(probability, "probability")
         if not 0 < wanted <= 1:
             raise InvalidValue("probability", probability, "must be > 0 and <= 1")
-        law = self._law
-        if isinstance(law, tuple):
-            return bisect_left(law, Fraction(wanted))
-        if wanted == 1 and law.reach is None:
+        distribution = self._distribution
+        if isinstance(distribution, tuple):
+            return bisect_left(distribution, Fraction(wanted))
+        if wanted == 1 and distribution.reach is None:
             raise InvalidValue(
                 "probability", probability, "must be < 1 for rule='laplace', whose noise has no end"
             )
         low, high = 0, 1  # not enough, perhaps enough
-        while not law.keep_probability(high) >= wanted:
+        while not distribution.keep_probability(high) >= wanted:
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if law.keep_probability(middle) >= wanted else (middle, high)
+            low, high = (low, middle) if distribution.keep_probability(middle) >= wanted else (middle, high)
         return high
 
     @property
-    def _law(self) -> tuple[Fraction, ...] | KeepLaw:
+    def _distribution(self) -> tuple[Fraction, ...] | KeepDistribution:
         rate = Fraction(self.epsilon) / self.max_keys_per_unit
         share = delta_per_key(self.delta, self.max_keys_per_unit)
         if self.rule == "optimal":
@@ -358,25 +361,25 @@ class KeySelection(Mechanism):
     def _answer(self, value: object, source: Source) -> tuple[Hashable, ...] | dict[Hashable, int]:
         counts = _checked_counts(value)
         bits = Bits(source)
-        law = self._law
+        distribution = self._distribution
         kept: dict[Hashable, int] = {}
         for key, count in counts.items():
-            if isinstance(law, tuple):
-                if bernoulli(law[min(count, len(law) - 1)], bits):
+            if isinstance(distribution, tuple):
+                if bernoulli(distribution[min(count, len(distribution) - 1)], bits):
                     kept[key] = count
             else:
-                noisy = count + _noise(law, bits)
-                if noisy >= law.threshold:
+                noisy = count + _noise(distribution, bits)
+                if noisy >= distribution.threshold:
                     kept[key] = noisy
         order = _in_public_order(list(kept), bits)
         return {key: kept[key] for key in order} if self.with_counts else tuple(order)
 
 
-def _noise(law: KeepLaw, bits: Bits) -> int:
-    """Discrete Laplace noise, drawn again while it lies beyond the reach of the law."""
+def _noise(distribution: KeepDistribution, bits: Bits) -> int:
+    """Discrete Laplace noise, drawn again while it lies beyond the reach of the distribution."""
     while True:
-        noise = discrete_laplace(1 / law.rate, bits)
-        if law.reach is None or abs(noise) <= law.reach:
+        noise = discrete_laplace(1 / distribution.rate, bits)
+        if distribution.reach is None or abs(noise) <= distribution.reach:
             return noise
 
 

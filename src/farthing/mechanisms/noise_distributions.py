@@ -1,4 +1,4 @@
-"""The exact laws of integer noise: mass, tails, variance, and the error at a confidence.
+"""The exact distributions of integer noise: mass, tails, variance, and the error at a confidence.
 
 Everything is enclosed in balls. A variance is rounded to the nearest double; an error is an integer that certainly
 holds the asked share of the noise, and when rounding leaves a doubt it is the next integer.
@@ -21,13 +21,13 @@ _BITS = 160
 _WIDE = 64  # from this standard deviation on, sums over the tail are integrals with a small remainder
 
 
-class NoiseLaw(ABC):
-    """A symmetric law on the integers, known exactly."""
+class NoiseDistribution(ABC):
+    """A symmetric distribution on the integers, known exactly."""
 
     @property
     @abstractmethod
     def variance(self) -> float:
-        """The variance of the law itself (not of its continuous cousin), to the nearest double."""
+        """The variance of the distribution itself (not of its continuous cousin), to the nearest double."""
 
     @abstractmethod
     def _mass(self, n: int) -> Any:
@@ -75,11 +75,11 @@ class NoiseLaw(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplaceLaw(NoiseLaw):
+class DiscreteLaplaceDistribution(NoiseDistribution):
     """Mass proportional to exp(-|n| / scale).
 
-    >>> law = DiscreteLaplaceLaw(Fraction(2))
-    >>> round(law.variance, 4), law.error(0.95), round(law.tail(5), 4)
+    >>> distribution = DiscreteLaplaceDistribution(Fraction(2))
+    >>> round(distribution.variance, 4), distribution.error(0.95), round(distribution.tail(5), 4)
     (7.8354, 6, 0.062)
     """
 
@@ -102,11 +102,11 @@ class DiscreteLaplaceLaw(NoiseLaw):
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussianLaw(NoiseLaw):
+class DiscreteGaussianDistribution(NoiseDistribution):
     """Mass proportional to exp(-n^2 / (2 sigma_squared)).
 
-    >>> law = DiscreteGaussianLaw(Fraction(9))
-    >>> round(law.variance, 9), law.error(0.95), round(law.tail(6), 4)
+    >>> distribution = DiscreteGaussianDistribution(Fraction(9))
+    >>> round(distribution.variance, 9), distribution.error(0.95), round(distribution.tail(6), 4)
     (9.0, 6, 0.0295)
     """
 
@@ -114,7 +114,7 @@ class DiscreteGaussianLaw(NoiseLaw):
 
     @property
     def variance(self) -> float:
-        """The law's own variance: below 1 it is far less than `sigma_squared`, above 2 nearly the same."""
+        """The distribution's own variance: below 1 it is far less than `sigma_squared`, above 2 nearly the same."""
         with precision(_BITS):
             v = arb(_rational(self.sigma_squared))
             if self.sigma_squared < 1:

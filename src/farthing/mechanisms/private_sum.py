@@ -111,7 +111,7 @@ class BoundedSum(Mechanism):
     @property
     def _sensitivity_steps(self) -> int:
         low, high = self._bounds
-        # Bounds of 0 and 0 leave nothing to protect; one step keeps the noise a law.
+        # Bounds of 0 and 0 leave nothing to protect; one step keeps the noise a distribution.
         return max(1, high - low if self.neighbours == "replace" else max(abs(low), abs(high)))
 
     @property

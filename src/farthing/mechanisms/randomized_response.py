@@ -44,7 +44,7 @@ class Estimate:
     lie_probability: float
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Bounds that hold the share with at least this probability, from the binomial law itself.
+        """Bounds that hold the share with at least this probability, from the binomial distribution itself.
 
         Statement:
             The number of answers of one category among n people drawn from a population is binomial, with chance

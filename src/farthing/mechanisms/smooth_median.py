@@ -44,8 +44,8 @@ class SmoothStatistic:
 class SmoothSensitivity(Mechanism):
     """A whole-numbered statistic plus noise in proportion to its smooth sensitivity.
 
-    Without a delta the noise has a Cauchy law (and no variance); with one, a Laplace law. The proofs, for these
-    discrete laws and for the ladder that the scale moves on, stand at `beta_of_cauchy_noise`,
+    Without a delta the noise has a Cauchy distribution (and no variance); with one, a Laplace distribution. The proofs,
+    for these discrete distributions and for the ladder that the scale moves on, stand at `beta_of_cauchy_noise`,
     `delta_of_laplace_noise` and `SmoothNoise`. `global_sensitivity` is public: the most the statistic can ever move.
     What a neighbour is, is decided by whoever supplies the local sensitivity.
 
@@ -89,7 +89,7 @@ class SmoothSensitivity(Mechanism):
         this for planning, with a value from public data of the same kind.
         """
         assumed = checked_count(assumed_smooth_sensitivity, "assumed_smooth_sensitivity")
-        return self._noise.law(assumed).error(confidence)
+        return self._noise.distribution(assumed).error(confidence)
 
     @property
     def _noise(self) -> SmoothNoise:
@@ -179,9 +179,9 @@ def median_sensitivity_at(
 class SmoothMedian(Mechanism):
     """The median of values in [lower, upper], by smooth sensitivity.
 
-    Values are clipped to the bounds; whole numbers by default, real ones rounded down to a `grid` (a power of two).
-    A missing real value (NaN) is left out; under "replace", where their number is public, it counts as 0, clipped.
-    The answer is moved into the bounds, which only brings it closer. Without a delta the noise has a Cauchy law.
+    Values are clipped to the bounds; whole numbers by default, real ones rounded down to a `grid` (a power of two). A
+    missing real value (NaN) is left out; under "replace", where their number is public, it counts as 0, clipped. The
+    answer is moved into the bounds, which only brings it closer. Without a delta the noise has a Cauchy distribution.
     `neighbours` is "add-remove" (the number of values is private) or "replace" (it is public).
 
     >>> mechanism = SmoothMedian(epsilon=1.0, lower=0, upper=100_000, delta=1e-9)
@@ -241,7 +241,7 @@ class SmoothMedian(Mechanism):
         if not 0 <= assumed < math.inf:
             raise InvalidValue("assumed_smooth_sensitivity", assumed, "must be a finite number >= 0")
         unit = 1 if self.grid is None else self.grid
-        return self._noise.law(math.ceil(assumed / unit)).error(confidence) * unit
+        return self._noise.distribution(math.ceil(assumed / unit)).error(confidence) * unit
 
     @property
     def _bounds(self) -> tuple[int, int]:

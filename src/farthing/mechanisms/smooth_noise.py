@@ -1,7 +1,7 @@
 """Noise whose scale follows the data, smoothly enough not to tell on anyone.
 
 The scale is a rung of a public ladder of fractions. A smooth bound is worked out in whole rungs, so no rounding
-can break its smoothness; both laws of noise are drawn exactly.
+can break its smoothness; both distributions of noise are drawn exactly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from flint import acb, arb, fmpq
 
 from farthing.errors import InvalidValue
 from farthing.mechanisms.exact_samplers import Bits, bernoulli, discrete_laplace
-from farthing.mechanisms.noise_distributions import DiscreteLaplaceLaw, NoiseLaw
+from farthing.mechanisms.noise_distributions import DiscreteLaplaceDistribution, NoiseDistribution
 from farthing.numerics.bounds import down, precision, up
 
 
@@ -54,11 +54,11 @@ def discrete_cauchy(scale: Fraction, bits: Bits) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteCauchyLaw(NoiseLaw):
+class DiscreteCauchyDistribution(NoiseDistribution):
     """Mass proportional to scale^2 / (scale^2 + n^2); it has a median and quantiles, but no variance.
 
-    >>> law = DiscreteCauchyLaw(Fraction(4))
-    >>> law.error(0.5), law.error(0.95), law.variance
+    >>> distribution = DiscreteCauchyDistribution(Fraction(4))
+    >>> distribution.error(0.5), distribution.error(0.95), distribution.variance
     (4, 51, inf)
     """
 
@@ -108,9 +108,9 @@ def beta_of_cauchy_noise(epsilon: float) -> float:
         |f - f'| <= alpha min(s, s') that is at most (k + 1/k + alpha^2 / k) / 2, convex in k, so the worst is k = 1
         (1 + alpha^2 / 2 <= cosh(e)) or k = e^beta. The normalisers add at most ln coth(pi s'), s' >= 1 / alpha.
     Source: Nissim, Raskhodnikova & Smith, "Smooth sensitivity and sampling in private data analysis", STOC 2007,
-        section 2 (admissible noise, gamma = 2), with alpha = beta = epsilon / 6 for the continuous law.
+        section 2 (admissible noise, gamma = 2), with alpha = beta = epsilon / 6 for the continuous distribution.
     Departs from source: moving and stretching are bounded together (Harnack's inequality of the half-plane), and the
-        law is discrete; alpha = 12/17 epsilon, just below epsilon / sqrt(2), leaves at least as much for beta.
+        distribution is discrete; alpha = 12/17 epsilon, just below epsilon / sqrt(2), leaves at least as much for beta.
     Assumes: 0 < epsilon <= 50.
     Direction: rounded down. Reached for large S when |f - f'| = S(x') = e^-beta S(x).
     Checked by: tests/theorems/test_smooth_noise_is_private.py
@@ -145,7 +145,8 @@ def delta_of_laplace_noise(epsilon: float, beta: float) -> float:
         q^y - q^((1 + c) y) (1 - q) / (1 - q^(1 + c)) for some y in [0, 1], whose maximum over y >= 0 is at most
         c / (1 + c) = 1 - e^-beta (at the maximum the second term is 1 / (1 + c) of the first, and q^y <= 1).
     Source: Nissim, Raskhodnikova & Smith, STOC 2007, section 2: beta = epsilon / (2 ln(2 / delta)), continuous.
-    Departs from source: direct for the discrete law, with the exact hockey stick instead of two halves of delta.
+    Departs from source: direct for the discrete distribution, with the exact hockey stick instead of two halves of
+        delta.
     Assumes: 0 < epsilon <= 50, beta > 0.
     Direction: rounded up; 1 where c > epsilon - alpha. Reached nearly for large S.
     Checked by: tests/theorems/test_smooth_noise_is_private.py
@@ -248,11 +249,11 @@ class SmoothNoise:
         scale = self.scale_of(self.bound_at(level))
         return discrete_cauchy(scale, bits) if self.delta == 0 else discrete_laplace(scale, bits)
 
-    def law(self, assumed_bound: int) -> NoiseLaw:
-        """The law of the noise if the smooth sensitivity were `assumed_bound`."""
+    def distribution(self, assumed_bound: int) -> NoiseDistribution:
+        """The distribution of the noise if the smooth sensitivity were `assumed_bound`."""
         rung = bisect_left(self._ladder, min(assumed_bound, self.largest) * _UNIT)
         scale = self.scale_of(self.bound_at(rung))
-        return DiscreteCauchyLaw(scale) if self.delta == 0 else DiscreteLaplaceLaw(scale)
+        return DiscreteCauchyDistribution(scale) if self.delta == 0 else DiscreteLaplaceDistribution(scale)
 
     @property
     def _ladder(self) -> tuple[int, ...]:

@@ -43,9 +43,10 @@ def threshold_error(
             m(r) = max(P[N >= e + 1 + r + offset], P[N <= r + offset - e - 2]),
         the larger of a false "above" at T - e - 1 and a false "below" at T + e + 1, whatever its value is. Over all
         questions the probability is at most the sum over r of P[R = r] (1 - (1 - m(r))^queries).
-        Wide laws of R are cut into blocks; the first term falls with r and the second rises, so each block is
+        Wide distributions of R are cut into blocks; the first term falls with r and the second rises, so each block is
         bounded by its ends. What lies beyond the last block counts as wrong.
-    Source: the union over both sides is Dwork & Roth 2014, Definition 3.9; the law is summed here, not bounded.
+    Source: the union over both sides is Dwork & Roth 2014, Definition 3.9; the distribution is summed here, not
+        bounded.
     Assumes: rates > 0; queries >= 1; the questions may depend on earlier answers.
     Direction: upward; exact, up to the rounding of doubles, if R has fewer than 4096 likely values.
     Checked by: tests/theorems/test_threshold_error.py
@@ -158,7 +159,8 @@ class AboveThreshold(Mechanism):
         """The least e such that, with this probability, no answer to `queries` questions is wrong by more than e.
 
         Every value reported above is at least threshold - e and every value reported below is at most threshold + e,
-        whatever the values are and even if questions depend on earlier answers. From the exact law of the noise.
+        whatever the values are and even if questions depend on earlier answers. From the exact distribution of the
+        noise.
 
         >>> AboveThreshold(1.0).error(0.95, queries=1), AboveThreshold(1.0, monotone=True).error(0.95)
         (8, 5)
@@ -283,20 +285,20 @@ class SparseVector(AboveThreshold):
     """Up to `positives` answers above a threshold, out of a stream as long as one likes.
 
     Statement:
-        Values are integers that move by at most D between neighbours. Draw R from the geometric law on 0, 1, 2, ...
-        of rate r1 = epsilon1 / D; for each question draw N of rate r2 = epsilon2 / (2 c D). Answer "above" if
-        value + N >= T + R and "below" otherwise; stop after c answers "above". The transcript is
-        (epsilon1 + epsilon2)-DP, also if each "above" shows its gap value + N - T - R, and also if the questions and
-        thresholds are chosen in view of earlier answers. If all values move in the same direction, c D in place of
-        2 c D is enough. With `fresh_threshold`, R is drawn anew after each positive, and the session is the
-        adaptive composition of c mechanisms with one positive and epsilon / c each.
+        Values are integers that move by at most D between neighbours. Draw R from the geometric distribution on 0, 1,
+        2, ... of rate r1 = epsilon1 / D; for each question draw N of rate r2 = epsilon2 / (2 c D). Answer "above" if
+        value + N >= T + R and "below" otherwise; stop after c answers "above". The transcript is (epsilon1 +
+        epsilon2)-DP, also if each "above" shows its gap value + N - T - R, and also if the questions and thresholds are
+        chosen in view of earlier answers. If all values move in the same direction, c D in place of 2 c D is enough.
+        With `fresh_threshold`, R is drawn anew after each positive, and the session is the adaptive composition of c
+        mechanisms with one positive and epsilon / c each.
         Proof: let P, Q be neighbours and fix R = r under P. (a) If value_Q <= value_P + D, then value_P + N < T + r
         implies value_Q + N < T + r + D for the same N: given R = r + D under Q, "below" is at least as likely, and
         P[R = r] = e^(r1 D) P[R = r + D] for r >= 0. (b) "above" with gap g needs N = g + T + r - value_P under P
         and N = g + T + r + D - value_Q under Q, larger by s = D + value_P - value_Q, and 0 <= s <= 2 D. A geometric
-        law has P[N = n] <= e^(r2 s) P[N = n + s] for every integer n and s >= 0 (the left side is 0 for n < 0), ties
-        included. At most c questions pay (b). Add up over r: the ratio is at most e^(r1 D + 2 c r2 D). Without the
-        gap: add up over g >= 0. If values move up from P to Q, s <= D; if they move down, take R = r under both:
+        distribution has P[N = n] <= e^(r2 s) P[N = n + s] for every integer n and s >= 0 (the left side is 0 for n <
+        0), ties included. At most c questions pay (b). Add up over r: the ratio is at most e^(r1 D + 2 c r2 D). Without
+        the gap: add up over g >= 0. If values move up from P to Q, s <= D; if they move down, take R = r under both:
         "below" is at least as likely under Q, and s = value_P - value_Q lies in 0..D.
     Source: Lyu, Su & Li, "Understanding the sparse vector technique", arXiv:1603.01699, Algorithms 1 and 7
         (one threshold noise, the split of epsilon, monotone queries); Dwork & Roth 2014, Algorithms 1 and 2

@@ -1,7 +1,7 @@
 """An exact draw among very many candidates with exponential weights, looking only at those that matter.
 
 `exact.choose` takes every weight. Here candidates come in groups of equal weight, best first, and those so far below
-the best that their share is smaller than the drawn bits can show are only counted. The law is the same.
+the best that their share is smaller than the drawn bits can show are only counted. The distribution is the same.
 """
 
 from __future__ import annotations

@@ -249,9 +249,14 @@ class Allocation:
     quick: bool = False
 
     @cached_property
-    def laws(self) -> dict[str, Any]:
-        """The law of the error of every output."""
+    def distributions(self) -> dict[str, Any]:
+        """The distribution of the error of every output."""
         return {output.name: output.predicted(self.noises) for output in self.problem.design.outputs}
+
+    @property
+    def laws(self) -> dict[str, Any]:
+        """`distributions` under their name before 0.1; deprecated, there until 1.0."""
+        return self.distributions
 
     @cached_property
     def measured(self) -> Event:

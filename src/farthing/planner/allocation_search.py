@@ -24,7 +24,7 @@ PURE_MARGIN = 2e-10
 """The same where epsilons add up, relative and absolute: what replacing fine noise by real noise may add."""
 
 GRID_MARGIN = 6e-5
-"""The same where the proof will need a grid: narrow Gaussian noise of exact law beside choices, proven less sharply."""
+"""The same where the proof will need a grid: narrow discrete Gaussian noise beside choices, proven less sharply."""
 
 _HEAVIEST = 1e200  # weight of a limited output
 _ROUNDS = 24

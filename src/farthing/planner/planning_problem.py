@@ -21,8 +21,8 @@ from farthing.statistics.measurements import Noise, Slot
 _TRIVIAL_DELTA = 0.1  # above this a guarantee promises next to nothing, so it is not used
 
 
-class Law(Protocol):
-    """The law of an output's error, as `farthing.inference` makes it."""
+class Distribution(Protocol):
+    """The distribution of an output's error, as `farthing.inference` makes it."""
 
     def error(self, confidence: float) -> float:
         """The least e that the error stays within with this probability, on average over cells."""
@@ -75,12 +75,12 @@ class PlannedOutput(Protocol):
         """What to tell where its error has no limit, whatever the noise; empty where it has one."""
         ...
 
-    def predicted(self, noises: Mapping[str, Noise]) -> Law:
-        """The law of the error under these noises."""
+    def predicted(self, noises: Mapping[str, Noise]) -> Distribution:
+        """The distribution of the error under these noises."""
         ...
 
-    def promised(self, noises: Mapping[str, Noise]) -> Law:
-        """The law that a required error is held to: what a release shows, if everything is as expected."""
+    def promised(self, noises: Mapping[str, Noise]) -> Distribution:
+        """The distribution that a required error is held to: what a release shows, if everything is as expected."""
         ...
 
 

@@ -1,8 +1,8 @@
 """Errors that must not be exceeded: weights raised until they hold, and the least epsilon that meets them.
 
 A requirement speaks of the error at a confidence, the search of mean squared errors (`limits`). The two move together,
-so each requirement keeps a bracket around the limit at which its predicted error is just within; where the law of the
-error has steps (whole numbers), the bracket closes on the step.
+so each requirement keeps a bracket around the limit at which its predicted error is just within; where the distribution
+of the error has steps (whole numbers), the bracket closes on the step.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Bracket:
             self.high = min(self.high, limit)
 
     def met(self, error: float) -> bool:
-        """Within, and as close as the law of the error lets it come."""
+        """Within, and as close as the distribution of the error lets it come."""
         closed = self.high < self.low * (1 + _TOLERANCE / 2)
         return error <= self.within and (error >= self.within * (1 - _TOLERANCE) or closed)
 

@@ -26,11 +26,11 @@ from farthing.data.aggregates.aggregate import Aggregate
 from farthing.data.expressions import read
 from farthing.data.stability import Sensitivity
 from farthing.errors import InvalidValue
-from farthing.inference import Answer, ErrorLaw
+from farthing.inference import Answer, ErrorDistribution
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.mechanisms.additive import vector_event
 from farthing.mechanisms.mechanism import Mechanism
-from farthing.mechanisms.noise_distributions import NoiseLaw
+from farthing.mechanisms.noise_distributions import NoiseDistribution
 from farthing.mechanisms.quantile_surroundings import CHOICE_SHARE, GROWTH, QuantileSurroundings
 from farthing.mechanisms.quantiles import NeighboringRelation
 from farthing.privacy import ApproxDP, Composed, Event
@@ -130,10 +130,10 @@ class Slot:
         """Whether a unit moves one of the slot's numbers only, in l2: whole vectors of norm 1 have one entry."""
         return self.cells == 1 or self.sensitivity.l2_squared == 1
 
-    def law(self, noise: Noise) -> NoiseLaw:
-        """The exact law of the noise in one cell, in whole steps."""
-        law: NoiseLaw = self.mechanism(noise).law  # type: ignore[attr-defined]
-        return law
+    def distribution(self, noise: Noise) -> NoiseDistribution:
+        """The exact distribution of the noise in one cell, in whole steps."""
+        distribution: NoiseDistribution = self.mechanism(noise).distribution  # type: ignore[attr-defined]
+        return distribution
 
     def scale(self, noise: Noise) -> float:
         """The scale t of exp(-|n| / t) for Laplace noise, sigma for Gaussian noise; in steps."""
@@ -148,7 +148,7 @@ class Slot:
         if noise.kind == "laplace":
             return 0.5 / math.sinh(0.5 / scale) ** 2 if scale > 1e-2 else 0.0
         # From sigma = 2 on the discrete Gaussian's variance is sigma^2 to 1e-30.
-        return scale**2 if scale >= 2 else self.law(noise).variance
+        return scale**2 if scale >= 2 else self.distribution(noise).variance
 
     def measure(self, exact: NDArray[Any], noise: Noise) -> Integers:
         """The slot's numbers with noise, drawn from the operating system's randomness."""
@@ -344,8 +344,8 @@ class Output(ABC):
         """What its error depends on that nobody said, in words; then `predicted` is for the worst case of it."""
         return ""
 
-    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The law of the error before anything is spent, where all that nobody said is at its best."""
+    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The distribution of the error before anything is spent, where all that nobody said is at its best."""
         return self.predicted(noises)
 
     @property
@@ -384,11 +384,11 @@ class Output(ABC):
         return ""
 
     @abstractmethod
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The law of the error before anything is spent; for the worst case of what nobody said."""
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The distribution of the error before anything is spent; for the worst case of what nobody said."""
 
-    def promised(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The law that a required error is held to: as wide as intervals come out, as often as `holds` says.
+    def promised(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The distribution that a required error is held to: as wide as intervals come out, as often as `holds` says.
 
         The same as `predicted` where intervals do not depend on what comes out, or where only their mean is known.
         """

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from farthing.data import Dataset
-from farthing.inference import ErrorLaw
+from farthing.inference import ErrorDistribution
 from farthing.inference.answers import level_at_once
 from farthing.numerics.bounds import error_text, number_text
 from farthing.planner import Allocation, Problem, Requirement, own_epsilon
@@ -91,7 +91,7 @@ _WORDS = {
     "gaussian": "discrete Gaussian",
     "exponential": "exponential mechanism",
 }
-_CHEBYSHEV = 20**0.5  # no law has a 95% error of more standard errors than this
+_CHEBYSHEV = 20**0.5  # no distribution has a 95% error of more standard errors than this
 _ALIKE = 1.1  # a worst case that is no worse than this is not told apart from the best
 _UNLIKE = 1.5  # cells whose errors differ by more than this are not described by one number
 
@@ -120,7 +120,7 @@ class PlannedStatistic:
     output: Output
     noises: tuple[tuple[str, Noise], ...]
     delta: float
-    law: ErrorLaw
+    distribution: ErrorDistribution
     quick: bool = False  # then its epsilon is a rough one, for a plan that is only looked at
     requirement: Requirement | None = None
     size: str = ""  # what is assumed or expected of the number of rows, as a clause after "if"
@@ -130,6 +130,11 @@ class PlannedStatistic:
     def name(self) -> str:
         """What it is called."""
         return self.output.name
+
+    @property
+    def law(self) -> ErrorDistribution:
+        """`distribution` under its name before 0.1; deprecated, there until 1.0."""
+        return self.distribution
 
     @property
     def mechanism(self) -> str:
@@ -155,7 +160,7 @@ class PlannedStatistic:
     @property
     def standard_error(self) -> float:
         """The root of the mean squared error, in the data's own units."""
-        return float(self.law.standard_error)
+        return float(self.distribution.standard_error)
 
     def error(self, confidence: float = 0.95, *, at_once: bool = False) -> float:
         """Within this distance of the true value in `confidence` of all cases.
@@ -164,9 +169,9 @@ class PlannedStatistic:
         else an upper bound.
         """
         if at_once:
-            return float(np.max(self.law.errors(self.level_at_once(confidence)), initial=0.0))
+            return float(np.max(self.distribution.errors(self.level_at_once(confidence)), initial=0.0))
         if confidence not in self._found:  # a root of a sum of tails: a page shows it in four places
-            self._found[confidence] = float(self.law.error(confidence))
+            self._found[confidence] = float(self.distribution.error(confidence))
         return self._found[confidence]
 
     @property
@@ -179,9 +184,9 @@ class PlannedStatistic:
         return {}
 
     @cached_property
-    def at_best(self) -> ErrorLaw:
-        """The law in the best case of what is not expected; the same as `law` if everything is expected."""
-        return self.output.predicted_at_best(self._all) if self.noises else self.law
+    def at_best(self) -> ErrorDistribution:
+        """The distribution in the best case of what is not expected; `distribution` if everything is expected."""
+        return self.output.predicted_at_best(self._all) if self.noises else self.distribution
 
     @property
     def depends_on(self) -> str:
@@ -210,7 +215,7 @@ class PlannedStatistic:
         releases, if everything is as expected.
         """
         if not self.noises:
-            return float(self.law.worst(confidence))
+            return float(self.distribution.worst(confidence))
         return float(self.output.promised(self._all).worst(confidence))
 
     @property
@@ -226,16 +231,17 @@ class PlannedStatistic:
 
     def errors(self, confidence: float = 0.95) -> Sequence[float]:
         """The same for every cell by itself."""
-        return [float(error) for error in self.law.errors(confidence)]
+        return [float(error) for error in self.distribution.errors(confidence)]
 
     @cached_property
     def _extremes(self) -> tuple[float, float]:
         """The 95% errors of the best and the worst cell."""
-        deviations = self.law.standard_errors
+        deviations = self.distribution.standard_errors
         if self.cells == 1 or np.all(deviations == deviations[0]):
             return self.error(), self.error()
         best, worst = (
-            float(self.law.cell(int(at)).error(0.95)) for at in (deviations.argmin(), deviations.argmax())
+            float(self.distribution.cell(int(at)).error(0.95))
+            for at in (deviations.argmin(), deviations.argmax())
         )
         return best, worst
 
@@ -273,14 +279,17 @@ class PlannedStatistic:
         caution = self.output.caution(self._all) if self.noises else ""
         if caution:
             return caution
-        reference, deviations = np.asarray(self.output.reference, dtype=float), self.law.standard_errors
+        reference, deviations = (
+            np.asarray(self.output.reference, dtype=float),
+            self.distribution.standard_errors,
+        )
         if not self.noises or not reference.size:
             return ""
         ratios = deviations / np.maximum(reference, 1e-300)
         middle = int(np.argsort(ratios)[ratios.size // 2])
         if not ratios[middle] * _CHEBYSHEV > 1:
             return ""
-        error = self.error() if self.cells == 1 else float(self.law.cell(middle).error(0.95))
+        error = self.error() if self.cells == 1 else float(self.distribution.cell(middle).error(0.95))
         if not error > reference[middle]:
             return ""
         return (
@@ -379,11 +388,18 @@ def _asked(statistic: Statistic) -> dict[str, Any]:
 def planned(output: Output, allocation: Allocation) -> PlannedStatistic:
     """The statistic of one output under an allocation."""
     noises = tuple((slot.name, allocation.noises[slot.name]) for slot in output.slots)
-    law = allocation.laws[output.name]
+    distribution = allocation.distributions[output.name]
     problem = allocation.problem
     requirement = problem.requirements.get(output.name)
     return PlannedStatistic(
-        output, noises, problem.delta, law, allocation.quick, requirement, _size(problem), allocation.noises
+        output,
+        noises,
+        problem.delta,
+        distribution,
+        allocation.quick,
+        requirement,
+        _size(problem),
+        allocation.noises,
     )
 
 
@@ -426,7 +442,7 @@ class AtOnce:
         apart = len(set(slots)) == len(slots)  # what two statistics share moves both
         exact = apart and all(one.cells == 1 or one.output.independent for one in noisy)
         level = level_at_once(confidence, max(1, numbers), independent=exact)
-        errors = {one.name: float(np.max(one.law.errors(level), initial=0.0)) for one in noisy}
+        errors = {one.name: float(np.max(one.distribution.errors(level), initial=0.0)) for one in noisy}
         conditions = {one.name: one.condition for one in noisy if one.condition}
         return cls(confidence, numbers, level, exact, errors, conditions)
 

@@ -16,7 +16,7 @@ from farthing.curator.questions import Single
 from farthing.curator.session_records import PATIENCE
 from farthing.data import Count
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, NotAllowed
-from farthing.inference import Answer, ErrorLaw, Term
+from farthing.inference import Answer, ErrorDistribution, Term
 from farthing.ledger import Budget
 from farthing.ledger.charge_lifecycle import all_of, command_for_more, command_to_free
 from farthing.mechanisms import DiscreteLaplace
@@ -355,8 +355,8 @@ def _read(study: StudyAccount, request_id: str) -> RowCount | None:
 
 def row_answer(value: float, scale: float) -> Answer:
     """A count with discrete Laplace noise of this scale as an answer with its interval."""
-    law = ErrorLaw([Term("laplace", scale)])
-    return Answer.around(NAME, max(0.0, value), law, centre=value, least=0)
+    distribution = ErrorDistribution([Term("laplace", scale)])
+    return Answer.around(NAME, max(0.0, value), distribution, centre=value, least=0)
 
 
 def _attempts(study: StudyAccount) -> Iterator[tuple[str, Stored | None]]:

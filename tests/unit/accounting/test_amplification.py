@@ -24,32 +24,32 @@ from farthing.privacy import (
     Sampled,
 )
 
-Law = list[float]
+Distribution = list[float]
 
 
-def hockey_stick(p: Law, q: Law, epsilon: float) -> float:
-    """The least delta at `epsilon` for one ordered pair of laws."""
+def hockey_stick(p: Distribution, q: Distribution, epsilon: float) -> float:
+    """The least delta at `epsilon` for one ordered pair of distributions."""
     return math.fsum(max(0.0, a - math.exp(epsilon) * b) for a, b in zip(p, q, strict=True))
 
 
-def worst(laws: list[tuple[Law, Law]], epsilon: float) -> float:
+def worst(distributions: list[tuple[Distribution, Distribution]], epsilon: float) -> float:
     """The least delta that holds for all pairs in both directions."""
-    return max(max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)) for p, q in laws)
+    return max(max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)) for p, q in distributions)
 
 
-def random_law(rng: random.Random, atoms: int = 4) -> Law:
+def random_distribution(rng: random.Random, atoms: int = 4) -> Distribution:
     weights = [rng.random() ** 2 for _ in range(atoms)]
     return [w / math.fsum(weights) for w in weights]
 
 
-def mixture(p: float, a: Law, b: Law) -> Law:
+def mixture(p: float, a: Distribution, b: Distribution) -> Distribution:
     return [p * x + (1 - p) * y for x, y in zip(a, b, strict=True)]
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_chains_of_random_laws_obey_group_privacy(seed: int) -> None:
     rng = random.Random(seed)
-    chain = [random_law(rng) for _ in range(4)]
+    chain = [random_distribution(rng) for _ in range(4)]
     for epsilon in (0.0, 0.2, 0.7):
         delta = worst(list(itertools.pairwise(chain)), epsilon)
         for size in (1, 2, 3):
@@ -67,11 +67,11 @@ def test_group_privacy_is_reached() -> None:
     chances = [1e-3]
     for _ in range(size):
         chances.append(math.exp(epsilon) * chances[-1] + delta)
-    laws = [[x, 1 - x] for x in chances]
-    assert worst(list(itertools.pairwise(laws)), epsilon) == pytest.approx(delta, rel=1e-9)
+    distributions = [[x, 1 - x] for x in chances]
+    assert worst(list(itertools.pairwise(distributions)), epsilon) == pytest.approx(delta, rel=1e-9)
     cost = group_privacy((epsilon, delta), size)
     assert isinstance(cost, ApproxDP)
-    assert worst([(laws[0], laws[-1])], cost.epsilon) == pytest.approx(cost.delta, rel=1e-9)
+    assert worst([(distributions[0], distributions[-1])], cost.epsilon) == pytest.approx(cost.delta, rel=1e-9)
 
 
 def test_group_privacy_beats_the_textbook_form() -> None:
@@ -148,8 +148,8 @@ def test_a_group_beyond_any_promise_is_refused() -> None:
     assert group_privacy((1.0, 0.0), 1000) == ApproxDP(1000.0)
 
 
-def leaky_response(epsilon: float, delta: float) -> tuple[Law, Law]:
-    """The worst pair of (epsilon, delta)-DP laws; atoms: reveals 0, 0, 1, reveals 1."""
+def leaky_response(epsilon: float, delta: float) -> tuple[Distribution, Distribution]:
+    """The worst pair of (epsilon, delta)-DP distributions; atoms: reveals 0, 0, 1, reveals 1."""
     truth = 1 / (1 + math.exp(-epsilon))
     a, b = (1 - delta) * truth, (1 - delta) * (1 - truth)
     return [delta, a, b, 0.0], [0.0, b, a, delta]
@@ -174,16 +174,16 @@ def test_random_mechanisms_obey_poisson_sampling(seed: int) -> None:
     """Two units besides the one that comes or goes, so that the mechanism sees samples of every size."""
     rng = random.Random(seed)
     p = rng.choice([0.1, 0.5, 0.8])
-    base = {others: random_law(rng) for n in range(3) for others in itertools.combinations("ab", n)}
-    withs = {others: random_law(rng) for others in base}
-    near = [(law, withs[others]) for others, law in base.items()]
+    base = {others: random_distribution(rng) for n in range(3) for others in itertools.combinations("ab", n)}
+    withs = {others: random_distribution(rng) for others in base}
+    near = [(distribution, withs[others]) for others, distribution in base.items()]
     near += [(d[x], d[y]) for d in (base, withs) for x in base for y in base if len(set(x) ^ set(y)) == 1]
 
-    def on_sample(has_unit: bool) -> Law:
+    def on_sample(has_unit: bool) -> Distribution:
         total = [0.0] * 4
-        for others, law in base.items():
+        for others, distribution in base.items():
             weight = p ** len(others) * (1 - p) ** (2 - len(others))
-            seen = mixture(p, withs[others], law) if has_unit else law
+            seen = mixture(p, withs[others], distribution) if has_unit else distribution
             total = [t + weight * s for t, s in zip(total, seen, strict=True)]
         return total
 
@@ -195,15 +195,15 @@ def test_random_mechanisms_obey_poisson_sampling(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(50))
 def test_random_mechanisms_obey_sampling_without_replacement(seed: int) -> None:
-    """Populations {1, 2, 3, x} and {1, 2, 3, y}; the mechanism is any table of laws by sample."""
+    """Populations {1, 2, 3, x} and {1, 2, 3, y}; the mechanism is any table of distributions by sample."""
     rng = random.Random(seed)
     drawn = rng.choice([1, 2, 3])
     samples = [s for s in itertools.combinations("123xy", drawn) if not {"x", "y"} <= set(s)]
-    law = {s: random_law(rng) for s in samples}
-    near = [(law[s], law[t]) for s in samples for t in samples if len(set(s) - set(t)) == 1]
+    distribution = {s: random_distribution(rng) for s in samples}
+    near = [(distribution[s], distribution[t]) for s in samples for t in samples if len(set(s) - set(t)) == 1]
 
-    def on_sample(last: str) -> Law:
-        mine = [law[s] for s in itertools.combinations("123" + last, drawn)]
+    def on_sample(last: str) -> Distribution:
+        mine = [distribution[s] for s in itertools.combinations("123" + last, drawn)]
         return [math.fsum(column) / len(mine) for column in zip(*mine, strict=True)]
 
     for epsilon in (0.1, 0.5, 1.5):
@@ -213,7 +213,7 @@ def test_random_mechanisms_obey_sampling_without_replacement(seed: int) -> None:
 
 
 def test_poisson_bound_fails_under_replacement() -> None:
-    """Why the relation is part of the statement: replacing a unit moves the sampled law twice."""
+    """Why the relation is part of the statement: replacing a unit moves the sampled distribution twice."""
     p, epsilon = 0.5, 1.0
     without, with_x = [0.5, 0.5], [1 - 1 / (2 * math.e), 1 / (2 * math.e)]
     with_y = with_x[::-1]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from farthing.errors import InvalidValue
-from farthing.inference import Answer, ErrorLaw, Term
+from farthing.inference import Answer, ErrorDistribution, Term
 from farthing.inference.answers import decimals_for, with_interval
 
-NORMAL = ErrorLaw([Term("normal", 245.0)])
+NORMAL = ErrorDistribution([Term("normal", 245.0)])
 
 
 def test_one_number_prints_with_the_digits_that_mean_something() -> None:
@@ -19,9 +19,10 @@ def test_one_number_prints_with_the_digits_that_mean_something() -> None:
     assert str(answer) == repr(answer) == "41,230 ± 480 (95%)"
     assert isinstance(answer.values, float)
     assert (
-        str(Answer.around("share", 0.51234, ErrorLaw([Term("normal", 0.001)]))) == "0.51234 ± 0.00196 (95%)"
+        str(Answer.around("share", 0.51234, ErrorDistribution([Term("normal", 0.001)])))
+        == "0.51234 ± 0.00196 (95%)"
     )
-    assert str(Answer.around("total", 1000, ErrorLaw([]))) == "1,000 (95%)"
+    assert str(Answer.around("total", 1000, ErrorDistribution([]))) == "1,000 (95%)"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_digits_of_nothing_are_none() -> None:
 
 def test_many_cells_print_as_a_table_that_is_cut() -> None:
     answer = Answer.around(
-        "histogram of age", np.arange(100.0), ErrorLaw([Term("normal", 1.0)]), tuple(range(100))
+        "histogram of age", np.arange(100.0), ErrorDistribution([Term("normal", 1.0)]), tuple(range(100))
     )
     text = str(answer)
     assert text.startswith("histogram of age (95%)\n")
@@ -62,11 +63,16 @@ def test_the_interval_moves_with_the_confidence_and_the_value_stays() -> None:
 
 def test_an_interval_is_cut_to_where_the_truth_lies_and_holds_the_value() -> None:
     answer = Answer.around(
-        "count by sex", [0.0, 4.0], ErrorLaw([Term("normal", 2.0)]), ("F", "M"), centre=[-9.0, 4.0], least=0
+        "count by sex",
+        [0.0, 4.0],
+        ErrorDistribution([Term("normal", 2.0)]),
+        ("F", "M"),
+        centre=[-9.0, 4.0],
+        least=0,
     )
     assert list(np.asarray(answer.lower)) == pytest.approx([0.0, 0.08], abs=0.01)
     assert list(np.asarray(answer.upper)) == pytest.approx([3.92, 7.92], abs=0.01)  # and not 0 ± 0
-    moved = Answer.around("x", 5.0, ErrorLaw([Term("normal", 1.0)]), centre=0.0)
+    moved = Answer.around("x", 5.0, ErrorDistribution([Term("normal", 1.0)]), centre=0.0)
     assert moved.lower < 0 < moved.upper == 5.0  # type: ignore[operator]
 
 
@@ -74,7 +80,7 @@ def test_a_label_gives_an_answer_of_its_own() -> None:
     answer = Answer.around(
         "count",
         [5.0, 7.0],
-        ErrorLaw([Term("normal", np.float64(1.0), np.array([1.0, 2.0]))]),
+        ErrorDistribution([Term("normal", np.float64(1.0), np.array([1.0, 2.0]))]),
         ("a", ("b", 1)),
     )
     one = answer["a"]

@@ -175,7 +175,7 @@ def test_errors_and_variances_are_in_the_units_of_the_value() -> None:
         7.835, rel=1e-3
     )
     assert real.error(0.95) == pytest.approx(whole.error(0.95), abs=0.5)
-    assert real.error(0.95) - real.law.error(0.95) * 0.125 == 0.0625  # half a step of rounding
+    assert real.error(0.95) - real.distribution.error(0.95) * 0.125 == 0.0625  # half a step of rounding
     assert DiscreteLaplace(0.5, cells=100).error(0.95, every_cell=True) > whole.error(0.95)
 
 

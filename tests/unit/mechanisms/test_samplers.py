@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from farthing.errors import InvalidValue
 from farthing.mechanisms.exact_samplers import Bits
 from farthing.mechanisms.samplers import discrete_gaussian_noise, discrete_laplace_noise, staircase
-from farthing.mechanisms.samplers.staircase import CHUNK, ONE, Law, Staircase, Table, alias_columns, table_of
+from farthing.mechanisms.samplers.staircase import (
+    CHUNK,
+    ONE,
+    Distribution,
+    Staircase,
+    Table,
+    alias_columns,
+    table_of,
+)
 from farthing.numerics.bounds import precision
 from sources import TestSource
 
@@ -49,18 +57,20 @@ def every_word(sampler: Staircase) -> tuple[int, Script]:
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
-        Law.laplace(Fraction(3)),
-        Law.laplace(Fraction(1, 3)),
-        Law.laplace(Fraction(37, 2)),
-        Law.gaussian(Fraction(5)),
-        Law.gaussian(Fraction(150)),
+        Distribution.laplace(Fraction(3)),
+        Distribution.laplace(Fraction(1, 3)),
+        Distribution.laplace(Fraction(37, 2)),
+        Distribution.gaussian(Fraction(5)),
+        Distribution.gaussian(Fraction(150)),
     ],
 )
-def test_over_every_word_the_law_comes_out_exactly(law: Law, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_over_every_word_the_law_comes_out_exactly(
+    distribution: Distribution, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`Staircase` without chance: every word once; what is left open counts with its exact probability."""
-    sampler = Staircase.of(law, **SMALL)
+    sampler = Staircase.of(distribution, **SMALL)
     table = sampler.table
     left_open: Counter[tuple[int, int, int]] = Counter()
 
@@ -83,7 +93,7 @@ def test_over_every_word_the_law_comes_out_exactly(law: Law, monkeypatch: pytest
                 found[n] += number * sign * max(flint.arb(0), min(flint.arb(1), share))
         factor = flint.arb(flint.fmpq(table.factor.numerator, table.factor.denominator))
         for n, mass in enumerate(found):
-            wanted = factor * law.weight(n) * (2 if n else 1) * per_word
+            wanted = factor * distribution.weight(n) * (2 if n else 1) * per_word
             assert abs(mass - wanted) < 1e-30
     tail = sum(number for (entry, *_), number in left_open.items() if entry == table.blocks)
     assert tail == table.shares[table.blocks] * per_word  # all of the tail's words are left to the tail
@@ -91,26 +101,26 @@ def test_over_every_word_the_law_comes_out_exactly(law: Law, monkeypatch: pytest
 
 
 TABLES = [
-    (Law.laplace(Fraction(3, 10)), {}),
-    (Law.laplace(Fraction(1, 1000)), {}),
-    (Law.laplace(Fraction(37, 10)), {}),
-    (Law.laplace(Fraction(12345, 7)), {}),
-    (Law.laplace(Fraction(2**56)), {}),
-    (Law.gaussian(Fraction(9, 100)), {}),
-    (Law.gaussian(Fraction(10**9, 3)), {}),
-    (Law.gaussian(Fraction(2**112)), {}),
-    (Law.laplace(Fraction(40)), {"selection_bits": 8, "tail_bits": 3, "resolution": 4}),
-    (Law.gaussian(Fraction(900)), {"selection_bits": 9, "tail_bits": 4, "resolution": 4}),
+    (Distribution.laplace(Fraction(3, 10)), {}),
+    (Distribution.laplace(Fraction(1, 1000)), {}),
+    (Distribution.laplace(Fraction(37, 10)), {}),
+    (Distribution.laplace(Fraction(12345, 7)), {}),
+    (Distribution.laplace(Fraction(2**56)), {}),
+    (Distribution.gaussian(Fraction(9, 100)), {}),
+    (Distribution.gaussian(Fraction(10**9, 3)), {}),
+    (Distribution.gaussian(Fraction(2**112)), {}),
+    (Distribution.laplace(Fraction(40)), {"selection_bits": 8, "tail_bits": 3, "resolution": 4}),
+    (Distribution.gaussian(Fraction(900)), {"selection_bits": 9, "tail_bits": 4, "resolution": 4}),
 ]
 
 
-def table(law: Law, settings: dict[str, int]) -> Table:
-    return table_of(law, **({"selection_bits": 48, "tail_bits": 48, "resolution": 32} | settings))
+def table(distribution: Distribution, settings: dict[str, int]) -> Table:
+    return table_of(distribution, **({"selection_bits": 48, "tail_bits": 48, "resolution": 32} | settings))
 
 
-@pytest.mark.parametrize(("law", "settings"), TABLES)
-def test_shares_cover_the_weights_and_add_up(law: Law, settings: dict[str, int]) -> None:
-    made = table(law, settings)
+@pytest.mark.parametrize(("distribution", "settings"), TABLES)
+def test_shares_cover_the_weights_and_add_up(distribution: Distribution, settings: dict[str, int]) -> None:
+    made = table(distribution, settings)
     assert sum(made.shares) == 1 << made.selection_bits
     assert min(made.shares) >= 0 and len(made.shares) == made.blocks + 2
     with precision(400):
@@ -120,17 +130,19 @@ def test_shares_cover_the_weights_and_add_up(law: Law, settings: dict[str, int])
             )  # a ball around 1 may not lie below 1
 
 
-@pytest.mark.parametrize(("law", "settings"), TABLES)
-def test_in_the_tail_nothing_is_accepted_with_more_than_certainty(law: Law, settings: dict[str, int]) -> None:
-    made = table(law, settings)
+@pytest.mark.parametrize(("distribution", "settings"), TABLES)
+def test_in_the_tail_nothing_is_accepted_with_more_than_certainty(
+    distribution: Distribution, settings: dict[str, int]
+) -> None:
+    made = table(distribution, settings)
     with precision(400):
         for beyond in (0, 1, 2, 10, made.length, 10 * made.length, 3 * made.tail_start):
             assert made.acceptance(made.blocks, made.tail_start + beyond) < 1 + 1e-60
 
 
-@pytest.mark.parametrize(("law", "settings"), TABLES)
-def test_lines_are_on_their_sides(law: Law, settings: dict[str, int]) -> None:
-    made = table(law, settings)
+@pytest.mark.parametrize(("distribution", "settings"), TABLES)
+def test_lines_are_on_their_sides(distribution: Distribution, settings: dict[str, int]) -> None:
+    made = table(distribution, settings)
     last = made.length - 1
     with precision(400):
         for block in {*range(0, made.blocks, 1 + made.blocks // 60), made.blocks - 1}:
@@ -142,9 +154,9 @@ def test_lines_are_on_their_sides(law: Law, settings: dict[str, int]) -> None:
 
 def test_lines_decide_nearly_always() -> None:
     """Close lines are what makes the sampler fast: on average less than 1/500 apart, in the middle of the law."""
-    for law in (Law.laplace(Fraction(10**6)), Law.gaussian(Fraction(10**12))):
-        made = table(law, {})
-        blocks = slice(0, law.reach(Fraction(1)) // made.length)
+    for distribution in (Distribution.laplace(Fraction(10**6)), Distribution.gaussian(Fraction(10**12))):
+        made = table(distribution, {})
+        blocks = slice(0, distribution.reach(Fraction(1)) // made.length)
         top = made.upper[blocks] - made.lower[blocks]
         bottom = top + (made.lower_fall[blocks] - made.upper_fall[blocks]) * (made.length - 1)
         assert float(np.mean((top + bottom) / 2)) < ONE / 500
@@ -169,7 +181,7 @@ def test_a_comparison_is_decided_by_the_first_bit_that_differs(
     words: int, step: int, data: st.DataObject
 ) -> None:
     """U agrees with the acceptance probability for some words of 64 bits, then goes below or above it."""
-    sampler = Staircase.of(Law.gaussian(Fraction(10**6)), leading_bits=8, more_bits=0)
+    sampler = Staircase.of(Distribution.gaussian(Fraction(10**6)), leading_bits=8, more_bits=0)
     block = data.draw(st.integers(1, sampler.table.blocks - 1))
     n = block * sampler.table.length + data.draw(st.integers(0, sampler.table.length - 1))
     width = 8 + 64 * words
@@ -186,7 +198,7 @@ def test_a_comparison_is_decided_by_the_first_bit_that_differs(
 
 def test_noise_too_large_for_the_array_is_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staircase, "geometric", lambda rate, bits: 1 << 80)
-    short = Staircase.of(Law.laplace(Fraction(10)), selection_bits=12, tail_bits=1)
+    short = Staircase.of(Distribution.laplace(Fraction(10)), selection_bits=12, tail_bits=1)
     drawn = short.draw(2_000, TestSource(5))
     assert set(np.abs(drawn[np.abs(drawn) >= short.table.tail_start]).tolist()) == {2**63 - 1}
     assert drawn.min() == 1 - 2**63 and drawn.max() == 2**63 - 1

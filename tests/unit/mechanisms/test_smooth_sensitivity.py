@@ -14,7 +14,7 @@ from farthing.accounting import compose
 from farthing.errors import InvalidData, InvalidValue
 from farthing.mechanisms.exact_samplers import Bits
 from farthing.mechanisms.smooth_median import SmoothMedian, SmoothSensitivity, SmoothStatistic
-from farthing.mechanisms.smooth_noise import DiscreteCauchyLaw, discrete_cauchy
+from farthing.mechanisms.smooth_noise import DiscreteCauchyDistribution, discrete_cauchy
 
 
 class Scripted:
@@ -29,12 +29,12 @@ class Scripted:
 
 def p_value(draws: list[int], scale: Fraction) -> float:
     """Chi-square over twenty cells of about equal mass, edges from the data's own scale."""
-    law = DiscreteCauchyLaw(scale)
+    distribution = DiscreteCauchyDistribution(scale)
     edges = sorted({round(float(scale) * math.tan(math.pi * (k / 20 - 0.5))) for k in range(1, 20)})
 
     def at_most(n: int) -> float:
         """P[noise <= n] by symmetry from both tails."""
-        return 1 - law.tail(n) / 2 if n >= 0 else law.tail(-n - 1) / 2
+        return 1 - distribution.tail(n) / 2 if n >= 0 else distribution.tail(-n - 1) / 2
 
     below = [0.0, *(at_most(edge) for edge in edges), 1.0]
     seen = np.bincount(np.searchsorted(edges, draws), minlength=len(edges) + 1)
@@ -56,11 +56,11 @@ def test_cauchy_draws_have_the_exact_law(scale: Fraction) -> None:
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(9, 2), Fraction(33)])
 def test_the_cauchy_law_adds_up(scale: Fraction) -> None:
-    law = DiscreteCauchyLaw(scale)
-    inside = law.mass(0) + 2 * math.fsum(law.mass(n) for n in range(1, 301))
-    assert inside + law.tail(300) == pytest.approx(1, abs=1e-12)
-    error = law.error(0.9)
-    assert 1 - law.tail(error) >= 0.9 > 1 - law.tail(error - 1)
+    distribution = DiscreteCauchyDistribution(scale)
+    inside = distribution.mass(0) + 2 * math.fsum(distribution.mass(n) for n in range(1, 301))
+    assert inside + distribution.tail(300) == pytest.approx(1, abs=1e-12)
+    error = distribution.error(0.9)
+    assert 1 - distribution.tail(error) >= 0.9 > 1 - distribution.tail(error - 1)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

@@ -64,11 +64,11 @@ def test_gaps_follow_the_law_of_the_difference_of_two_noises() -> None:
         first, second = (float(rate) for rate in claim._rates)
         n = np.arange(600)
         threshold, question = (np.exp(-r * n) * -math.expm1(-r) for r in (first, second))
-        law = np.convolve(question, threshold[::-1])  # place 599 is a difference of zero
+        distribution = np.convolve(question, threshold[::-1])  # place 599 is a difference of zero
         edges = list(range(-12, 21))
-        places = np.arange(len(law)) - 599 - claim._offset
+        places = np.arange(len(distribution)) - 599 - claim._offset
         groups = np.digitize(places, edges)
-        means = np.bincount(groups, weights=law, minlength=len(edges) + 1) * len(noise)
+        means = np.bincount(groups, weights=distribution, minlength=len(edges) + 1) * len(noise)
         seen = np.bincount(np.digitize(noise, edges), minlength=len(edges) + 1)
         return float(stats.chisquare(seen, means * seen.sum() / means.sum()).pvalue)
 

@@ -1,4 +1,4 @@
-"""`choose_label`: the same law as a plain choice, whatever it leaves out at first."""
+"""`choose_label`: the same distribution as a plain choice, whatever it leaves out at first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from farthing.mechanisms.exact_samplers import Bits
 from farthing.mechanisms.weighted_choice import Ballot, Group, choose_label
-from theorems.selection_twins import Seeded, counted, exponential_law, rejected
+from theorems.selection_twins import Seeded, counted, exponential_distribution, rejected
 
 
 class Scripted:
@@ -36,7 +36,7 @@ def test_counts_weigh_and_labels_come_back() -> None:
     groups, _ = _listed([(0, 1, 70), (2, 5, 80), (3, 2, 90)])
     bits = Bits(Seeded(1))
     observed = counted(lambda: choose_label(Fraction(1, 2), groups, 8, bits), 4_000)
-    each = exponential_law([0] + [-2] * 5 + [-3] * 2, Fraction(1, 2))
+    each = exponential_distribution([0] + [-2] * 5 + [-3] * 2, Fraction(1, 2))
     assert not rejected(observed, {70: each[0], 80: sum(each[1:6]), 90: sum(each[6:])})
     assert rejected(observed, {70: each[0] + each[6], 80: sum(each[1:6]), 90: each[7]})
 

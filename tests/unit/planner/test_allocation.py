@@ -126,7 +126,7 @@ def test_gaussian_noise_alone_has_its_closed_form() -> None:
 
 
 def _errors(found: Allocation) -> dict[str, float]:
-    return {name: law.standard_error for name, law in found.laws.items()}
+    return {name: distribution.standard_error for name, distribution in found.distributions.items()}
 
 
 def test_sixty_statistics_gain_half_over_an_even_division() -> None:
@@ -224,9 +224,11 @@ def test_what_a_ledger_would_refuse_is_made_cheaper() -> None:
 
     found = allocate(problem, admits=admits)
     assert 0.7 <= found.cost.upper <= 0.9 and len(asked) < 12
-    free = replace(problem, requirements={"o0": Requirement(allocate(problem).laws["o0"].error(0.95))})
+    free = replace(
+        problem, requirements={"o0": Requirement(allocate(problem).distributions["o0"].error(0.95))}
+    )
     kept = allocate(free, admits=admits)
-    assert kept.cost.upper <= 0.9 and kept.laws["o0"].error(0.95) <= free.requirements["o0"].within
+    assert kept.cost.upper <= 0.9 and kept.distributions["o0"].error(0.95) <= free.requirements["o0"].within
 
 
 TINY = list(itertools.product((1e-9, 1e-6, 1e-3), (1e-40, 1e-9, 1e-3, 0.1), (1, 3, 14)))
@@ -239,7 +241,10 @@ def test_a_delta_that_dwarfs_epsilon_is_planned_all_the_same(
     """At (1e-6, 1e-3) the polish divided by a cost of 0, and other corners were refused at no cost at all."""
     found = allocate(Problem(counts([100.0] * number), epsilon, delta))
     assert found.fits
-    assert all(math.isfinite(law.standard_error) and law.standard_error > 0 for law in found.laws.values())
+    assert all(
+        math.isfinite(distribution.standard_error) and distribution.standard_error > 0
+        for distribution in found.distributions.values()
+    )
     assert found.objective <= 1.01 * allocate(Problem(counts([100.0] * number), epsilon)).objective
 
 

@@ -21,7 +21,7 @@ SPREAD = [float(10 * 1.7**k) for k in range(9)]
 
 
 def _error(found: Allocation, name: str, confidence: float = 0.95) -> float:
-    return float(found.laws[name].error(confidence))
+    return float(found.distributions[name].error(confidence))
 
 
 def _tight(found: Allocation) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 import farthing as ft
 from farthing.data.schema import Schema
-from farthing.inference import Answer, StatedLaw
+from farthing.inference import Answer, StatedDistribution
 from farthing.statistics.answer_records import CHECK, Limits, with_bounds
 from farthing.statistics.design import design_of
 from farthing.statistics.statistic import Statistic
@@ -73,10 +73,10 @@ SCHEMA = Schema.read({"height": (1.0, 2.5), "smoker": bool})
 
 def noted(statistic: Statistic, values: list[float], half: float, limits: Limits | None) -> str:
     """What is said of values whose intervals reach `half` to both sides, cut at the limits."""
-    law = StatedLaw(np.full(len(values), half), lambda _: np.full(len(values), half))
+    distribution = StatedDistribution(np.full(len(values), half), lambda _: np.full(len(values), half))
     least, most = (-np.inf, np.inf) if limits is None else map(float, map(np.min, limits))
     labels = () if len(values) == 1 else tuple(range(len(values)))
-    answer = Answer.around(statistic.name, values, law, labels, least=least, most=most)
+    answer = Answer.around(statistic.name, values, distribution, labels, least=least, most=most)
     return with_bounds(answer, statistic, SCHEMA, limits).note
 
 

@@ -190,7 +190,7 @@ def test_a_plan_over_bands_is_as_exact_as_one_by_groups(make: Callable[[str], St
             statistics, people(), expected={"rows": 50_000, "income": (40_000, 20_000)}, pure=pure
         )
         made = allocate(Problem(design, 1.0, 0.0 if pure else 1e-9))
-        return float(made.laws[statistics[0].name].standard_error)
+        return float(made.distributions[statistics[0].name].standard_error)
 
     alone, together = errors([make(BANDS[0])]), errors([make(band) for band in BANDS])
     assert together == pytest.approx(alone, rel=0.25)

@@ -91,16 +91,16 @@ def test_few_rows_and_missing_values_are_as_predicted_when_they_are_told(kind: A
     truth = TRUTHS[kind](known)
     pair = {"mean": float(known.mean()), "sd": float(known.std()), "missing": 1 / 3}
     listed = [None if np.isnan(value) else float(value) for value in values]
-    laws = []
+    distributions = []
     for told in (pair, listed):
         output, noises, found = _released(kind("x"), values, (0.0, 100.0), {"x": told}, 0.4)
-        laws.append(output.predicted(noises))
+        distributions.append(output.predicted(noises))
         assert output.depends_on == ""
     errors = found - truth
-    assert laws[0].standard_error == pytest.approx(laws[1].standard_error, rel=1e-9)
-    assert 0.92 <= np.sqrt(np.mean(errors**2)) / laws[0].standard_error <= 1.08
+    assert distributions[0].standard_error == pytest.approx(distributions[1].standard_error, rel=1e-9)
+    assert 0.92 <= np.sqrt(np.mean(errors**2)) / distributions[0].standard_error <= 1.08
     # What is cut off at a bound has one error in many cases: more than 95% may lie within it.
-    assert 0.93 <= np.mean(np.abs(errors) <= laws[0].error(0.95)) <= (0.97 if rows > 100 else 0.99)
+    assert 0.93 <= np.mean(np.abs(errors) <= distributions[0].error(0.95)) <= (0.97 if rows > 100 else 0.99)
 
 
 def test_sizes_that_nobody_told_are_half_of_an_even_part() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import farthing as ft
 from farthing.errors import BudgetExceeded, InvalidValue
-from farthing.inference import Answer, ErrorLaw, Term
+from farthing.inference import Answer, ErrorDistribution, Term
 from farthing.statistics.answer_records import label_texts, plain, records_of, restored, stored_form
 
 Make = Callable[..., ft.Study]
@@ -126,14 +126,21 @@ def test_progress_is_told(study: ft.Study) -> None:
 
 
 ANSWERS = [
-    Answer.around("one", 41_230.4, ErrorLaw([Term("normal", 245.0)])),
-    Answer.around("many", [1.0, 2.0], ErrorLaw([Term("laplace", 2.0)]), ("F", "M"), least=0),
-    Answer.around("bins", [1.0, 2.0], ErrorLaw([Term("laplace", 2.0)]), ((0, 5), (5, 9))),
-    Answer.around("days", [1.0, 2.0], ErrorLaw([Term("laplace", 2.0)]), (date(2020, 1, 1), ("F", date(2021, 1, 1)))),
-    Answer.around("flags", [1.0, 2.0], ErrorLaw([Term("laplace", 2.0)]), (False, True)),
-    Answer.within("noted", [1.0], [1.0], lambda _: (np.array([0.0]), np.array([2.0])), note="rests on a guess"),
+    Answer.around("one", 41_230.4, ErrorDistribution([Term("normal", 245.0)])),
+    Answer.around("many", [1.0, 2.0], ErrorDistribution([Term("laplace", 2.0)]), ("F", "M"), least=0),
+    Answer.around("bins", [1.0, 2.0], ErrorDistribution([Term("laplace", 2.0)]), ((0, 5), (5, 9))),
+    Answer.around(
+        "days",
+        [1.0, 2.0],
+        ErrorDistribution([Term("laplace", 2.0)]),
+        (date(2020, 1, 1), ("F", date(2021, 1, 1))),
+    ),
+    Answer.around("flags", [1.0, 2.0], ErrorDistribution([Term("laplace", 2.0)]), (False, True)),
+    Answer.within(
+        "noted", [1.0], [1.0], lambda _: (np.array([0.0]), np.array([2.0])), note="rests on a guess"
+    ),
     Answer.within("lost", [np.nan], [np.inf], lambda _: (np.array([-np.inf]), np.array([np.inf]))),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=[answer.name for answer in ANSWERS])

@@ -61,7 +61,7 @@ def discrete_laplace(epsilon: float, sensitivity: int, q: float, direction: Dire
         merging it (adding its P-mass and its Q-mass) is a garbling; moving it to its two ends, with
         1 / (1 + exp(-w / 2)) of its P-mass at the upper one when they differ in loss by w, keeps both masses and
         spreads the loss, so that it dominates.
-    Source: the geometric series; connect the dots (grid_cells.upper_law) for the two ends.
+    Source: the geometric series; connect the dots (grid_cells.upper_distribution) for the two ends.
     Assumes: epsilon > 0; sensitivity >= 1.
     Direction: exact without runs; with runs the pair is dominated and its `dominating` pair dominates.
     Checked by: tests/theorems/test_sampling_pairs.py
@@ -292,7 +292,7 @@ def _with_leak(atoms: Atoms, log_delta: float, q: float, direction: Direction) -
 
 def _hopeless(loss: float, delta: float, q: float, direction: Direction) -> LossPair:
     """An event with a loss, before sampling, beyond reckoning: all leaks in upper bounds, nothing in lower ones."""
-    # A finite loss of next to no mass, so that there is a law to add up; more mass only raises an upper bound.
+    # A finite loss of next to no mass, so that there is a distribution to add up; more mass only raises an upper bound.
     zero = np.zeros(1)
     atoms = Atoms(zero, zero - 1e4, zero - 1e4, zero, 0.0)
     leaks = q == 1.0 or direction == "remove"

@@ -1,9 +1,9 @@
 """Composition on a grid of losses: slower than a contour, but it proves its answer for every mix of events.
 
-Each event becomes a law on one common grid, once from above and once from below (`grid_cells`); laws are tilted
-towards the answer and added up on a circle (`grid_fourier`); bounds are read off the sums (`grid_curves`). Where
-neighbours that add a unit and neighbours that remove one differ (sampled events), all events are composed once in each
-direction and the worse direction counts.
+Each event becomes a distribution on one common grid, once from above and once from below (`grid_cells`); distributions
+are tilted towards the answer and added up on a circle (`grid_fourier`); bounds are read off the sums (`grid_curves`).
+Where neighbours that add a unit and neighbours that remove one differ (sampled events), all events are composed once in
+each direction and the worse direction counts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A pair of laws put onto a grid of losses: once from above, once from below.
+"""A pair of distributions put onto a grid of losses: once from above, once from below.
 
-From above, every outcome is split between the two grid points around its loss (`upper_law`); from below, outcomes with
-nearly the same loss are merged (`lower_law`). Both are second order in the step. Masses are kept as logarithms, so
-that nothing underflows before it is tilted.
+From above, every outcome is split between the two grid points around its loss (`upper_distribution`); from below,
+outcomes with nearly the same loss are merged (`lower_distribution`). Both are second order in the step. Masses are kept
+as logarithms, so that nothing underflows before it is tilted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOG_ERROR = 2.0**-43  # logarithms and exponentials on the way to the mass of a
 
 
 @dataclass(frozen=True, eq=False)
-class UpperLaw:
+class UpperDistribution:
     """Masses at losses offset + index * step + shift, and the logarithm of the mass at infinity.
 
     Read as exact real numbers they dominate the pair they were made from.
@@ -38,7 +38,7 @@ class UpperLaw:
 
 
 @dataclass(frozen=True, eq=False)
-class LowerLaw:
+class LowerDistribution:
     """P-masses from below and Q-masses from above of disjoint sets of outcomes, each labelled with an index.
 
     Labels need not be losses for the bound to hold: they only name the sets. `log_infinite` bounds the P-mass of
@@ -64,8 +64,10 @@ class Bulk(NamedTuple):
     floor: float
 
 
-def upper_law(pair: LossPair, step: float, offset: float, bulk: Bulk | None = None) -> UpperLaw:
-    """A law on the grid that dominates the pair: connect the dots.
+def upper_distribution(
+    pair: LossPair, step: float, offset: float, bulk: Bulk | None = None
+) -> UpperDistribution:
+    """A distribution on the grid that dominates the pair: connect the dots.
 
     Statement:
         Split the P-mass of every outcome of loss l, offset + j step <= l <= offset + (j+1) step, between these two
@@ -78,7 +80,7 @@ def upper_law(pair: LossPair, step: float, offset: float, bulk: Bulk | None = No
         arXiv:2106.08567, Theorem 10, whose proof holds for finite measures.
     Assumes: step > 0; the errors of the pair are as it states.
     Direction: upper bound, for every real epsilon.
-    Checked by: tests/theorems/test_grid_laws.py
+    Checked by: tests/theorems/test_grid_distributions.py
     """
     pair = pair if pair.dominating is None else pair.dominating
     index, log_mass, slips = [], [], [0.0]
@@ -99,10 +101,12 @@ def upper_law(pair: LossPair, step: float, offset: float, bulk: Bulk | None = No
         log_mass.append(np.array([pair.log_below]))
     log_infinite = float(np.logaddexp(pair.log_infinite, pair.log_above)) + ARGUMENT_ERROR * 4
     joined, total = _added(np.concatenate(index), np.concatenate(log_mass), 1.0)
-    return UpperLaw(joined, total, log_infinite, max(slips))
+    return UpperDistribution(joined, total, log_infinite, max(slips))
 
 
-def lower_law(pair: LossPair, step: float, offset: float, bulk: Bulk | None = None) -> LowerLaw:
+def lower_distribution(
+    pair: LossPair, step: float, offset: float, bulk: Bulk | None = None
+) -> LowerDistribution:
     """Sets of outcomes with nearly equal loss, with their P-mass from below and Q-mass from above.
 
     Statement:
@@ -113,7 +117,7 @@ def lower_law(pair: LossPair, step: float, offset: float, bulk: Bulk | None = No
         the outcomes, so {T in S} is one event. (Merging is post-processing.)
     Assumes: the errors of the pair are as it states. Outcomes beyond the cuts of the pair are left out of S.
     Direction: lower bound, for every real epsilon.
-    Checked by: tests/theorems/test_grid_laws.py
+    Checked by: tests/theorems/test_grid_distributions.py
     """
     index, log_p, log_q = [], [], []
     atoms = pair.atoms
@@ -131,7 +135,7 @@ def lower_law(pair: LossPair, step: float, offset: float, bulk: Bulk | None = No
     names = np.concatenate(index)
     joined, total_p = _added(names, np.concatenate(log_p), -1.0)
     _, total_q = _added(names, np.concatenate(log_q), 1.0)
-    return LowerLaw(joined, total_p, total_q, pair.log_infinite - ARGUMENT_ERROR * 4)
+    return LowerDistribution(joined, total_p, total_q, pair.log_infinite - ARGUMENT_ERROR * 4)
 
 
 def _grid_floor(pair: LossPair, step: float, offset: float) -> int:
@@ -284,7 +288,7 @@ def panels(density: Density, edges: Array, extra: float = 0.0) -> tuple[Array, I
         over distance r, and sup|f| <= e^1.5 f (Density.steepness), so the relative error is below 7e-6 (w / r)^10.
     Assumes: edges do not decrease.
     Direction: its error is far below ARGUMENT_ERROR, which callers add.
-    Checked by: tests/theorems/test_grid_laws.py
+    Checked by: tests/theorems/test_grid_distributions.py
     """
     width = np.diff(edges)
     cell = np.flatnonzero(width > 0)

@@ -1,4 +1,4 @@
-"""One composition on one grid: laws built, tilted, added up, and handed over as an upper and a lower curve."""
+"""One composition on one grid: distributions built, tilted, added up, and handed over as an upper and a lower curve."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from farthing.accounting.algorithms.grid_cells import Bulk, Index, LowerLaw, UpperLaw, lower_law, upper_law
+from farthing.accounting.algorithms.grid_cells import (
+    Bulk,
+    Index,
+    LowerDistribution,
+    UpperDistribution,
+    lower_distribution,
+    upper_distribution,
+)
 from farthing.accounting.algorithms.grid_curves import LowerCurve, UpperCurve, Window, composed_log_infinite
 from farthing.accounting.algorithms.grid_fourier import (
     FEW_TAPS,
     Tails,
-    TiltedLaw,
+    TiltedDistribution,
     circular_sum,
     lost_mass,
     tails,
@@ -64,9 +71,11 @@ def composed_curves(
     """The composition of `parts`, tilted as planned, on a grid as near to `step` as `most_cells` allow.
 
     Statement:
-        With laws that dominate (are dominated by) each pair, the composed law dominates (is dominated by) the composed
-        pair; cells of the sum are known up to `absolute` and `relative` errors and up to the mass outside the window.
-    Source: grid_cells.upper_law, grid_cells.lower_law, grid_fourier.circular_sum; Chernoff's bound for the window.
+        With distributions that dominate (are dominated by) each pair, the composed distribution dominates (is dominated
+        by) the composed pair; cells of the sum are known up to `absolute` and `relative` errors and up to the mass
+        outside the window.
+    Source: grid_cells.upper_distribution, grid_cells.lower_distribution, grid_fourier.circular_sum; Chernoff's bound
+        for the window.
     Assumes: all parts are of the same direction.
     Direction: `upper` bounds from above, `lower` from below, at every real epsilon.
     Checked by: tests/theorems/test_grid_composition.py
@@ -85,16 +94,26 @@ def composed_curves(
         step = _aligned(parts, max(step, room / most_cells, finest))
     while True:
         upper = [
-            upper_law(part.pair, step, part.offset, bulk) for part, bulk in zip(parts, bulks, strict=True)
+            upper_distribution(part.pair, step, part.offset, bulk)
+            for part, bulk in zip(parts, bulks, strict=True)
         ]
-        split = _tilted(parts, [(law.index, law.log_mass) for law in upper], step, rate, 1.0)
+        split = _tilted(
+            parts, [(distribution.index, distribution.log_mass) for distribution in upper], step, rate, 1.0
+        )
         reach = tails(split, step, rate)
         if (reach.top(need) - reach.bottom(need)) / step <= 2 * most_cells:
             break
         step *= 2  # the room was underestimated; memory comes first
-    lower = [lower_law(part.pair, step, part.offset, bulk) for part, bulk in zip(parts, bulks, strict=True)]
-    merged_p = _tilted(parts, [(law.index, law.log_p) for law in lower], step, rate, -1.0)
-    merged_q = _tilted(parts, [(law.index, law.log_q) for law in lower], step, rate + 1, 1.0)
+    lower = [
+        lower_distribution(part.pair, step, part.offset, bulk)
+        for part, bulk in zip(parts, bulks, strict=True)
+    ]
+    merged_p = _tilted(
+        parts, [(distribution.index, distribution.log_p) for distribution in lower], step, rate, -1.0
+    )
+    merged_q = _tilted(
+        parts, [(distribution.index, distribution.log_q) for distribution in lower], step, rate + 1, 1.0
+    )
     window = _window(parts, step, reach, need)
     ends = window.ends[0] + window.error, window.ends[1] - window.error
     counts = [part.count for part in parts]
@@ -104,8 +123,9 @@ def composed_curves(
         rate=rate,
         log_scale=_scale(split),
         outside=reach.outside(*ends) + lost_mass(split),
-        shift=math.fsum(n * law.shift for n, law in zip(counts, upper, strict=True)) * (1 + 1e-12),
-        log_infinite=_infinite([law.log_mass for law in upper], upper, counts, 1.0),
+        shift=math.fsum(n * distribution.shift for n, distribution in zip(counts, upper, strict=True))
+        * (1 + 1e-12),
+        log_infinite=_infinite([distribution.log_mass for distribution in upper], upper, counts, 1.0),
     )
     lower_curve = LowerCurve(
         window=window,
@@ -116,14 +136,14 @@ def composed_curves(
         excess=_scale(merged_q) - _scale(merged_p),
         outside=tails(merged_p, step, rate).outside(*ends),
         lost_q=lost_mass(merged_q),
-        log_infinite=_infinite([law.log_p for law in lower], lower, counts, -1.0),
+        log_infinite=_infinite([distribution.log_p for distribution in lower], lower, counts, -1.0),
     )
     return Curves(upper_curve, lower_curve, step, window.cells, step == lattice)
 
 
 def _tilted(
-    parts: Sequence[Part], laws: Sequence[tuple[Index, Array]], step: float, rate: float, sign: float
-) -> list[TiltedLaw]:
+    parts: Sequence[Part], distributions: Sequence[tuple[Index, Array]], step: float, rate: float, sign: float
+) -> list[TiltedDistribution]:
     return [
         tilted(
             index,
@@ -134,7 +154,7 @@ def _tilted(
             sign,
             2.0**-50 * abs(part.offset),
         )
-        for part, (index, log_mass) in zip(parts, laws, strict=True)
+        for part, (index, log_mass) in zip(parts, distributions, strict=True)
     ]
 
 
@@ -148,32 +168,37 @@ def _window(parts: Sequence[Part], step: float, reach: Tails, need: float) -> Wi
     return Window(origin, start, step, cells, error)
 
 
-def _scale(laws: Sequence[TiltedLaw]) -> float:
-    return math.fsum(law.count * law.log_scale for law in laws)
+def _scale(distributions: Sequence[TiltedDistribution]) -> float:
+    return math.fsum(distribution.count * distribution.log_scale for distribution in distributions)
 
 
 def _infinite(
-    finite: Sequence[Array], laws: Sequence[UpperLaw] | Sequence[LowerLaw], counts: list[int], sign: float
+    finite: Sequence[Array],
+    distributions: Sequence[UpperDistribution] | Sequence[LowerDistribution],
+    counts: list[int],
+    sign: float,
 ) -> float:
     totals = [float(np.logaddexp.reduce(masses)) + sign * _LOG_ERROR for masses in finite]
-    value = composed_log_infinite(totals, [law.log_infinite for law in laws], counts)
+    value = composed_log_infinite(
+        totals, [distribution.log_infinite for distribution in distributions], counts
+    )
     return value + sign * _LOG_ERROR * (2 + abs(value)) if math.isfinite(value) else value
 
 
 def _room(parts: Sequence[Part], plan: Plan, need: float) -> float:
     """About how wide the window will be."""
-    laws = [
+    distributions = [
         tilted(
             np.arange(len(part.nodes.loss)), part.nodes.loss, part.nodes.log_mass, plan.rate, part.count, 1.0
         )
         for part in parts
     ]
-    reach = tails(laws, max(plan.spread, 1e-3 / plan.rate), plan.rate)
+    reach = tails(distributions, max(plan.spread, 1e-3 / plan.rate), plan.rate)
     return reach.top(need) - reach.bottom(need)
 
 
 def _finest(part: Part, bulk: Bulk, most_cells: int) -> float:
-    """A step below which indices would no longer be exact numbers, or a law alone would need too many cells."""
+    """A step below which indices are no longer exact numbers, or a distribution alone needs too many cells."""
     losses = np.concatenate([part.nodes.loss, part.pair.atoms.loss])
     finest = 1e-14 * float(np.max(np.abs(losses)))
     if part.pair.density is None:

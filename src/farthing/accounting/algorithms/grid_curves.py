@@ -1,4 +1,4 @@
-"""Hockey-stick curves read off composed grid laws, from above and from below.
+"""Hockey-stick curves read off composed grid distributions, from above and from below.
 
 Both curves work with log D, so that deltas of 1e-300 keep all their digits. A composed cell of loss l holds the mass
 weight * exp(log_scale - rate * l), and D(x) sums mass * (1 - exp(x - l)) over l > x: relative to
@@ -120,8 +120,8 @@ class UpperCurve:
 class LowerCurve:
     """A lower bound of log D(x), for any x, from the composed P- and Q-masses of sets of outcomes.
 
-    The Q-law is tilted at rate + 1; `excess` is the difference of the two logarithmic scales, Q minus P. `outside`
-    bounds the tilted P-mass beyond the window, `lost_q` the tilted Q-mass that was dropped.
+    The Q-distribution is tilted at rate + 1; `excess` is the difference of the two logarithmic scales, Q minus P.
+    `outside` bounds the tilted P-mass beyond the window, `lost_q` the tilted Q-mass that was dropped.
     """
 
     window: Window

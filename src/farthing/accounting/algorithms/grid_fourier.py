@@ -1,8 +1,8 @@
 """Sums of many independent losses on a circle of grid cells, with a bound on every error.
 
-Laws are *tilted* before they are added: multiplied by exp(rate * loss) and normalised, so that the region a query asks
-about holds most of the mass and absolute rounding errors are relative to the answer. The sum wraps around a window;
-Chernoff bounds say how much can lie outside.
+Distributions are *tilted* before they are added: multiplied by exp(rate * loss) and normalised, so that the region a
+query asks about holds most of the mass and absolute rounding errors are relative to the answer. The sum wraps around a
+window; Chernoff bounds say how much can lie outside.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _SILENT = -80.0  # log of a transform value that cannot matter any more
 
 
 @dataclass(frozen=True, eq=False)
-class TiltedLaw:
-    """`count` copies of a law: mass[j] = weight[j] * exp(log_scale - rate * loss[j]), up or down to rounding.
+class TiltedDistribution:
+    """`count` copies of a distribution: mass[j] = weight[j] * exp(log_scale - rate * loss[j]), up or down to rounding.
 
     Weights too small to matter are dropped; `lost` bounds their sum.
     """
@@ -70,8 +70,8 @@ def _norm(values: Array) -> float:
 
 def tilted(
     index: Index, loss: Array, log_mass: Array, rate: float, count: int, sign: float, loss_error: float = 0.0
-) -> TiltedLaw:
-    """The law with masses exp(log_mass), tilted; weights are rounded up (sign 1) or down (sign -1).
+) -> TiltedDistribution:
+    """The distribution with masses exp(log_mass), tilted; weights are rounded up (sign 1) or down (sign -1).
 
     `loss_error` bounds the rounding of `loss`, beyond two units in its own last place.
     """
@@ -88,23 +88,25 @@ def tilted(
     kept = exponent - log_scale > -300.0
     weight = np.exp(exponent[kept] - log_scale) * np.maximum(1 + sign * error[kept], 0.0)
     lost = 1e-130 * (len(kept) - int(np.count_nonzero(kept)))
-    return TiltedLaw(index[kept], loss[kept], weight, log_scale, count, lost)
+    return TiltedDistribution(index[kept], loss[kept], weight, log_scale, count, lost)
 
 
-def lost_mass(laws: Sequence[TiltedLaw]) -> float:
+def lost_mass(distributions: Sequence[TiltedDistribution]) -> float:
     """A bound on the tilted mass of all sums with a dropped part; 2 pays for totals a little above 1."""
-    return 2 * sum(law.count * law.lost for law in laws)
+    return 2 * sum(distribution.count * distribution.lost for distribution in distributions)
 
 
-def circular_sum(laws: Sequence[TiltedLaw], start: int, cells: int) -> CircularSum:
-    """The law of the sum of all copies of all laws, modulo `cells`, in cells start ... start + cells - 1.
+def circular_sum(distributions: Sequence[TiltedDistribution], start: int, cells: int) -> CircularSum:
+    """The distribution of the sum of all copies of all distributions, modulo `cells`, in cells start ... start + cells
+    - 1.
 
     Statement:
-        Let x^ be the transform of a law as computed, |x^ - x| <= e = C u log2(N) ||law||_1 at each frequency. Then the
-        product of n_i-th powers is off by at most prod A_i^n_i * sum n_i e_i / A_i with A_i = |x_i^| + e_i, plus a
-        relative 3 u (n_i + 1) for the multiplications; the inverse transform adds C u log2(N) times the mean modulus.
-        In Euclidean norm a transform errs by C u log2(N) times the norm of its result, so that the errors of the sum
-        also have norm at most sum n_i C u log2(N) ||law_i||_2, plus those of the multiplications and of the inverse.
+        Let x^ be the transform of a distribution as computed, |x^ - x| <= e = C u log2(N) ||distribution||_1 at each
+        frequency. Then the product of n_i-th powers is off by at most prod A_i^n_i * sum n_i e_i / A_i with A_i =
+        |x_i^| + e_i, plus a relative 3 u (n_i + 1) for the multiplications; the inverse transform adds C u log2(N)
+        times the mean modulus. In Euclidean norm a transform errs by C u log2(N) times the norm of its result, so that
+        the errors of the sum also have norm at most sum n_i C u log2(N) ||distribution_i||_2, plus those of the
+        multiplications and of the inverse.
     Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.6 and Theorem 24.2: every
         output is a sum over paths of log2(N) butterflies, each with a relative error below 8 u; we take C = 16.
         Telescoping |a^n - b^n| <= n max(|a|, |b|)^(n-1) |a - b|. Multiplying n times by squaring: (n - 1) sqrt(5) u.
@@ -112,31 +114,39 @@ def circular_sum(laws: Sequence[TiltedLaw], start: int, cells: int) -> CircularS
     Direction: two-sided, as `absolute` and `relative`.
     Checked by: tests/theorems/test_grid_fourier.py
     """
-    dense = [law for law in laws if len(law.index) * law.count > FEW_TAPS]
+    dense = [
+        distribution
+        for distribution in distributions
+        if len(distribution.index) * distribution.count > FEW_TAPS
+    ]
     if dense:
         values, absolute, norm = _transformed(dense, cells)
     else:
         values, absolute, norm = np.zeros(cells), 0.0, 0.0
         values[0] = 1.0
     relative = 2.0**-50
-    for law in laws:
-        if len(law.index) * law.count > FEW_TAPS:
+    for distribution in distributions:
+        if len(distribution.index) * distribution.count > FEW_TAPS:
             continue
         # Positive terms only: errors stay relative, and earlier errors are averaged, not increased.
-        total = max(1.0, float(np.sum(law.weight)) * (1 + 1e-12))
-        for _ in range(law.count):
-            values = _added_directly(values, law)
-            relative += (len(law.index) + 2) * 2 * ROUNDING
+        total = max(1.0, float(np.sum(distribution.weight)) * (1 + 1e-12))
+        for _ in range(distribution.count):
+            values = _added_directly(values, distribution)
+            relative += (len(distribution.index) + 2) * 2 * ROUNDING
             absolute, norm = absolute * total, norm * total
-    base = sum(int(law.index[0]) * law.count for law in laws)
+    base = sum(int(distribution.index[0]) * distribution.count for distribution in distributions)
     return CircularSum(np.roll(values, -((start - base) % cells)), absolute, norm, relative)
 
 
-def _added_directly(values: Array, law: TiltedLaw) -> Array:
+def _added_directly(values: Array, distribution: TiltedDistribution) -> Array:
     cells = len(values)
     out = np.zeros(cells)
     buffer = np.empty(cells)
-    for place, weight in zip(((law.index - law.index[0]) % cells).tolist(), law.weight.tolist(), strict=True):
+    for place, weight in zip(
+        ((distribution.index - distribution.index[0]) % cells).tolist(),
+        distribution.weight.tolist(),
+        strict=True,
+    ):
         np.multiply(values, weight, out=buffer)
         out[place:] += buffer[: cells - place]
         if place:
@@ -144,7 +154,7 @@ def _added_directly(values: Array, law: TiltedLaw) -> Array:
     return out
 
 
-def _transformed(laws: Sequence[TiltedLaw], cells: int) -> tuple[Array, float, float]:
+def _transformed(distributions: Sequence[TiltedDistribution], cells: int) -> tuple[Array, float, float]:
     """The sum by fast Fourier transforms: its cells, and the largest entry and the norm of their errors."""
     unit = TRANSFORM_ERROR * ROUNDING * max(1.0, math.log2(cells))
     active = np.arange(cells // 2 + 1)
@@ -152,24 +162,26 @@ def _transformed(laws: Sequence[TiltedLaw], cells: int) -> tuple[Array, float, f
     log_bound, doubt = np.zeros(len(active)), np.zeros(len(active))
     silent = norm = 0.0
     growth = 1.0  # totals a little above 1, raised to large counts
-    for law in laws:
-        total = float(np.sum(law.weight))
-        growth *= math.exp(min(300.0, law.count * max(0.0, math.log(total * (1 + 2 * unit)))))
+    for distribution in distributions:
+        total = float(np.sum(distribution.weight))
+        growth *= math.exp(min(300.0, distribution.count * max(0.0, math.log(total * (1 + 2 * unit)))))
         # bincount adds colliding cells in order; len / cells + 1 bounds how many collide.
-        entry = unit + (len(law.index) // cells + 1) * ROUNDING
-        place = (law.index - law.index[0]) % cells
-        wrapped = np.asarray(np.bincount(place, weights=law.weight, minlength=cells), dtype=np.float64)
-        norm += law.count * entry * _norm(wrapped)
+        entry = unit + (len(distribution.index) // cells + 1) * ROUNDING
+        place = (distribution.index - distribution.index[0]) % cells
+        wrapped = np.asarray(
+            np.bincount(place, weights=distribution.weight, minlength=cells), dtype=np.float64
+        )
+        norm += distribution.count * entry * _norm(wrapped)
         spectrum = np.fft.rfft(wrapped)[active]
         bound = np.abs(spectrum) + total * entry
-        log_bound += law.count * np.log(bound)
-        doubt += law.count * total * entry / bound + 3 * ROUNDING * (law.count + 1)
+        log_bound += distribution.count * np.log(bound)
+        doubt += distribution.count * total * entry / bound + 3 * ROUNDING * (distribution.count + 1)
         loud = log_bound > _SILENT
         if not loud.all():
             silent = math.exp(_SILENT)
             active, spectrum, product = active[loud], spectrum[loud], product[loud]
             log_bound, doubt = log_bound[loud], doubt[loud]
-        product *= _power(spectrum, law.count)
+        product *= _power(spectrum, distribution.count)
     full = np.zeros(cells // 2 + 1, dtype=np.complex128)
     full[active] = product
     size = np.abs(product)
@@ -177,7 +189,9 @@ def _transformed(laws: Sequence[TiltedLaw], cells: int) -> tuple[Array, float, f
     rest = 4 * silent * growth + 1e-290  # silent frequencies and underflow, in each cell
     absolute = (float(np.sum(off)) + unit * float(np.sum(size))) * 2.02 / cells + rest
     root = math.sqrt(2.0 / cells)
-    multiplied = 3 * ROUNDING * sum(law.count + 1 for law in laws) * _norm(size) * root
+    multiplied = (
+        3 * ROUNDING * sum(distribution.count + 1 for distribution in distributions) * _norm(size) * root
+    )
     norm = min(norm * growth + multiplied, _norm(off) * root)
     norm += unit * _norm(size) * root
     return np.maximum(np.fft.irfft(full, cells), 0.0), absolute, norm * 1.01 + rest * math.sqrt(cells)
@@ -218,26 +232,31 @@ class Tails(NamedTuple):
         return math.exp(min(700.0, float(high))) + math.exp(min(700.0, float(low)))
 
 
-def tails(laws: Sequence[TiltedLaw], floor: float, tilt: float) -> Tails:
+def tails(distributions: Sequence[TiltedDistribution], floor: float, tilt: float) -> Tails:
     """Chernoff bounds for the sum of all copies, at rates that suit its spread (at least `floor`) and its tilt.
 
-    A law that was tilted at a rate has tails of at least that rate, whatever its spread.
+    A distribution that was tilted at a rate has tails of at least that rate, whatever its spread.
     """
     variance = 0.0
     means = []
-    for law in laws:
-        total = float(np.sum(law.weight))
-        mean = float(np.sum(law.weight * law.loss)) / total
+    for distribution in distributions:
+        total = float(np.sum(distribution.weight))
+        mean = float(np.sum(distribution.weight * distribution.loss)) / total
         means.append(mean)
-        variance += law.count * float(np.sum(law.weight * (law.loss - mean) ** 2)) / total
+        variance += (
+            distribution.count * float(np.sum(distribution.weight * (distribution.loss - mean) ** 2)) / total
+        )
     spread = max(math.sqrt(variance), floor)
     spreads = np.array([0.7, 1.5, 2.5, 4.0, 5.5, 7.0, 9.0, 14.0]) / spread
     rates = np.concatenate([spreads, -spreads, np.array([0.5, -0.3, -0.6, -0.9]) * tilt])
     levels = np.zeros(len(rates))
-    for law, mean in zip(laws, means, strict=True):
+    for distribution, mean in zip(distributions, means, strict=True):
         for i, rate in enumerate(rates.tolist()):
-            exponent = rate * (law.loss - mean)
-            peak = float(np.max(exponent[law.weight > 0]))
-            value = math.log(float(np.sum(law.weight * np.exp(np.clip(exponent - peak, -200.0, 0.0))))) + peak
-            levels[i] += law.count * (value + rate * mean + 2.0**-45 * (1 + peak + abs(rate * mean)))
+            exponent = rate * (distribution.loss - mean)
+            peak = float(np.max(exponent[distribution.weight > 0]))
+            value = (
+                math.log(float(np.sum(distribution.weight * np.exp(np.clip(exponent - peak, -200.0, 0.0)))))
+                + peak
+            )
+            levels[i] += distribution.count * (value + rate * mean + 2.0**-45 * (1 + peak + abs(rate * mean)))
     return Tails(levels, rates)

@@ -1,4 +1,4 @@
-"""A pair of output laws as the grid engine sees it: atoms and a density of the privacy loss.
+"""A pair of output distributions as the grid engine sees it: atoms and a density of the privacy loss.
 
 A pair (P, Q) is what an adversary has to tell apart. The grid engine needs of it, along an increasing coordinate y,
 the P-mass, the Q-mass and the loss u = log dP/dQ. `grid_events` writes down the pair of each event; this file holds
@@ -227,7 +227,7 @@ class LossPair:
 
 
 LOW_CUT = 50.0
-"""-log of the P-mass that may be moved up from the low end: far below what a tilted law can feel."""
+"""-log of the P-mass that may be moved up from the low end: far below what a tilted distribution can feel."""
 
 
 def gaussian_range(mu: float, q: float, direction: Direction, cut: float) -> tuple[float, float]:

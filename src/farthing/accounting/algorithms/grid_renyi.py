@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from farthing.accounting.algorithms.dominating_pairs import loss_pair
-from farthing.accounting.algorithms.grid_cells import lower_law, panels
+from farthing.accounting.algorithms.grid_cells import lower_distribution, panels
 from farthing.accounting.algorithms.grid_pairs import LOW_CUT, Direction, LossPair, no_atoms
 from farthing.numerics import Bounds
 from farthing.privacy import DiscreteGaussianNoise, Event, GaussianNoise, Sampled
@@ -108,8 +108,10 @@ def _finite_log_moment(pair: LossPair, alpha: float, sign: float) -> float:
     if density is not None and density.lattice > 0 and sign < 0:
         # Merging outcomes lowers the divergence.
         ends = density.loss(np.array([density.low, density.high]))
-        law = lower_law(replace(pair, atoms=no_atoms()), float(ends[1] - ends[0]) / 2**17, 0.0)
-        terms.append(alpha * law.log_p - (alpha - 1) * law.log_q)
+        distribution = lower_distribution(
+            replace(pair, atoms=no_atoms()), float(ends[1] - ends[0]) / 2**17, 0.0
+        )
+        terms.append(alpha * distribution.log_p - (alpha - 1) * distribution.log_q)
     elif density is not None:
         extra = 2 * alpha * density.scale
         y, _, log_weight = panels(density, np.array([density.low, density.high]), extra)

@@ -59,15 +59,15 @@ def nodes_of(pair: LossPair, count: int) -> Nodes:
 def cumulants(nodes: Sequence[Nodes], rate: float) -> tuple[float, float, float]:
     """K(rate) of the sum of all copies, and its first two derivatives."""
     value = first = second = 0.0
-    for law in nodes:
-        exponent = law.log_mass + rate * law.loss
+    for distribution in nodes:
+        exponent = distribution.log_mass + rate * distribution.loss
         peak = float(np.max(exponent))
         weight = np.exp(np.maximum(exponent - peak, -200.0))  # subnormal numbers would be slow
         total = float(np.sum(weight))
-        mean = float(np.sum(weight * law.loss)) / total
-        value += law.count * (peak + math.log(total))
-        first += law.count * mean
-        second += law.count * float(np.sum(weight * (law.loss - mean) ** 2)) / total
+        mean = float(np.sum(weight * distribution.loss)) / total
+        value += distribution.count * (peak + math.log(total))
+        first += distribution.count * mean
+        second += distribution.count * float(np.sum(weight * (distribution.loss - mean) ** 2)) / total
     return value, first, second
 
 
@@ -82,8 +82,8 @@ def plan_for_loss(nodes: Sequence[Nodes], x: float) -> Plan:
 
 
 def _search(nodes: Sequence[Nodes], reached: Callable[[Plan], bool]) -> Plan:
-    # Tilted that hard, every single law has settled on its largest loss.
-    largest = [float(np.max(np.abs(law.loss))) for law in nodes]
+    # Tilted that hard, every single distribution has settled on its largest loss.
+    largest = [float(np.max(np.abs(distribution.loss))) for distribution in nodes]
     least = min((loss for loss in largest if loss > 0), default=1.0)
     # ... and beyond the second bound rate * loss would lose its digits.
     low, high = math.log(1e-4), math.log(min(300.0 / max(least, 1e-100) + 10.0, 1e10 / max(*largest, 1e-100)))
@@ -133,7 +133,7 @@ def common_lattice(pairs: Sequence[LossPair]) -> float | None:
 
 
 def bulk_of(nodes: Nodes, rate: float, levels: int = 16) -> Bulk:
-    """Where the tilted law needs the full grid.
+    """Where the tilted distribution needs the full grid.
 
     Cells 2^k times wider cost 4^k times the error, so they may hold 2^-(3k+3) of the mass on either side; but the
     tilt must not vary much across any of them.

@@ -61,7 +61,7 @@ class RenyiFilter(Filter):
     Source: Feldman & Zrnic, arXiv:2008.11193, Theorems 3.1 and 4.3 (also Lecuyer, arXiv:2103.01379); the conversion is
         Canonne, Kamath & Steinke, arXiv:2004.00010, Proposition 12 in the form
         (1 - e^(epsilon - L))_+ <= c exp((alpha-1)(L - epsilon)).
-    Departs from source: (a) charges with delta_i > 0. Each law is (1 - delta_i) of an epsilon_i-DP part and
+    Departs from source: (a) charges with delta_i > 0. Each distribution is (1 - delta_i) of an epsilon_i-DP part and
         delta_i of anything. On the paths without leak, weights prod(1 - delta_i) <= 1 are the same for both
         neighbours, so the divergence left is at most that of the pure parts, at most slack; some leak has
         probability at most sum delta_i <= leak. (b) A path whose plain sum of epsilons fits is admitted as well:

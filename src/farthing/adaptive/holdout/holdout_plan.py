@@ -76,7 +76,7 @@ class Comparison:
                 P[some value at most T - x is called above] <= queries exp(-s (x + offset)) E[exp(-s R)],
             E[exp(-s R)] = (1 - e^-r) / (1 - e^-(r + s)), for x + offset >= 0.
             Proof: it takes N >= x + offset + R, and P[N >= n] = exp(-s n) for whole n >= 0. Add up over questions.
-        Source: own, from the laws of the noise.
+        Source: own, from the distributions of the noise.
         Assumes: 0 < failure < 1; queries >= 1.
         Direction: upward.
         Checked by: tests/theorems/test_holdout_comparison.py

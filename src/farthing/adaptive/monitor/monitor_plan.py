@@ -38,7 +38,7 @@ def chance_above(
         so the chance that any of k questions is answered "above" in one round is at most
             sum over r of P[R = r] (1 - (1 - P[N >= d + offset + r])^k),
         with equality if all k values lie at T - d.
-    Source: the law of the noise, as `threshold_error` has it.
+    Source: the distribution of the noise, as `threshold_error` has it.
     Assumes: rates > 0, queries >= 1; questions may depend on earlier answers.
     Direction: upward; exact up to rounding if R has fewer than 4096 likely values.
     Checked by: tests/theorems/test_monitor_chances.py
@@ -62,7 +62,7 @@ def chance_below(threshold_rate: Fraction, question_rate: Fraction, offset: int,
             sum over r of P[R = r] P[N <= offset + r - d - 1],
         with equality for a round's first question at T + d. (That event implies N < offset + R - d, and the N of
         the question is independent of R, whatever was answered before.)
-    Source: the law of the noise, as `threshold_error` has it.
+    Source: the distribution of the noise, as `threshold_error` has it.
     Assumes: rates > 0; questions may depend on earlier answers.
     Direction: upward; exact up to rounding if R has fewer than 4096 likely values.
     Checked by: tests/theorems/test_monitor_chances.py
@@ -157,7 +157,9 @@ class MonitorPlan:
         >>> plan.false_alarm(5) > plan.false_alarm(10) > plan.false_alarm(20)
         True
         """
-        once = chance_above(*self._law, checked_count(below_by, "below_by"), len(self.series) * self.steps)
+        once = chance_above(
+            *self._distribution, checked_count(below_by, "below_by"), len(self.series) * self.steps
+        )
         return min(1.0, self.alerts * once)
 
     def miss(self, above_by: int) -> float:
@@ -165,10 +167,10 @@ class MonitorPlan:
 
         As long as there are alerts left; the look after it has the same chance again.
         """
-        return min(1.0, self.alerts * chance_below(*self._law, checked_count(above_by, "above_by")))
+        return min(1.0, self.alerts * chance_below(*self._distribution, checked_count(above_by, "above_by")))
 
     @property
-    def _law(self) -> tuple[Fraction, Fraction, int]:
+    def _distribution(self) -> tuple[Fraction, Fraction, int]:
         threshold, question = self.mechanism._rates
         return threshold, question, self.mechanism._offset
 

@@ -20,7 +20,7 @@ from farthing.matrix.workloads.cell_axes import Axis
 from farthing.mechanisms.randomness import Source
 
 Floats = NDArray[np.float64]
-_SAMPLE = 16_384  # numbers that the common law is learnt from
+_SAMPLE = 16_384  # numbers that the common distribution is learnt from
 _BLOCK = 65_536
 _SHRINKAGE_ROUNDS = 40
 
@@ -28,9 +28,9 @@ _SHRINKAGE_ROUNDS = 40
 def shrunk(values: Floats, variances: Floats) -> Floats:
     """Posterior means of numbers that were measured with Gaussian noise of known variances.
 
-    The law of the true numbers is a mixture of centred Gaussians of many widths, zero among them; its weights are the
-    most likely ones. Where there is nothing but noise all numbers go to zero, where there is much more they stay.
-    After Stephens, "False discovery rates: a new deal", Biostatistics 18 (2017), with a grid of widths. Whatever
+    The distribution of the true numbers is a mixture of centred Gaussians of many widths, zero among them; its weights
+    are the most likely ones. Where there is nothing but noise all numbers go to zero, where there is much more they
+    stay. After Stephens, "False discovery rates: a new deal", Biostatistics 18 (2017), with a grid of widths. Whatever
     comes out is post-processing: it may be wrong, never unsafe.
 
     >>> noise = np.tile([-1.0, 1.0, -0.5, 0.5], 100)

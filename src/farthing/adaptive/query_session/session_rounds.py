@@ -40,17 +40,17 @@ class TwoSidedThreshold:
 
     Statement:
         Cells of neighbours differ by at most L in l1. Questions are sums of cells minus public whole numbers, v_1,
-        v_2, ...; they may depend on earlier answers. Draw R and R' from the geometric law on 0, 1, 2, ... of rate r1
-        and, for each question, N and N' of rate r2. If v + N >= T + R answer "far above" with the gap
-        v + N - T - R and stop; else if -v + N' >= T + R' answer "far below" with its gap and stop; else answer
-        "near". The transcript is epsilon-DP with epsilon = L (r1 + r2).
+        v_2, ...; they may depend on earlier answers. Draw R and R' from the geometric distribution on 0, 1, 2, ... of
+        rate r1 and, for each question, N and N' of rate r2. If v + N >= T + R answer "far above" with the gap v + N - T
+        - R and stop; else if -v + N' >= T + R' answer "far below" with its gap and stop; else answer "near". The
+        transcript is epsilon-DP with epsilon = L (r1 + r2).
         Proof: as at SparseVector, with a threshold for each side. From P to Q let cells grow by u and shrink by w in
         all, u + w <= L: then v_P - w <= v_Q <= v_P + u. Couple R_Q = R + u and R'_Q = R' + w, which costs
         r1 (u + w) in all. "Near" is then at least as likely under Q: v_P + N < T + R implies v_Q + N < T + R + u,
         and -v_P + N' < T + R' implies -v_Q + N' < T + R' + w. "Far above" with gap g needs N larger under Q by
         u + v_P - v_Q, and "far below" needs N' larger by w - v_P + v_Q; both lie in 0..u + w, so the one question
-        that stops the round costs at most r2 (u + w). A geometric law has P[N = n] <= e^(r s) P[N = n + s] for every
-        integer n and s >= 0.
+        that stops the round costs at most r2 (u + w). A geometric distribution has P[N = n] <= e^(r s) P[N = n + s] for
+        every integer n and s >= 0.
     Source: own derivation after Dwork & Roth 2014, Algorithm 1, and the free gap of Ding, Wang, Zhang & Kifer,
         arXiv:1904.12773. One threshold for both sides, as two questions of one AboveThreshold, needs r1 + 2 r2.
     Assumes: questions count every cell zero times or once; T and what is subtracted are public.
@@ -148,7 +148,7 @@ def reach_of_noise(rate: Fraction, draws: int, failure: float) -> int:
     """The least t such that the largest of so many geometric draws is above t with at most this probability.
 
     Statement: P[max of m draws > t] = 1 - (1 - e^(-rate (t + 1)))^m, solved for t.
-    Source: the law of a maximum of independent draws.
+    Source: the distribution of a maximum of independent draws.
     Assumes: rate > 0; draws >= 1; 0 < failure < 1. Draws that are never made only help.
     Direction: t is rounded up.
     Checked by: tests/theorems/test_multiplicative_weights_error.py

@@ -16,7 +16,7 @@ from farthing.inference.noise_terms import Floats
 
 @dataclass(frozen=True)
 class Calibrated:
-    """The laws of all cliques, as tables over the clique's columns in its own order."""
+    """The distributions of all cliques, as tables over the clique's columns in its own order."""
 
     conditionals: tuple[Floats, ...]  # residual given separator
     marginals: tuple[Floats, ...]
@@ -55,11 +55,15 @@ def calibrated(tree: JunctionTree, potentials: list[Floats]) -> Calibrated:
             above[clique.parent] += placed(message, clique.separator, columns)
     marginals: list[Floats] = []
     for place, clique in enumerate(tree.cliques):
-        law = conditionals[place]
+        distribution = conditionals[place]
         if clique.separator:
-            shared_law = onto(marginals[clique.parent], tree.cliques[clique.parent].columns, clique.separator)
-            law = law * shared_law.reshape(shared_law.shape + (1,) * len(clique.residual))
-        marginals.append(law)
+            shared_distribution = onto(
+                marginals[clique.parent], tree.cliques[clique.parent].columns, clique.separator
+            )
+            distribution = distribution * shared_distribution.reshape(
+                shared_distribution.shape + (1,) * len(clique.residual)
+            )
+        marginals.append(distribution)
     return Calibrated(tuple(conditionals), tuple(marginals), log_partition)
 
 
@@ -173,11 +177,11 @@ class Marginals:
     """Tables of any columns of a calibrated tree. What several tables have in common is worked out once.
 
     For a set of columns some clique is taken as the centre; the columns that it lacks lie in branches behind its
-    neighbours, each known by its law given the columns that the neighbour shares with the centre.
+    neighbours, each known by its distribution given the columns that the neighbour shares with the centre.
     """
 
-    def __init__(self, tree: JunctionTree, law: Calibrated) -> None:
-        self._tree, self._law = tree, law
+    def __init__(self, tree: JunctionTree, distribution: Calibrated) -> None:
+        self._tree, self._distribution = tree, distribution
         self._neighbours: list[list[int]] = [[] for _ in tree.cliques]
         for place, clique in enumerate(tree.cliques[1:], 1):
             self._neighbours[place].append(clique.parent)
@@ -197,7 +201,7 @@ class Marginals:
         branches = self._branches(centre, None, wanted)
         needed = wanted.intersection(self._tree.cliques[centre].columns)
         needed = needed.union(*(self._shared(centre, place) for place in branches))
-        factors = [self._law_given(centre, place, columns) for place, columns in branches.items()]
+        factors = [self._distribution_given(centre, place, columns) for place, columns in branches.items()]
         return summed_product([self._part(centre, needed), *factors], subset)
 
     def expectation(self, factors: Mapping[int, Floats]) -> float:
@@ -210,7 +214,7 @@ class Marginals:
     def _weighted(
         self, origin: int | None, place: int, wanted: frozenset[int], factors: Mapping[int, Floats]
     ) -> Floats:
-        """A clique's law given what it shares with its origin, times all factors of itself and of what is behind."""
+        """A clique given what it shares with its origin, times all factors of it and of what is behind it."""
         columns = self._tree.cliques[place].columns
         shared = () if origin is None else self._shared(origin, place)
         table = self._conditional(place, shared)
@@ -269,14 +273,14 @@ class Marginals:
             self._behind[origin, place] = known
         return known
 
-    def _law_given(self, origin: int, place: int, wanted: frozenset[int]) -> Factor:
-        """The law of wanted columns in and behind `place`, given what it shares with its origin."""
+    def _distribution_given(self, origin: int, place: int, wanted: frozenset[int]) -> Factor:
+        """The distribution of wanted columns in and behind `place`, given what it shares with its origin."""
         known = self._given.get((origin, place, wanted))
         if known is not None:
             return known
         shared = self._shared(origin, place)
         branches = self._branches(place, origin, wanted)
-        factors = [self._law_given(place, behind, columns) for behind, columns in branches.items()]
+        factors = [self._distribution_given(place, behind, columns) for behind, columns in branches.items()]
         own: Factor = (self._tree.cliques[place].columns, self._conditional(place, shared))
         columns = (*shared, *sorted(wanted))
         found = columns, summed_product([own, *factors], columns)
@@ -285,13 +289,13 @@ class Marginals:
         return found
 
     def _conditional(self, place: int, given: Subset) -> Floats:
-        clique, law = self._tree.cliques[place], self._law
+        clique, distribution = self._tree.cliques[place], self._distribution
         if not given or given == clique.separator:
-            return law.conditionals[place] if given else law.marginals[place]
-        whole = onto(law.marginals[place], clique.columns, given)
-        # What has no probability has no law either; zero is as good as any.
+            return distribution.conditionals[place] if given else distribution.marginals[place]
+        whole = onto(distribution.marginals[place], clique.columns, given)
+        # What has no probability has no distribution either; zero is as good as any.
         inverse = np.divide(1.0, whole, out=np.zeros_like(whole), where=whole > _TINY)
-        return law.marginals[place] * placed(inverse, given, clique.columns)
+        return distribution.marginals[place] * placed(inverse, given, clique.columns)
 
     def _part(self, place: int, needed: frozenset[int]) -> Factor:
         """A clique's table, summed to the columns that are needed."""
@@ -299,7 +303,7 @@ class Marginals:
         if known is None:
             columns = self._tree.cliques[place].columns
             kept = tuple(column for column in columns if column in needed)
-            known = kept, onto(self._law.marginals[place], columns, kept)
+            known = kept, onto(self._distribution.marginals[place], columns, kept)
             if len(kept) < len(columns) and self._room_for(known):
                 self._parts[place, needed] = known
         return known

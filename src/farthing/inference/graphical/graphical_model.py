@@ -22,7 +22,9 @@ Codes = NDArray[np.int64]
 _MOST_EVEN = 2**25  # coordinates, a quarter of a gibibyte
 
 
-def sampled_rows(tree: JunctionTree, law: Calibrated, count: int, generator: np.random.Generator) -> Codes:
+def sampled_rows(
+    tree: JunctionTree, distribution: Calibrated, count: int, generator: np.random.Generator
+) -> Codes:
     """`count` rows of codes, in random order.
 
     From the root down: of the rows that share a value of the separator, each combination of the other columns gets
@@ -36,7 +38,7 @@ def sampled_rows(tree: JunctionTree, law: Calibrated, count: int, generator: np.
         shared, own = lengths[: len(clique.separator)], lengths[len(clique.separator) :]
         held = _codes(rows, clique.separator, shared)
         sizes = np.bincount(held, minlength=math.prod(shared))
-        counts = spread(law.conditionals[place].reshape(len(sizes), -1), sizes, generator)
+        counts = spread(distribution.conditionals[place].reshape(len(sizes), -1), sizes, generator)
         order = np.lexsort((points[:, place], held))
         cells = np.repeat(np.tile(np.arange(counts.shape[1]), len(sizes)), counts.reshape(-1))
         rows[order[:, None], list(clique.residual)] = np.stack(np.unravel_index(cells, own), axis=1)
@@ -53,16 +55,18 @@ def _even_points(count: int, dimensions: int, generator: np.random.Generator) ->
     return np.asarray((points + generator.random(dimensions)) % 1.0)
 
 
-def spread(laws: Floats, totals: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
-    """For each row of `laws` its total, divided into whole numbers: each is its expectation, rounded up or down.
+def spread(
+    distributions: Floats, totals: NDArray[np.int64], generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Each row's total, divided into whole numbers by its distribution: each is its expectation, rounded up or down.
 
     >>> spread(np.array([[0.5, 0.25, 0.25]]), np.array([8]), np.random.default_rng(1))
     array([[4, 2, 2]])
     """
-    reached = np.cumsum(laws, axis=1)
+    reached = np.cumsum(distributions, axis=1)
     reached *= totals[:, None] / np.maximum(reached[:, -1:], np.finfo(float).tiny)
     reached[:, -1] = totals
-    # One offset for each law: a cell is rounded up with the probability of its fraction.
+    # One offset for each distribution: a cell is rounded up with the probability of its fraction.
     whole = np.floor(np.minimum(reached, totals[:, None]) + generator.random((len(totals), 1))).astype(
         np.int64
     )
@@ -94,7 +98,7 @@ class GraphicalModel:
 
     tree: JunctionTree
     total: float
-    law: Calibrated
+    distribution: Calibrated
     weights: Mapping[Key, Floats]  # logarithms of what each measured cell multiplies its rows by
     loss: float
     gap: float
@@ -110,7 +114,7 @@ class GraphicalModel:
 
     @cached_property
     def _marginals(self) -> Marginals:
-        return Marginals(self.tree, self.law)
+        return Marginals(self.tree, self.distribution)
 
     def marginal(self, subset: Sequence[int]) -> Floats:
         """The expected counts of all combinations of values of these columns, axes in the order of `subset`.
@@ -173,4 +177,4 @@ class GraphicalModel:
                 wanted,
                 f"must be at most {_MOST_VALUES // max(len(self.sizes), 1):,} of these columns",
             )
-        return sampled_rows(self.tree, self.law, wanted, generator or np.random.default_rng())
+        return sampled_rows(self.tree, self.distribution, wanted, generator or np.random.default_rng())

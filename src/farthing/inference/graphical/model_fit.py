@@ -162,7 +162,7 @@ def fit_graphical(
 
 class _State(NamedTuple):
     weights: Floats
-    law: Calibrated
+    distribution: Calibrated
     sums: Floats
     loss: float
 
@@ -223,9 +223,11 @@ class _Problem:
         potentials = self._cells.potentials(weights)
         if self._fixed is not None:
             potentials = [mine + fixed for mine, fixed in zip(potentials, self._fixed, strict=True)]
-        law = calibrated(self.tree, potentials)
-        sums = self.total * self._cells.sums(law.marginals)
-        return _State(weights, law, sums, float(np.sum((sums - self.values) ** 2 / self.variances)) / 2.0)
+        distribution = calibrated(self.tree, potentials)
+        sums = self.total * self._cells.sums(distribution.marginals)
+        return _State(
+            weights, distribution, sums, float(np.sum((sums - self.values) ** 2 / self.variances)) / 2.0
+        )
 
     def gap(self, state: _State) -> float:
         """How far the loss can be from its least value: what moving all rows to the best single cell would gain."""
@@ -236,7 +238,12 @@ class _Problem:
         places = np.cumsum([math.prod(shape) for shape in self._cells.shapes])[:-1]
         fitted = dict(zip(self._keys, np.split(state.weights, places), strict=True)) if self._keys else {}
         return GraphicalModel(
-            self.tree, self.total, state.law, self._further | fitted, state.loss, max(0.0, self.gap(state))
+            self.tree,
+            self.total,
+            state.distribution,
+            self._further | fitted,
+            state.loss,
+            max(0.0, self.gap(state)),
         )
 
 
@@ -251,7 +258,7 @@ def _pulled_step(
 
     def dual(change: Floats) -> Point[_State]:
         state = problem.state(here.weights + change)
-        value = problem.total * (state.law.log_partition - here.law.log_partition) - float(
+        value = problem.total * (state.distribution.log_partition - here.distribution.log_partition) - float(
             change @ problem.values
         )
         value += float(stiffness @ change**2) / 2.0

@@ -73,14 +73,14 @@ def _in_order(workload: Intervals, cells: Floats) -> Floats:
 
 
 _CONCENTRATION = 2.0
-"""How unevenly the rows of a bucket may lie in it: its cells are taken to have shares of a Dirichlet law whose
+"""How unevenly the rows of a bucket may lie in it: its cells are taken to have shares of a Dirichlet distribution whose
 parameters add up to this. At 0 all rows may be in one cell, at infinity they are spread evenly."""
 _FAINT = 1e-10  # of the precision of one count: keeps a bucket that nothing measured from being arbitrary
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """One measurement: noisy counts between neighbouring `edges`, all with noise of one law."""
+    """One measurement: noisy counts between neighbouring `edges`, all with noise of one distribution."""
 
     edges: Integers
     values: Floats

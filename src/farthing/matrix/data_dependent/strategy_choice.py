@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from farthing.errors import InvalidValue
-from farthing.inference.error_distributions import ErrorLaw
+from farthing.inference.error_distributions import ErrorDistribution
 from farthing.inference.noise_terms import Term
 from farthing.matrix.data_dependent.bucket_refinement import noisy_roughness, refined
 from farthing.matrix.data_dependent.buckets import BucketEstimator, counted, level_of, settled
@@ -25,7 +25,7 @@ from farthing.matrix.strategy_candidates import (
     Candidate,
     Candidates,
     Weighed,
-    error_law,
+    error_distribution,
     not_worth_a_search,
     rmse_of,
     table_of,
@@ -61,7 +61,7 @@ class Outcome:
     estimate: Floats
     centre: Floats
     estimator: Estimator
-    law: Callable[[Floats], ErrorLaw]
+    distribution: Callable[[Floats], ErrorDistribution]
     candidates: Candidates
     note: str = ""
 
@@ -140,7 +140,7 @@ def automatic(
         estimate=settled(workload, centre) if nonnegative else centre,
         centre=centre,
         estimator=chosen.estimator,
-        law=partial(error_law, chosen),
+        distribution=partial(error_distribution, chosen),
         candidates=table,
     )
 
@@ -190,7 +190,7 @@ def _of_buckets(
         estimate=settled(workload, estimator.centre) if nonnegative else estimator.centre,
         centre=estimator.centre,
         estimator=estimator,
-        law=lambda query: ErrorLaw([Term("normal", math.sqrt(estimator.variance(query)))]),
+        distribution=lambda query: ErrorDistribution([Term("normal", math.sqrt(estimator.variance(query)))]),
         candidates=table,
         note=_BIASED,
     )

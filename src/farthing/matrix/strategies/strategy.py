@@ -1,8 +1,8 @@
 """What every strategy has: whole-number levels of known sensitivity, and an estimator with exact variances.
 
 A strategy measures sums of cells with whole coefficients, B_l x for one or more levels l. Every number of a level gets
-noise of the same law. `shares` says how a budget is best divided over the levels for a workload, `fit` turns the
-variances of the noise into the least-squares estimator. Nothing here sees a privacy budget or draws noise.
+noise of the same distribution. `shares` says how a budget is best divided over the levels for a workload, `fit` turns
+the variances of the noise into the least-squares estimator. Nothing here sees a privacy budget or draws noise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_DENSE_CELLS = 8192  # a dense covariance of more cells would take more than
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Numbers measured with noise of one law: how many, and how far one row moves all of them together.
+    """Numbers measured with noise of one distribution: how many, and how far one row moves all of them together.
 
     `l1` and `l2_squared` are exact: the largest sum of absolute and of squared coefficients of any cell.
 
@@ -89,7 +89,7 @@ class Estimator(ABC):
     def coefficients(self, query: Floats) -> list[Floats] | None:
         """How much each measured number counts in the answer of `query`, level by level; None if nobody works it out.
 
-        The law of an answer's error follows from them; without them it is taken to be normal.
+        The distribution of an answer's error follows from them; without them it is taken to be normal.
         """
         return None
 

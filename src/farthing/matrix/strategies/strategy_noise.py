@@ -47,8 +47,8 @@ class LevelNoise:
 
     @property
     def variance(self) -> float:
-        """The variance of the noise of each number, in squared steps of the level; exact for the discrete law."""
-        return self.mechanism.law.variance / self.finer**2
+        """The variance of each number's noise, in squared steps of the level; exact for the discrete distribution."""
+        return self.mechanism.distribution.variance / self.finer**2
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The same two laws drawn by OpenDP: a second opinion for tests and benchmarks, and a choice for those who want it.
+"""The same two distributions drawn by OpenDP: a second opinion for tests and benchmarks, and a choice for users.
 
 OpenDP takes its scale as a double and draws from its own generator. Where the double differs from the exact scale it is
 the next one above, so the noise is never less than asked for.

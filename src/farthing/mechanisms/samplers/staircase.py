@@ -20,7 +20,7 @@ from farthing.numerics.bounds import precision
 
 
 @dataclass(frozen=True)
-class Law:
+class Distribution:
     """Whole numbers n with mass proportional to w(|n|) = exp(-unit * |n|**power), unit > 0, power 1 or 2.
 
     The exponent is convex, 0 at 0 and rational: that is all the sampler needs to know.
@@ -30,12 +30,12 @@ class Law:
     power: int
 
     @classmethod
-    def laplace(cls, scale: Fraction) -> Law:
+    def laplace(cls, scale: Fraction) -> Distribution:
         """Mass proportional to exp(-|n| / scale)."""
         return cls(1 / scale, 1)
 
     @classmethod
-    def gaussian(cls, variance: Fraction) -> Law:
+    def gaussian(cls, variance: Fraction) -> Distribution:
         """Mass proportional to exp(-n^2 / (2 variance))."""
         return cls(1 / (2 * variance), 2)
 
@@ -97,13 +97,13 @@ _LOG_TWO_UPPER = Fraction(6932, 10000)  # log 2 = 0.69314...
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Blocks of a law with their shares of the proposals and lines below and above their acceptance probabilities.
+    """Blocks of a distribution, their shares of the proposals, and lines around their acceptance probabilities.
 
     Block k holds the magnitudes k * length + j, 0 <= j < length, for k < `blocks`; entry `blocks` is the tail beyond
     them, the entry after it is refused always and only fills up the proposals to 2**selection_bits.
     """
 
-    law: Law
+    distribution: Distribution
     position_bits: int  # length = 2**position_bits
     blocks: int
     selection_bits: int
@@ -132,8 +132,8 @@ class Table:
 
     @property
     def tail_rate(self) -> Fraction:
-        """The rate of the geometric law that proposes in the tail: the exponent's first step there, its least one."""
-        return self.law.exponent(self.tail_start + 1) - self.law.exponent(self.tail_start)
+        """The rate of the geometric proposals in the tail: the exponent's first step there, its least one."""
+        return self.distribution.exponent(self.tail_start + 1) - self.distribution.exponent(self.tail_start)
 
     def copies(self, block: int) -> int:
         """How many signed numbers a magnitude stands for: 2, and 1 for a zero that has a block of its own."""
@@ -141,30 +141,34 @@ class Table:
 
     def acceptance(self, block: int, n: int) -> Any:
         """The probability of accepting magnitude n once it is proposed, as a ball at the precision in force."""
-        weight = ball(self.factor) * self.law.weight(n) * self.copies(block) / self.shares[block]
+        weight = ball(self.factor) * self.distribution.weight(n) * self.copies(block) / self.shares[block]
         if block < self.blocks:
             return weight * self.length
         rate = ball(self.tail_rate)
         return weight * (rate * (n - self.tail_start)).exp() / (1 - (-rate).exp())
 
 
-def table_of(law: Law, selection_bits: int, tail_bits: int, resolution: int) -> Table:
-    """The table with blocks about 1/resolution of the law's width, out to where w falls below 2**-tail_bits."""
-    length_bits = max(1, law.reach(Fraction(1)) // resolution).bit_length() - 1
+def table_of(distribution: Distribution, selection_bits: int, tail_bits: int, resolution: int) -> Table:
+    """The table with blocks about 1/resolution of the noise's width, out to where w falls below 2**-tail_bits."""
+    length_bits = max(1, distribution.reach(Fraction(1)) // resolution).bit_length() - 1
     length = 1 << length_bits
-    blocks = law.reach(tail_bits * _LOG_TWO_UPPER) // length + 1
+    blocks = distribution.reach(tail_bits * _LOG_TWO_UPPER) // length + 1
     column_bits = max(1, (blocks + 1).bit_length())
     fraction_bits = tail_bits + 80  # the smallest weight in the table still has 80 bits
     with precision(fraction_bits + 64):
         # Integers at or above 2**fraction_bits * w at the start of each block and of the tail, by less than 2.
-        unit, one = -ball(law.unit), flint.arb(2) ** fraction_bits
-        starts = [_ceiling((unit * (k * length) ** law.power).exp() * one) for k in range(blocks + 1)]
-        step = law.exponent(blocks * length + 1) - law.exponent(blocks * length)
+        unit, one = -ball(distribution.unit), flint.arb(2) ** fraction_bits
+        starts = [
+            _ceiling((unit * (k * length) ** distribution.power).exp() * one) for k in range(blocks + 1)
+        ]
+        step = distribution.exponent(blocks * length + 1) - distribution.exponent(blocks * length)
         spread = int((1 / (1 - (-ball(step)).exp()) * 2**32).upper().ceil().unique_fmpz())
     areas = [2 * length * start for start in starts]
     if length == 1:
         areas[0] //= 2
-    areas[-1] = ((2 * starts[-1] * spread) >> 32) + 1  # all that the geometric law of the tail could propose
+    areas[-1] = (
+        (2 * starts[-1] * spread) >> 32
+    ) + 1  # all that the geometric distribution of the tail could propose
     # M as a whole number of 2**-factor_bits. Rounding each share up adds less than 1, so one is kept back for each.
     factor_bits = 64 + max(0, sum(areas).bit_length() - fraction_bits)
     shift = factor_bits + fraction_bits
@@ -176,13 +180,13 @@ def table_of(law: Law, selection_bits: int, tail_bits: int, resolution: int) -> 
     # r(0) of each block is at most high / 2**shift / share, and less by no more than the error of its start.
     scaled = [((factor * area) << ONE_BITS, (4 * factor * length) << ONE_BITS) for area in areas[:-1]]
     lines = [
-        _lines(law, k, length, ((high - error) >> shift) // share, -((-high >> shift) // share))
+        _lines(distribution, k, length, ((high - error) >> shift) // share, -((-high >> shift) // share))
         for k, (high, error), share in zip(range(blocks), scaled, shares, strict=False)
     ]
     lines += [(0, 0, ONE, 0), (0, 0, 0, 0)]  # the tail: neither line decides; the filling: refused at once
     lower, lower_fall, upper, upper_fall = np.array(lines, dtype=np.int64).T.copy()
     return Table(
-        law=law,
+        distribution=distribution,
         position_bits=length_bits,
         blocks=blocks,
         selection_bits=selection_bits,
@@ -198,7 +202,9 @@ def table_of(law: Law, selection_bits: int, tail_bits: int, resolution: int) -> 
     )
 
 
-def _lines(law: Law, block: int, length: int, low: int, high: int) -> tuple[int, int, int, int]:
+def _lines(
+    distribution: Distribution, block: int, length: int, low: int, high: int
+) -> tuple[int, int, int, int]:
     """Lines below and above r(j) * 2**62, as (value at 0, fall per j), given low <= r(0) * 2**62 <= high.
 
     The exponent h(j) beyond the block's start is convex with h(0) = 0, so j h(1) <= h(j) <= j h(length) / length, and
@@ -207,9 +213,9 @@ def _lines(law: Law, block: int, length: int, low: int, high: int) -> tuple[int,
     """
     if length == 1:
         return low, 0, high, 0
-    numerator, denominator, start = law.unit.numerator, law.unit.denominator, block * length
-    whole_step = numerator * ((start + length) ** law.power - start**law.power)
-    first_step = numerator * ((start + 1) ** law.power - start**law.power)
+    numerator, denominator, start = distribution.unit.numerator, distribution.unit.denominator, block * length
+    whole_step = numerator * ((start + length) ** distribution.power - start**distribution.power)
+    first_step = numerator * ((start + 1) ** distribution.power - start**distribution.power)
     fall = -((-whole_step << ONE_BITS) // (denominator * length))
     bend = -((-(((length - 1) * first_step) ** 2) << ONE_BITS) // (2 * denominator**2))
     assert fall * length < 2 * ONE  # no product of a fall and a position leaves int64
@@ -228,7 +234,7 @@ LARGEST = (1 << 63) - 1  # magnitudes beyond are drawn as this one
 
 @dataclass(frozen=True, eq=False)
 class Staircase:
-    """Independent draws from a symmetric log-concave law on the integers, many at a time.
+    """Independent draws from a symmetric log-concave distribution on the integers, many at a time.
 
     Statement:
         Let w(n) = exp(-unit |n|^power), blocks k = 0, 1, ..., K - 1 of magnitudes [k m, (k + 1) m), and a tail
@@ -264,7 +270,7 @@ class Staircase:
     @classmethod
     def of(
         cls,
-        law: Law,
+        distribution: Distribution,
         *,
         selection_bits: int = 48,
         tail_bits: int = 48,
@@ -272,8 +278,8 @@ class Staircase:
         more_bits: int = 25,
         resolution: int = 32,
     ) -> Staircase:
-        """The sampler of a law. Fewer bits and a coarser table give the same law by slower ways, which tests use."""
-        table = table_of(law, selection_bits, tail_bits, resolution)
+        """The sampler of a distribution; fewer bits and a coarser table only make it slower, for tests."""
+        table = table_of(distribution, selection_bits, tail_bits, resolution)
         # A word holds the block, the sign and the leading bits of U; a second one the position and more bits of U.
         assert table.column_bits <= selection_bits and selection_bits + 1 + leading_bits <= 64
         size = 0 if table.position_bits == 0 else 4 if table.position_bits <= 20 else 8
@@ -361,7 +367,7 @@ def discrete_laplace_noise(scale: Fraction, size: int, source: Source) -> NDArra
     """
     if not 0 < scale <= LARGEST_SCALE:
         raise InvalidValue("scale", scale, "must be > 0 and <= 2**56", "use a coarser grid")
-    return _sampler(Law.laplace(Fraction(scale))).draw(_checked_size(size), source)
+    return _sampler(Distribution.laplace(Fraction(scale))).draw(_checked_size(size), source)
 
 
 def discrete_gaussian_noise(variance: Fraction, size: int, source: Source) -> NDArray[np.int64]:
@@ -374,13 +380,13 @@ def discrete_gaussian_noise(variance: Fraction, size: int, source: Source) -> ND
     """
     if not 0 < variance <= LARGEST_SCALE**2:
         raise InvalidValue("variance", variance, "must be > 0 and <= 2**112", "use a coarser grid")
-    return _sampler(Law.gaussian(Fraction(variance))).draw(_checked_size(size), source)
+    return _sampler(Distribution.gaussian(Fraction(variance))).draw(_checked_size(size), source)
 
 
 @lru_cache(maxsize=32)
-def _sampler(law: Law) -> Staircase:
-    """Tables are made of public parameters only, and are kept: a mechanism draws from the same law many times."""
-    return Staircase.of(law)
+def _sampler(distribution: Distribution) -> Staircase:
+    """Tables are made of public parameters only, and are reused: a mechanism draws from one distribution many times."""
+    return Staircase.of(distribution)
 
 
 def _checked_size(size: int) -> int:

@@ -7,7 +7,7 @@ pieces       the values of a column that no question tells apart
 piece_counts what an engine adds up for them
 refinement   the coarsest cells from which several questions can be answered
 grouping     which questions share their cells, and which are better measured by themselves
-laws         laws of error that are found once and scaled
+distributions         distributions of error that are found once and scaled
 shares       how many rows are expected where, from public knowledge
 combination  counts that were measured more than once, by least squares
 consistency  counts that are counts: none below zero, totals that agree with their parts

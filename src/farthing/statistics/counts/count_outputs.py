@@ -1,4 +1,4 @@
-"""Counts as outputs: sums of the cells of one slot, with the exact law of their noise."""
+"""Counts as outputs: sums of the cells of one slot, with the exact distribution of their noise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorLaw, StatedLaw, Term, nearest_nonnegative, rounded
+from farthing.inference import (
+    Answer,
+    ErrorDistribution,
+    StatedDistribution,
+    Term,
+    nearest_nonnegative,
+    rounded,
+)
 from farthing.inference.noise_terms import variance_of
 from farthing.statistics.measurements import Integers, Kind, Noise, Output, Slot
 
@@ -130,7 +137,7 @@ WIDE = 3.0
 def smooth_noise(kind: Kind) -> tuple[Literal["laplace", "normal"], float]:
     """A kind of noise, and a scale, on so fine a grid that it has none.
 
-    It differs from the noise in whole numbers by less than a step, and its law is the same at every scale.
+    It differs from the noise in whole numbers by less than a step, and its distribution is the same at every scale.
     """
     assert kind != "exponential"
     return ("laplace", 4096.0) if kind == "laplace" else ("normal", 1.0)
@@ -141,8 +148,8 @@ def smooth_factor(slot: Slot, noise: Noise) -> float:
     return math.sqrt(slot.variance(noise) / variance_of(*smooth_noise(noise.kind)))
 
 
-class RememberedLaw(ErrorLaw):
-    """A law that finds the error at a confidence once."""
+class RememberedDistribution(ErrorDistribution):
+    """A distribution that finds the error at a confidence once."""
 
     @cached_property
     def _found(self) -> dict[float, float]:
@@ -165,21 +172,23 @@ class RememberedLaw(ErrorLaw):
         return self._largest[confidence]
 
 
-class ScaledLaw(StatedLaw):
-    """A smooth law times a factor; for whole numbers, with errors rounded up to whole numbers."""
+class ScaledDistribution(StatedDistribution):
+    """A smooth distribution times a factor; for whole numbers, with errors rounded up to whole numbers."""
 
-    def __init__(self, law: RememberedLaw, factor: float, *, whole: bool = False) -> None:
+    def __init__(self, distribution: RememberedDistribution, factor: float, *, whole: bool = False) -> None:
         step = np.ceil if whole else np.asarray
-        super().__init__(law.standard_errors * factor, lambda level: step(law.errors(level) * factor))
-        self._law, self._factor, self._whole = law, factor, whole
+        super().__init__(
+            distribution.standard_errors * factor, lambda level: step(distribution.errors(level) * factor)
+        )
+        self._distribution, self._factor, self._whole = distribution, factor, whole
 
     def error(self, confidence: float = 0.95) -> float:
         """The least e that holds the asked share of errors, all cells taken together."""
-        return self._stepped(self._law.error(confidence) * self._factor)
+        return self._stepped(self._distribution.error(confidence) * self._factor)
 
     def worst(self, confidence: float = 0.95) -> float:
         """The largest of `errors`."""
-        return self._stepped(self._law.worst(confidence) * self._factor)
+        return self._stepped(self._distribution.worst(confidence) * self._factor)
 
     def _stepped(self, error: float) -> float:
         return math.ceil(error) if self._whole else error
@@ -199,16 +208,18 @@ class ExactOutput(Output):
         """Nothing is measured."""
         return {}
 
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """No error."""
-        return ErrorLaw((), len(self.values))
+        return ErrorDistribution((), len(self.values))
 
     def answer(
         self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
     ) -> Answer:
         """The public numbers."""
-        law = self.predicted(noises)
-        return Answer.around(self.name, self.values, law, self.labels, confidence=confidence, least=0.0)
+        distribution = self.predicted(noises)
+        return Answer.around(
+            self.name, self.values, distribution, self.labels, confidence=confidence, least=0.0
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,28 +246,28 @@ class CountOutput(Output):
         """As many variances as there are parts."""
         return {self.slots[0].name: self.parts.astype(np.float64)}
 
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The exact law of a sum of independent noises; of wide ones, up to a step of whole numbers."""
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The exact distribution of a sum of independent noises; of wide ones, up to a step of whole numbers."""
         (slot,) = self.slots
         noise = noises[slot.name]
         if self.statistic.for_population or not slot.scale(noise) >= WIDE or np.all(self.parts <= 1):
-            return self._law(noises, self.expected)
+            return self._distribution(noises, self.expected)
         kind, scale = smooth_noise(noise.kind)
         if kind not in self._at_unit_scale:
             terms = [Term(kind, scale, 1.0, self._counts)]
-            self._at_unit_scale[kind] = RememberedLaw(terms, len(self.reference))
-        return ScaledLaw(self._at_unit_scale[kind], smooth_factor(slot, noise), whole=True)
+            self._at_unit_scale[kind] = RememberedDistribution(terms, len(self.reference))
+        return ScaledDistribution(self._at_unit_scale[kind], smooth_factor(slot, noise), whole=True)
 
     @cached_property
-    def _at_unit_scale(self) -> dict[str, RememberedLaw]:
+    def _at_unit_scale(self) -> dict[str, RememberedDistribution]:
         return {}
 
-    def _law(self, noises: Mapping[str, Noise], counts: Floats) -> ErrorLaw:
+    def _distribution(self, noises: Mapping[str, Noise], counts: Floats) -> ErrorDistribution:
         (slot,) = self.slots
         noise = noises[slot.name]
         assert noise.kind != "exponential"
         terms = [Term(noise.kind, slot.scale(noise), 1.0, self._counts)]
-        return ErrorLaw([*terms, *self._sampling(counts)], len(self.reference))
+        return ErrorDistribution([*terms, *self._sampling(counts)], len(self.reference))
 
     def _sampling(self, counts: Floats) -> list[Term]:
         if not self.statistic.for_population:
@@ -279,7 +290,7 @@ class CountOutput(Output):
         plain = self._sums(cells)
         values = self._sums(settled_cells(cells, self.together, deviation))
         return Answer.around(
-            self.name, values, self._law(noises, values), self.labels,
+            self.name, values, self._distribution(noises, values), self.labels,
             confidence=confidence, centre=plain, least=0.0,
             note=moved_note(plain, values, deviation * np.sqrt(np.maximum(self.parts, 1))),
         )  # fmt: skip

@@ -11,8 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorLaw, Term, nearest_increasing
-from farthing.statistics.counts.count_outputs import RememberedLaw, ScaledLaw, smooth_factor, smooth_noise
+from farthing.inference import Answer, ErrorDistribution, Term, nearest_increasing
+from farthing.statistics.counts.count_outputs import (
+    RememberedDistribution,
+    ScaledDistribution,
+    smooth_factor,
+    smooth_noise,
+)
 from farthing.statistics.counts.count_queries import Question, labels_of
 from farthing.statistics.counts.expected_shares import PRESENT, SMALLER
 from farthing.statistics.measurements import Integers, Noise, Output, Slot
@@ -133,36 +138,38 @@ class CdfOutput(CdfAssumptions):
         (below, above), (shares, rows) = self._below_and_above, self._predicted_shares
         return np.asarray(((1 - shares) ** 2 * below + shares**2 * above) / rows**2)
 
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The law of the linear part of the error at the expected shares, or at the worst."""
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The distribution of the linear part of the error at the expected shares, or at the worst."""
         shares, rows = self._predicted_shares
         if self.statistic.for_population:
-            return self._law(noises, shares, rows, np.full_like(shares, 0.5) if not self.told else shares)
-        # A plan is made anew many times with other noise: the same law each time, in another scale.
+            return self._distribution(
+                noises, shares, rows, np.full_like(shares, 0.5) if not self.told else shares
+            )
+        # A plan is made anew many times with other noise: the same distribution each time, in another scale.
         (slot,) = self.slots
         noise = noises[slot.name]
         kind, scale = smooth_noise(noise.kind)
         if kind not in self._at_unit_scale:
             below, above = self._below_and_above
             terms = [Term(kind, scale, (1 - shares) / rows, below), Term(kind, scale, shares / rows, above)]
-            self._at_unit_scale[kind] = RememberedLaw(terms, len(shares))
-        return ScaledLaw(self._at_unit_scale[kind], smooth_factor(slot, noise))
+            self._at_unit_scale[kind] = RememberedDistribution(terms, len(shares))
+        return ScaledDistribution(self._at_unit_scale[kind], smooth_factor(slot, noise))
 
-    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """Where noise below and above an edge cancels best."""
         if self.told:
             return self.predicted(noises)
         (below, above), (_, rows) = self._below_and_above, self._expected_shares
         whole = np.maximum(below + above, 1)
-        return self._law(noises, below / whole, rows)
+        return self._distribution(noises, below / whole, rows)
 
     @cached_property
-    def _at_unit_scale(self) -> dict[str, RememberedLaw]:
+    def _at_unit_scale(self) -> dict[str, RememberedDistribution]:
         return {}
 
-    def _law(
+    def _distribution(
         self, noises: Mapping[str, Noise], shares: Floats, rows: Floats, sampled: Floats | None = None
-    ) -> ErrorLaw:
+    ) -> ErrorDistribution:
         (slot,) = self.slots
         noise = noises[slot.name]
         below, above = self._below_and_above
@@ -175,7 +182,7 @@ class CdfOutput(CdfAssumptions):
         if self.statistic.for_population:
             own = shares if sampled is None else sampled
             terms.append(Term("normal", 1.0, np.sqrt(self.rows_per_unit * own * (1 - own) / rows)))
-        return ErrorLaw(terms, len(shares))
+        return ErrorDistribution(terms, len(shares))
 
     def answer(
         self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
@@ -193,17 +200,17 @@ class CdfOutput(CdfAssumptions):
             [nearest_increasing(group, least=0.0, most=1.0) for group in plain.reshape(groups, width)]
         )
         shares = np.clip(values, 0.0, 1.0)
-        law = self._law(noises, shares, np.maximum(whole, 1.0))
+        distribution = self._distribution(noises, shares, np.maximum(whole, 1.0))
         below, above = self._below_and_above
         variance = self.slots[0].variance(noises[self.slots[0].name])
 
         def interval_at(level: float) -> tuple[Floats, Floats]:
             # (total - share * whole)^2 <= factor^2 * variance of the left side, a quadratic in the share.
-            spread = np.where(law.standard_errors > 0, law.standard_errors, 1.0)
+            spread = np.where(distribution.standard_errors > 0, distribution.standard_errors, 1.0)
             half = (
-                0.5 / np.maximum(whole, 1.0) * (law.standard_errors > 0)
+                0.5 / np.maximum(whole, 1.0) * (distribution.standard_errors > 0)
             )  # whole numbers may step over the edge
-            factor = (law.errors(level) + half) / spread
+            factor = (distribution.errors(level) + half) / spread
             squares = factor**2 * variance
             clustered = self.rows_per_unit if self.statistic.for_population else 0
             population = clustered * factor**2 * np.maximum(whole, 0.0)
@@ -211,7 +218,13 @@ class CdfOutput(CdfAssumptions):
             return shares_between(totals.reshape(-1), whole, own, own, own + squares * above, population)
 
         return Answer.within(
-            self.name, values, law.standard_errors, interval_at, self.labels, confidence=confidence, raw=plain
+            self.name,
+            values,
+            distribution.standard_errors,
+            interval_at,
+            self.labels,
+            confidence=confidence,
+            raw=plain,
         )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorLaw, LeastSquares, Term, rounded
+from farthing.inference import Answer, ErrorDistribution, LeastSquares, Term, rounded
 from farthing.inference.least_squares import sums_matrix
 from farthing.statistics.counts.cell_partitions import Group
 from farthing.statistics.counts.count_outputs import (
@@ -64,11 +64,11 @@ class CombinedOutput(CountOutput):
         """One measured number is part of several estimates."""
         return False
 
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The exact law of the linear estimate."""
-        return self._combined_law(noises, self.expected)
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The exact distribution of the linear estimate."""
+        return self._combined_distribution(noises, self.expected)
 
-    def _combined_law(self, noises: Mapping[str, Noise], counts: Floats) -> ErrorLaw:
+    def _combined_distribution(self, noises: Mapping[str, Noise], counts: Floats) -> ErrorDistribution:
         coefficients = self.weights(noises)
         terms: list[Term] = []
         start = 0
@@ -76,7 +76,7 @@ class CombinedOutput(CountOutput):
             own = coefficients[:, start : start + slot.cells]
             terms.extend(_terms(slot, noises[slot.name], own[:, np.any(own, axis=0)]))
             start += slot.cells
-        return ErrorLaw([*terms, *self._sampling(counts)], len(self.reference))
+        return ErrorDistribution([*terms, *self._sampling(counts)], len(self.reference))
 
     def weights(self, noises: Mapping[str, Noise]) -> Floats:
         """By how much every measured number of the combination enters into each count."""
@@ -92,17 +92,17 @@ class CombinedOutput(CountOutput):
         numbers = [np.asarray(measured[slot.name], dtype=np.float64) for slot in self.combination.slots]
         plain = self.weights(noises) @ np.concatenate(numbers)
         values = self._counts_of(plain, noises)
-        law = self._combined_law(noises, values)
+        distribution = self._combined_distribution(noises, values)
         return Answer.around(
-            self.name, values, law, self.labels, confidence=confidence, centre=plain, least=0.0,
-            note=moved_note(plain, values, law.standard_errors),
+            self.name, values, distribution, self.labels, confidence=confidence, centre=plain, least=0.0,
+            note=moved_note(plain, values, distribution.standard_errors),
         )  # fmt: skip
 
     def _counts_of(self, plain: Floats, noises: Mapping[str, Noise]) -> Floats:
         """The estimates without negative ones, with the same total; whole where that was asked for."""
         total = max(0.0, float(plain.sum()))
         if (plain < 0).any():
-            deviations = self._combined_law(noises, plain).standard_errors
+            deviations = self._combined_distribution(noises, plain).standard_errors
             plain = counts_of_total(plain, total, np.maximum(deviations, 1e-9))
         if not self.statistic.rounded or not total < 2**45:
             return np.maximum(plain, 0.0)

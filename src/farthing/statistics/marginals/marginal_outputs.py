@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from farthing.data.aggregates.aggregate import MOST_CELLS
 from farthing.data.stability import Sensitivity
-from farthing.inference import Answer, ErrorLaw
+from farthing.inference import Answer, ErrorDistribution
 from farthing.inference.consistent_marginals import Subset, nonnegative_marginals, rounded_marginals
 from farthing.matrix.strategies.marginals import plan_marginals
 from farthing.matrix.workloads.column_pieces import pieces_of
@@ -26,7 +26,13 @@ from farthing.statistics.marginals.marginal_queries import MarginalAsking
 from farthing.statistics.marginals.marginal_transforms import MarginalCells, MarginalTransform
 from farthing.statistics.measurements import Integers, Kind, Noise, Output, Slot
 from farthing.statistics.public_facts import Assumption, Facts
-from farthing.statistics.ranges.error_shapes import NORMAL, UNKNOWN, ShapedErrors, ShapedInterval, ShapedLaw
+from farthing.statistics.ranges.error_shapes import (
+    NORMAL,
+    UNKNOWN,
+    ShapedDistribution,
+    ShapedErrors,
+    ShapedInterval,
+)
 from farthing.statistics.ranges.strategy_slots import StrategyOutput, StrategySlot
 from farthing.statistics.statistic import Statistic, text_of
 
@@ -49,15 +55,15 @@ class MarginalsOutput(StrategyOutput):
         """The variances of the cells; for either kind of noise about the same, as transforms are scaled."""
         return {self.slot.name: self._at_unit(self.slot.kinds[0]).deviations ** 2}
 
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """Standard errors are exact: all cells of one table have the same."""
         noise = noises[self.slot.name]
         deviation = float(np.sqrt(self.slot.variance(noise)))
         unit = self._at_unit(noise.kind)
         if not self.statistic.for_population:
-            return ShapedLaw(unit, deviation)
+            return ShapedDistribution(unit, deviation)
         counts = np.concatenate([np.full(n, self.rows / n) for n in self.cells.lengths])
-        return ShapedLaw(self._blurred(unit, deviation, counts), 1.0)
+        return ShapedDistribution(self._blurred(unit, deviation, counts), 1.0)
 
     def answer(
         self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95

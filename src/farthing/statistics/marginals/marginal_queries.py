@@ -59,10 +59,10 @@ class MarginalAsking:
         noise = math.fsum(self._variance(subset, group) for group in wide if group.any())
         sampling = self.clustered * max(centre, 0.0)
         error = math.sqrt(noise + sampling)
-        law = NORMAL if self.kind == "gaussian" else UNKNOWN
+        distribution = NORMAL if self.kind == "gaussian" else UNKNOWN
         return Answer.within(
             f"{self.name}: {asked_text(what)}", max(centre, 0.0), error,
-            ShapedInterval(np.array([centre]), np.array([error]), law), confidence=confidence,
+            ShapedInterval(np.array([centre]), np.array([error]), distribution), confidence=confidence,
         )  # fmt: skip
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Means as functions of shared measurements, with the exact law of their noise."""
+"""Means as functions of shared measurements, with the exact distribution of their noise."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorLaw, Term
+from farthing.inference import Answer, ErrorDistribution, Term
 from farthing.inference.answers import Around
 from farthing.inference.error_distributions import (
     Measured,
     Ratio,
-    SampledLaw,
-    StatedLaw,
-    WorstLaw,
+    SampledDistribution,
+    StatedDistribution,
+    WorstDistribution,
     cases_far_out,
     even_cases,
     noise_at,
@@ -177,19 +177,19 @@ class MomentOutput(Output):
         """At most the variance of every cell over random samples of units, when the truth is as given."""
         raise AssertionError("every output of moments says how it varies over samples")
 
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The exact law of the weighted noises; where their first order is not enough, the law of many cases."""
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The exact distribution of the weighted noises; where their first order is not enough, that of many cases."""
         plain = self._linear(noises, self._rows, *self.worst)
         if self.statistic.for_population or not self._curved(noises, plain):
-            return plain if self.told else WorstLaw([plain], self.most)
+            return plain if self.told else WorstDistribution([plain], self.most)
         cases = [self._sampled(noises, self._rows, *truth, plain) for truth in self.tried]
-        return cases[0] if self.told else WorstLaw([*cases, plain], self.most)
+        return cases[0] if self.told else WorstDistribution([*cases, plain], self.most)
 
-    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The law where the truth is what suits the statistic best, and nothing is missing."""
+    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The distribution where the truth is what suits the statistic best, and nothing is missing."""
         return self._linear(noises, self.shared.rows, *self.best)
 
-    def promised(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+    def promised(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """As far as intervals reach from their values in 999 of 1,000 releases, in all cells at once.
 
         An interval is as wide as the noisy N, S1 and S2 make it: where fewer rows are counted, it is wider. Standard
@@ -198,7 +198,7 @@ class MomentOutput(Output):
         rank intervals well (`_ranked`), intervals of releases of all ranks are, each standing for those of its rank.
         """
         predicted = self.predicted(noises)
-        return StatedLaw(
+        return StatedDistribution(
             predicted.standard_errors, lambda level: self._widest(noises, level, predicted.errors(level))
         )
 
@@ -274,19 +274,21 @@ class MomentOutput(Output):
         flat: dict[str, Any] = {name: numbers.reshape(-1) for name, numbers in measured.items()}
         return replace(self, shared=own).estimate(flat, noises)
 
-    def _linear(self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats) -> ErrorLaw:
+    def _linear(
+        self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats
+    ) -> ErrorDistribution:
         terms = self.terms(self.weights(rows, mean, variance), noises)
         if self.statistic.for_population:
             known = self.told and self.shared.told
             spread = self.sampling(rows, mean, variance) if known else self.largest_sampling(rows)
             terms.append(Term("normal", 1.0, np.sqrt(spread)))
-        return ErrorLaw(terms, len(rows))
+        return ErrorDistribution(terms, len(rows))
 
     def largest_sampling(self, rows: Floats) -> Floats:
         """The same where nothing is told: for the worst that the truth can be."""
         raise AssertionError("every output of moments says how much it can vary over samples")
 
-    def _curved(self, noises: Mapping[str, Noise], plain: ErrorLaw) -> bool:
+    def _curved(self, noises: Mapping[str, Noise], plain: ErrorDistribution) -> bool:
         """Whether the first order is not enough: few rows for the noise of their number, or a bound is near."""
         number = self.shared.number
         if number is not None:
@@ -295,7 +297,7 @@ class MomentOutput(Output):
                 return self._distinct is not None
         return self.told and self._near_a_bound(plain) and self._distinct is not None
 
-    def _near_a_bound(self, plain: ErrorLaw) -> bool:
+    def _near_a_bound(self, plain: ErrorDistribution) -> bool:
         """Whether a bound cuts off much of what the noise does."""
         return False
 
@@ -318,8 +320,13 @@ class MomentOutput(Output):
         return self._kinds if len(self._kinds[0]) <= _MOST_KINDS else None
 
     def _sampled(
-        self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats, plain: ErrorLaw
-    ) -> ErrorLaw:
+        self,
+        noises: Mapping[str, Noise],
+        rows: Floats,
+        mean: Floats,
+        variance: Floats,
+        plain: ErrorDistribution,
+    ) -> ErrorDistribution:
         assert self._distinct is not None
         first, place = self._distinct
         cases = even_cases(max(1, len(self.slots)))
@@ -329,7 +336,7 @@ class MomentOutput(Output):
             for number, slot in enumerate(self.slots)
         }
         errors = self.errors_in(noise, rows[first], mean[first], variance[first])
-        return SampledLaw(errors[:, place], plain, self.most)
+        return SampledDistribution(errors[:, place], plain, self.most)
 
     def terms(self, weights: Weights, noises: Mapping[str, Noise]) -> list[Term]:
         """The noises that the output is off by."""
@@ -422,7 +429,7 @@ class MeanOutput(MomentOutput):
         """The bounds."""
         return self.shared.centred.lower, self.shared.centred.upper
 
-    def _near_a_bound(self, plain: ErrorLaw) -> bool:
+    def _near_a_bound(self, plain: ErrorDistribution) -> bool:
         away = np.abs(self.mean - self.shared.centred.middle)
         return bool(np.any(self.shared.centred.half_width - away < _NEAR * plain.standard_errors))
 

@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import ErrorLaw, Term
+from farthing.inference import ErrorDistribution, Term
 from farthing.inference.answers import Around
-from farthing.inference.error_distributions import Measured, RootLaw
+from farthing.inference.error_distributions import Measured, RootDistribution
 from farthing.inference.variance_estimates import StandardDeviation, Variance
 from farthing.statistics.measurements import Integers, Noise
 from farthing.statistics.moments.mean_outputs import _NEAR, Estimate, MomentOutput, Weights
@@ -47,12 +47,12 @@ class SumOutput(MomentOutput):
         """Its intervals are all as wide."""
         return super().holds if self.statistic.for_population else "in every release"
 
-    def promised(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+    def promised(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """As predicted: the interval does not depend on what comes out."""
         return self.predicted(noises)
 
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The exact law of its noise, whatever the truth."""
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The exact distribution of its noise, whatever the truth."""
         return self._linear(noises, self.shared.rows, self.mean, self.variance)
 
     def weights(self, rows: Floats, mean: Floats, variance: Floats) -> Weights:
@@ -85,8 +85,8 @@ class SumOutput(MomentOutput):
         values = np.clip(totals, least, most)
         if self.statistic.rounded and centred.whole:
             values = np.round(values)
-        law = ErrorLaw(terms, len(totals))
-        return values, law.standard_errors, Around(totals, law, least, most)
+        distribution = ErrorDistribution(terms, len(totals))
+        return values, distribution.standard_errors, Around(totals, distribution, least, most)
 
     def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
         """All values on one bound, where the number of rows is known or was measured too."""
@@ -176,7 +176,7 @@ class VarianceOutput(MomentOutput):
         """With very noisy counts the interval of the mean decides the width, which no first order shows."""
         return False
 
-    def _near_a_bound(self, plain: ErrorLaw) -> bool:
+    def _near_a_bound(self, plain: ErrorDistribution) -> bool:
         room = np.minimum(self.variance, self.shared.centred.half_width**2 - self.variance)
         return bool(np.any(room < _NEAR * plain.standard_errors))
 
@@ -262,7 +262,7 @@ class DeviationOutput(VarianceOutput):
         mean, variance = self.worst[0], self.variance
         return {name: weight**2 for name, weight in self.weights(self._rows, mean, variance).items()}
 
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """As of the variance; with nothing told, the root of the variance's error, which holds for every spread."""
         if self.told:
             return super().predicted(noises)
@@ -276,7 +276,7 @@ class DeviationOutput(VarianceOutput):
             self.variance,
             False,
         )
-        return RootLaw(own.predicted(noises), self.most)
+        return RootDistribution(own.predicted(noises), self.most)
 
     def _likely_reach(self, found: Estimate) -> Floats:
         """The root of a variance less or plus its error: near zero the first order of a root says nothing."""
@@ -286,7 +286,7 @@ class DeviationOutput(VarianceOutput):
         below = root.values - np.sqrt(np.maximum(variance - error, 0.0))
         return np.asarray(np.maximum(below, np.sqrt(variance + error) - root.values))
 
-    def _near_a_bound(self, plain: ErrorLaw) -> bool:
+    def _near_a_bound(self, plain: ErrorDistribution) -> bool:
         # The first order of a root is off by a tenth where the error is half of what is under it.
         return bool(np.any(np.sqrt(self.variance) < 2 * _NEAR * plain.standard_errors))
 

@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import ErrorLaw, Term
+from farthing.inference import ErrorDistribution, Term
 from farthing.statistics.answer_records import outside, too_few_rows
 from farthing.statistics.public_facts import Assumption, Facts, without_missing
 from farthing.statistics.statistic import Statistic
@@ -22,7 +22,7 @@ _NEGLIGIBLE = 40.0  # weights below e^-40 of the best are left out of windows
 
 
 @dataclass(frozen=True, eq=False)
-class QuantileLaw:
+class QuantileDistribution:
     """Where the chosen point lies, from the true quantile, when rows are spread over points as `shares` say.
 
     `whole`: rows lie on the points themselves, so the true quantile is one of them. Otherwise they lie anywhere within
@@ -133,7 +133,9 @@ class QuantileLaw:
         """The variance of the error as a function of the pull, for quick look-ups."""
         found = np.log(np.maximum(self._plain_table, 1e-300))
         coarse = np.array([self._coarse(float(pull), rows) for pull in _PULLS])
-        if coarse.any():  # samples take longer and change the law slowly: an eighth of the pulls tell as much
+        if (
+            coarse.any()
+        ):  # samples take longer and change the distribution slowly: an eighth of the pulls tell as much
             some = np.unique(np.append(np.flatnonzero(coarse)[::8], np.flatnonzero(coarse)[-1]))
             exact = [max(self.variance(float(_PULLS[place]), rows), 1e-300) for place in some]
             found[coarse] = np.interp(np.flatnonzero(coarse), some, np.log(exact))
@@ -227,8 +229,8 @@ class NoisyRanks:
 
     def sampling(self, probability: float, confidence: float) -> float:
         """The deviation of a sample's rank at the population's quantile, sqrt(m N q (1 - q)); N rows at the most."""
-        law = ErrorLaw([Term("laplace", self.scale, 1.0, len(self.counts))])
-        rows = float(self.counts.sum(dtype=np.float64)) + float(law.errors(confidence)[0])
+        distribution = ErrorDistribution([Term("laplace", self.scale, 1.0, len(self.counts))])
+        rows = float(self.counts.sum(dtype=np.float64)) + float(distribution.errors(confidence)[0])
         return float(np.sqrt(self.spread * max(rows, 1.0) * probability * (1 - probability)))
 
 
@@ -251,7 +253,7 @@ def _rank_errors(cells: int, scale: float, sampling: float, probability: float, 
         Term("laplace", scale, probability, cells - rungs),
         Term("normal", sampling),
     ]
-    found = ErrorLaw(terms, len(rungs)).errors(confidence)
+    found = ErrorDistribution(terms, len(rungs)).errors(confidence)
     # More noise is wider, and the variance is a straight line from one end to the other.
     place = np.searchsorted(rungs, every)
     return np.maximum(found[place], found[np.maximum(place - (rungs[place] > every), 0)])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from farthing.data import CellCounts, Integers
 from farthing.data.aggregates.aggregate import MOST_CELLS, domain_of
-from farthing.inference import Answer, ErrorLaw, StatedLaw
+from farthing.inference import Answer, ErrorDistribution, StatedDistribution
 from farthing.inference.noise_sums import checked_confidence
 from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
 from farthing.statistics.counts.count_queries import group_axes, labels_of
@@ -27,7 +27,7 @@ from farthing.statistics.public_facts import Assumption, ColumnModel, DerivedCol
 from farthing.statistics.quantiles.quantile_grid import FINE_POINTS, QuantileGrid
 from farthing.statistics.quantiles.quantile_intervals import (
     NoisyRanks,
-    QuantileLaw,
+    QuantileDistribution,
     both_tails,
     in_order,
     note_of,
@@ -52,7 +52,7 @@ class QuantileOutput(Output):
 
     slot: QuantileSlot
     grid: QuantileGrid
-    laws: tuple[QuantileLaw, ...]  # one for each probability
+    distributions: tuple[QuantileDistribution, ...]  # one for each probability
     rows: Floats  # expected, in every group
     rows_per_unit: int = 1
     assumed: bool = False  # nothing was expected of the column
@@ -90,9 +90,9 @@ class QuantileOutput(Output):
             found = self._curves[epsilon] = found.reshape(-1)
         return found
 
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """The standard error of the value and the reach of its interval, if values are spread as expected."""
-        return _ChoiceLaw(self, noises[self.slot.name])
+        return _ChoiceDistribution(self, noises[self.slot.name])
 
     def answer(
         self, measured: Mapping[str, WholeNumbers], noises: Mapping[str, Noise], confidence: float = 0.95
@@ -139,13 +139,15 @@ class QuantileOutput(Output):
     def _ends(self, ranks: NoisyRanks, chosen: WholeNumbers, level: float) -> list[tuple[int, int]]:
         """The first and the last point of the interval of each probability."""
         return [
-            ranks.interval(law.probability, ranks.rank_errors(law.probability, level), int(choice))
-            for law, choice in zip(self.laws, chosen, strict=True)
+            ranks.interval(
+                distribution.probability, ranks.rank_errors(distribution.probability, level), int(choice)
+            )
+            for distribution, choice in zip(self.distributions, chosen, strict=True)
         ]
 
     def _in_values(self, first: Any, last: Any) -> tuple[Floats, Floats]:
         """Points as values: rows lie within half a step of their point, or anywhere up to a bound of the column."""
-        blur = 0.0 if self.laws[0].whole else (0.5 + 1e-9) * float(self.grid.step)
+        blur = 0.0 if self.distributions[0].whole else (0.5 + 1e-9) * float(self.grid.step)
         lower = np.where(first <= 0, self.grid.lower, self.grid.values[first] - blur)
         upper = np.where(last >= self.grid.points - 1, self.grid.upper, self.grid.values[last] + blur)
         return np.clip(lower, self.grid.lower, self.grid.upper), np.clip(
@@ -158,7 +160,7 @@ class QuantileOutput(Output):
         if key not in self._reaches:
             mechanism = self.slot.mechanism(noise)
             pulls = self._pulls(noise.parameter)
-            found = np.empty((len(self.rows), len(self.laws)))
+            found = np.empty((len(self.rows), len(self.distributions)))
             for rows in set(self._like.tolist()):
                 found[self._like == rows] = self._expected_reach(mechanism, pulls, rows, confidence)
             if len(self._reaches) > 4096:
@@ -176,21 +178,24 @@ class QuantileOutput(Output):
         scale = mechanism.counting().scale
         normal = NormalDist().inv_cdf(0.5 + both_tails(confidence, self.statistic.for_population) / 2)
         chosen = np.sort(
-            [law.likely(float(pull) * rows, _CHOICES) for law, pull in zip(self.laws, pulls, strict=True)],
+            [
+                distribution.likely(float(pull) * rows, _CHOICES)
+                for distribution, pull in zip(self.distributions, pulls, strict=True)
+            ],
             axis=0,
         )
         chosen = chosen.T[_SHUFFLED]
         spread = self.rows_per_unit * rows if self.statistic.for_population else 0.0
-        total = np.zeros(len(self.laws))
+        total = np.zeros(len(self.distributions))
         for number, places in enumerate(chosen):
             last = mechanism.last_points(places)
             cells = len(last)
             noises = scale * _noise_table(cells, number)
-            counts = np.diff(rows * self.laws[0].upto[last], prepend=0.0) + noises
+            counts = np.diff(rows * self.distributions[0].upto[last], prepend=0.0) + noises
             below = np.cumsum(counts, axis=1)[:, :-1]
             every = np.arange(1, cells)
-            for place, law in enumerate(self.laws):
-                q = law.probability
+            for place, distribution in enumerate(self.distributions):
+                q = distribution.probability
                 ranks = below - q * counts.sum(axis=1, keepdims=True)
                 variance = 2 * scale**2 * (every * (1 - q) ** 2 + (cells - every) * q**2) + spread * q * (
                     1 - q
@@ -216,7 +221,10 @@ class QuantileOutput(Output):
 
     @cached_property
     def _tables(self) -> list[dict[float, Any]]:
-        return [{rows: law.curve(rows) for rows in set(self._like.tolist())} for law in self.laws]
+        return [
+            {rows: distribution.curve(rows) for rows in set(self._like.tolist())}
+            for distribution in self.distributions
+        ]
 
     @cached_property
     def _like(self) -> Floats:
@@ -231,7 +239,7 @@ class QuantileOutput(Output):
         listed one by one have the gaps that they have.
         """
         rates = np.array(self._rates) * epsilon
-        if self.laws[0].whole or self.laws[0].known is not None:
+        if self.distributions[0].whole or self.distributions[0].known is not None:
             return rates
         return np.asarray(rates / np.sqrt(1 + 13 / 16 * rates + rates**2 / 6))
 
@@ -249,12 +257,15 @@ class QuantileOutput(Output):
         """
         if not self.statistic.for_population:
             return np.zeros(len(self.reference))
-        each = [law.probability * (1 - law.probability) / law.density**2 for law in self.laws]
+        each = [
+            distribution.probability * (1 - distribution.probability) / distribution.density**2
+            for distribution in self.distributions
+        ]
         clustered = self.rows_per_unit * np.array(each)[None, :]
         return np.asarray((clustered / self.rows[:, None]).reshape(-1))
 
 
-class _ChoiceLaw(StatedLaw):
+class _ChoiceDistribution(StatedDistribution):
     """What is expected of chosen points; of cells that differ, the error is that of the worst."""
 
     def __init__(self, output: QuantileOutput, noise: Noise) -> None:
@@ -349,12 +360,14 @@ def _output(
     rows = np.maximum(asked * facts.present(statistic.column), 1.0)  # a row without a value has no rank
     listed = None if on_points else _listed_rows(statistic, facts, float(rows[0]))
     shares = _shares(grid, model, facts, statistic.column) if listed is None else _held(grid, listed)
-    laws = tuple(
-        QuantileLaw(grid.values, shares, q, float(grid.step), on_points, _known(listed, q, grid))
+    distributions = tuple(
+        QuantileDistribution(grid.values, shares, q, float(grid.step), on_points, _known(listed, q, grid))
         for q in statistic.probabilities
     )
     spread = math.sqrt(max(model.variance, 1e-12 * (grid.upper - grid.lower) ** 2))
-    reference = np.tile([max(abs(law.quantile), spread) for law in laws], len(rows))
+    reference = np.tile(
+        [max(abs(distribution.quantile), spread) for distribution in distributions], len(rows)
+    )
     labels: tuple[Any, ...] = groups
     if statistic.kind == "quantiles":
         labels = tuple(
@@ -367,7 +380,7 @@ def _output(
         reference,
         slot=slot,
         grid=grid,
-        laws=laws,
+        distributions=distributions,
         rows=rows,
         rows_per_unit=facts.dataset.rows_per_unit,
         assumed=model.assumed,

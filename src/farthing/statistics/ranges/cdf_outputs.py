@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorLaw, nearest_increasing
+from farthing.inference import Answer, ErrorDistribution, nearest_increasing
 from farthing.matrix.workloads.interval_queries import SomeRanges
 from farthing.statistics.counts.cumulative_shares import CdfAssumptions, shares_between
 from farthing.statistics.measurements import Integers, Kind, Noise
-from farthing.statistics.ranges.error_shapes import ShapedErrors, ShapedLaw
+from farthing.statistics.ranges.error_shapes import ShapedDistribution, ShapedErrors
 from farthing.statistics.ranges.range_outputs import shape_of, told_strategy, transform_of
 from farthing.statistics.ranges.strategy_slots import StrategyOutput
 from farthing.statistics.ranges.strategy_transforms import StrategyTransform
@@ -57,19 +57,21 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
         kind = noises[self.slot.name].kind
         return (told_strategy(transform_of(self.slot, kind), self.statistic),)
 
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The law of the linear part of the error at the expected shares, or at the worst."""
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The distribution of the linear part of the error at the expected shares, or at the worst."""
         noise = noises[self.slot.name]
         deviation = float(np.sqrt(self.slot.variance(noise)))
         unit = self._at_unit(noise.kind) if self.told else self._at_worst(noise.kind)
         if not self.statistic.for_population:
-            return ShapedLaw(unit, deviation)
+            return ShapedDistribution(unit, deviation)
         shares, rows = self._expected_shares
         shares = shares if self.told else np.full_like(shares, 0.5)
         noisy = unit.deviations * deviation
-        return ShapedLaw(ShapedErrors(self._with_sampling(noisy, shares, rows), unit.shape.blurred), 1.0)
+        return ShapedDistribution(
+            ShapedErrors(self._with_sampling(noisy, shares, rows), unit.shape.blurred), 1.0
+        )
 
-    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """Where the noise of the whole takes off most."""
         if self.told or self.statistic.for_population:
             return self.predicted(noises)
@@ -78,7 +80,7 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
         spreads, (_, rows) = _tiled(spreads_of(transform), transform.groups), self._expected_shares
         best = np.clip(spreads.both / max(spreads.whole, 1e-300), 0.0, 1.0)
         unit = ShapedErrors(np.sqrt(spreads.of_share(best)) / rows, self._at_unit(noise.kind).shape)
-        return ShapedLaw(unit, float(np.sqrt(self.slot.variance(noise))))
+        return ShapedDistribution(unit, float(np.sqrt(self.slot.variance(noise))))
 
     def _with_sampling(self, errors: Floats, shares: Floats, rows: Floats) -> Floats:
         return np.sqrt(errors**2 + self.rows_per_unit * shares * (1 - shares) / rows)

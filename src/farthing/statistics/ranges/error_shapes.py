@@ -1,9 +1,9 @@
-"""The law of an estimate from very many noises: its standard error, and a shape between the normal and the Laplace law.
+"""The distribution of an estimate from very many noises: its standard error, and a shape from normal to Laplace.
 
 A least-squares estimate is a sum of all measured noises with coefficients c. For Gaussian noise that is normal. For
 Laplace noise it lies between: the excess kurtosis is 3 sum c^4 / (sum c^2)^2, 3 for a single noise and next to nothing
-for many. A law of that kurtosis stands for it, one Laplace noise beside a normal one: no other sum of Laplace noises
-has so large a part of its variance in one noise, whose tail decides.
+for many. A distribution of that kurtosis stands for it, one Laplace noise beside a normal one: no other sum of Laplace
+noises has so large a part of its variance in one noise, whose tail decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import ErrorLaw, StatedLaw, Term
+from farthing.inference import ErrorDistribution, StatedDistribution, Term
 from farthing.inference.answers import cut_interval
 from farthing.inference.noise_sums import error_of_sum
 from farthing.inference.noise_terms import variance_of
@@ -30,7 +30,7 @@ _MOST_SIZES = 64
 
 @dataclass(frozen=True)
 class Shape:
-    """Laws with sum c^4 / (sum c^2)^2 from `least` to `most`: 0 is the normal law, 1 that of one Laplace noise.
+    """Distributions with sum c^4 / (sum c^2)^2 from `least` to `most`: 0 is normal, 1 that of one Laplace noise.
 
     >>> Shape(0.0, 0.0).factor(0.95), Shape(1.0, 1.0).factor(0.95)
     (1.95..., 2.11...)
@@ -40,11 +40,11 @@ class Shape:
     most: float
 
     def factor(self, confidence: float) -> float:
-        """By how many standard errors an estimate is off at most, at a confidence; of any law between."""
+        """By how many standard errors an estimate is off at most, at a confidence; of any distribution between."""
         return max(_factor(round(self.least, 3), confidence), _factor(round(self.most, 3), confidence))
 
     def terms(self, standard_errors: Floats) -> list[Term]:
-        """The law of the most as terms of noise."""
+        """The distribution of the most as terms of noise."""
         return _terms(self.most, standard_errors)
 
     @property
@@ -87,14 +87,14 @@ class ShapedErrors:
         if confidence not in self._found:
             blocks = np.array_split(np.sort(self.deviations), min(_MOST_SIZES, len(self.deviations)))
             sizes = np.array([block[-1] for block in blocks])
-            self._found[confidence] = ErrorLaw(self.shape.terms(sizes), len(sizes)).error(confidence)
+            self._found[confidence] = ErrorDistribution(self.shape.terms(sizes), len(sizes)).error(confidence)
         return self._found[confidence]
 
 
-class ShapedLaw(StatedLaw):
+class ShapedDistribution(StatedDistribution):
     """Standard errors times one factor, whatever the confidence.
 
-    >>> ShapedLaw(ShapedErrors(np.array([1.0, 2.0]), NORMAL), 10.0).errors(0.95).round(1)
+    >>> ShapedDistribution(ShapedErrors(np.array([1.0, 2.0]), NORMAL), 10.0).errors(0.95).round(1)
     array([19.6, 39.2])
     """
 

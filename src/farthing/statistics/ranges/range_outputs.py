@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorLaw, nearest_increasing, rounded
+from farthing.inference import Answer, ErrorDistribution, nearest_increasing, rounded
 from farthing.matrix.workloads.interval_queries import Intervals
 from farthing.matrix.workloads.named_workloads import all_ranges
 from farthing.matrix.workloads.nonnegative_histograms import nearest_in_answers
@@ -21,9 +21,9 @@ from farthing.statistics.ranges.error_shapes import (
     NORMAL,
     UNKNOWN,
     Shape,
+    ShapedDistribution,
     ShapedErrors,
     ShapedInterval,
-    ShapedLaw,
 )
 from farthing.statistics.ranges.range_queries import MOST_CELLS_SHAPED, RangeAsking
 from farthing.statistics.ranges.strategy_slots import StrategyOutput, StrategySlot
@@ -83,14 +83,14 @@ class RangesOutput(StrategyOutput):
         places = np.arange(cells) - (cells - width) // 2
         return transform.estimator.variance(((places >= 0) & (places < width)).astype(float))
 
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """Standard errors are exact; the shape is that of a sum of many noises."""
         noise = noises[self.slot.name]
         deviation = float(np.sqrt(self.slot.variance(noise)))
         unit = self._at_unit(noise.kind)
         if self.statistic.for_population:
-            return ShapedLaw(self._blurred(unit, deviation, self.expected), 1.0)
-        return ShapedLaw(unit, deviation)
+            return ShapedDistribution(self._blurred(unit, deviation, self.expected), 1.0)
+        return ShapedDistribution(unit, deviation)
 
     def answer(
         self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
@@ -189,7 +189,7 @@ def transform_of(slot: StrategySlot, kind: Kind) -> StrategyTransform:
 
 
 def shape_of(transform: StrategyTransform, kind: Kind, workload: Intervals) -> Shape:
-    """The shapes of the laws of a workload's answers, from up to 24 of them."""
+    """The shapes of the distributions of a workload's answers, from up to 24 of them."""
     if kind == "gaussian":
         return NORMAL
     if transform.strategy.cells > MOST_CELLS_SHAPED:

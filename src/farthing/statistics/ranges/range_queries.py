@@ -27,7 +27,7 @@ from farthing.statistics.ranges.strategy_transforms import StrategyTransform
 Floats = NDArray[np.float64]
 
 MOST_CELLS_SHAPED = 1_024
-"""Up to here the shape of an estimate's law is found from its coefficients; beyond, any shape is allowed for."""
+"""Up to here the shape of an estimate's distribution comes from its coefficients; beyond, any shape is allowed for."""
 
 
 @dataclass(frozen=True, eq=False)

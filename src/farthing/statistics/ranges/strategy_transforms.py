@@ -72,7 +72,7 @@ def sensitivity_through(cells: Sensitivity, columns: Columns, size: int) -> Sens
         2 b.b', and b.b' >= 0 for columns without negative entries.
     Assumes: `cells` is the sensitivity of the counts: linf = m, and l1 = m (added or removed) or 2 m (replaced).
     Direction: upper bounds; tight where rows may share a cell and columns of the largest norm meet nowhere.
-    Checked by: tests/laws/test_strategy_slots.py
+    Checked by: tests/contracts/test_strategy_slots.py
 
     >>> rows = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
     >>> sensitivity_through(rows, Columns(l0=3, l1=6, l2_squared=14, linf=3, signed=False), 7)

@@ -1,4 +1,4 @@
-"""Linear regression: the least-squares line from noisy normal equations, with the exact law of what the noise does."""
+"""Linear regression: the least-squares line from noisy normal equations, and the exact distribution of its error."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorLaw, StatedLaw, Term
-from farthing.inference.error_distributions import WorstLaw, even_cases, noise_at
+from farthing.inference import Answer, ErrorDistribution, StatedDistribution, Term
+from farthing.inference.error_distributions import WorstDistribution, even_cases, noise_at
 from farthing.inference.noise_sums import checked_confidence
 from farthing.statistics.counts.count_queries import group_axes, labels_of
 from farthing.statistics.counts.expected_shares import SMALLER, assumptions_of, expected_rows, sizes_told
@@ -42,8 +42,8 @@ class RegressionOutput(Output):
     """Intercept and coefficients in every group.
 
     Where nobody said how far a feature varies, no error can be predicted: of a feature that hardly varies the
-    coefficient could be anything. Then the law before the release has no limit, `predicted_at_best` is the other end,
-    and `caution` says below which spread an interval has no end.
+    coefficient could be anything. Then the distribution before the release has no limit, `predicted_at_best` is the
+    other end, and `caution` says below which spread an interval has no end.
 
     With A theta = b the true normal equations and A' = A + dA, b' = b + db the noisy ones, the noisy solution theta' is
     off by exactly  theta' - theta = A'^-1 (db - dA theta): a combination of the noises whose weights are known once
@@ -159,23 +159,23 @@ class RegressionOutput(Output):
             for place, entry in enumerate(self.equations.entries)
         }
 
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """The standard errors of the line, and how far its intervals reach; for the steepest line if none is given.
 
         Without a limit where nobody said how far its features vary.
         """
         if self.expected.unsaid:
             limitless = np.full(len(self.rows) * self.equations.size, math.inf)
-            return StatedLaw(limitless, lambda _: limitless)
+            return StatedDistribution(limitless, lambda _: limitless)
         lines = self.expected.lines
         sizes = np.array([self._at(self.gram, line)._variances(noises) for line in lines])
         worst = [lines[place] for place in dict.fromkeys(sizes.argmax(axis=0).tolist())]
-        laws = [_LineLaw(self._at(self.gram, line), noises) for line in worst]
-        return laws[0] if len(laws) == 1 else _WorstLine(laws)
+        distributions = [_LineDistribution(self._at(self.gram, line), noises) for line in worst]
+        return distributions[0] if len(distributions) == 1 else _WorstLine(distributions)
 
-    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorLaw:
+    def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """With features that vary as far as their bounds allow, if nobody said, and a level line."""
-        return _LineLaw(self._at(*self.expected.best), noises)
+        return _LineDistribution(self._at(*self.expected.best), noises)
 
     def _at(self, gram: Floats, theta: Floats) -> RegressionOutput:
         return replace(self, expected=replace(self.expected, gram=gram, theta=theta, unsaid=()))
@@ -184,14 +184,14 @@ class RegressionOutput(Output):
         """To first order, where everything is as expected."""
         return np.asarray(np.square(self._expected_weights) @ np.square(self._deviations(noises)))
 
-    def first_order(self, noises: Mapping[str, Noise]) -> ErrorLaw:
-        """The exact law of the weighted noises, with the expected equations in the weights."""
+    def first_order(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The exact distribution of the weighted noises, with the expected equations in the weights."""
         terms = self._terms(self._expected_weights, noises)
         if self.statistic.for_population:
             terms.append(
                 Term("normal", 1.0, np.concatenate([self._sampling(self.gram * n) for n in self.rows]))
             )
-        return ErrorLaw(terms, len(self._expected_weights))
+        return ErrorDistribution(terms, len(self._expected_weights))
 
     def _drawn(self, noises: Mapping[str, Noise], rows: float, cases: int) -> tuple[Floats, Floats, Floats]:
         """Even cases of noise, in steps, and what they make of the expected equations: the same at every epsilon."""
@@ -316,12 +316,12 @@ class RegressionOutput(Output):
             rare.append(rare_categories(self.equations, gram, noises))
         terms = self._terms(np.concatenate([line.weights(line.theta) for line in lines]), noises)
         terms.append(Term("normal", 1.0, np.sqrt(np.concatenate([line.sampling for line in lines]))))
-        law = ErrorLaw(terms, len(lines) * size)
+        distribution = ErrorDistribution(terms, len(lines) * size)
         centre = np.concatenate([to_data @ line.theta + constant for line in lines])
 
         @cache
         def interval(level: float) -> tuple[Floats, Floats]:
-            errors = law.errors(level).reshape(len(lines), size)
+            errors = distribution.errors(level).reshape(len(lines), size)
             ends = [line.reaches(own) for line, own in zip(lines, errors, strict=True)]
             below, above = (np.concatenate(side) for side in zip(*ends, strict=True))
             return centre - below, centre + above
@@ -331,7 +331,7 @@ class RegressionOutput(Output):
         return Answer.within(
             self.name,
             np.concatenate(values),
-            np.where(endless, math.inf, law.standard_errors),
+            np.where(endless, math.inf, distribution.standard_errors),
             interval,
             self.labels,
             confidence=confidence,
@@ -345,7 +345,7 @@ class RegressionOutput(Output):
         return 2 * math.sqrt(self.equations.size) * largest
 
 
-class _LineLaw(StatedLaw):
+class _LineDistribution(StatedDistribution):
     """What is expected of a line; of its coefficients, the error is that of the worst."""
 
     def __init__(self, output: RegressionOutput, noises: Mapping[str, Noise]) -> None:
@@ -384,7 +384,7 @@ class _LineLaw(StatedLaw):
         return float(self.errors(checked_confidence(confidence)).max())
 
 
-class _WorstLine(WorstLaw):
+class _WorstLine(WorstDistribution):
     """Of several lines the largest error of every coefficient."""
 
     def error(self, confidence: float = 0.95) -> float:

@@ -80,7 +80,7 @@ class Outlook:
 
     @property
     def at_once(self) -> dict[str, Any] | None:
-        """All numbers together; it takes the far ends of every law, so not while a slider moves."""
+        """All numbers together; it takes the far ends of every distribution, so not while a slider moves."""
         if not self.proof:
             return None
         found = self.plan.at_once().to_dict()
@@ -145,13 +145,14 @@ class Outlook:
     def _errors(self, statistic: PlannedStatistic) -> list[float]:
         if statistic.cells == 1:
             return [statistic.error()]
-        deviations = statistic.law.standard_errors
+        deviations = statistic.distribution.standard_errors
         if np.all(deviations == deviations[0]):  # cells that are alike have one error
             return [statistic.error()] * min(statistic.cells, MOST_CELLS)
         if statistic.cells <= MOST_CELLS:
             return list(statistic.errors())
         return [
-            float(statistic.law.cell(place).error(0.95)) for place in range(min(statistic.cells, MOST_CELLS))
+            float(statistic.distribution.cell(place).error(0.95))
+            for place in range(min(statistic.cells, MOST_CELLS))
         ]
 
     def bar(self, budget: Budget) -> dict[str, float]:

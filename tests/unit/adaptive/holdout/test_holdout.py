@@ -314,8 +314,8 @@ def test_noise_a_tenth_off_is_noticed_in_corrected_answers() -> None:
     def p_value(factor: float) -> float:
         scale = factor * session._plan.measurement.scale / STEPS / rows * 256
         off = edges - 128
-        law = np.where(off < 0, np.exp(off / scale) / 2, 1 - np.exp(-off / scale) / 2)
-        return float(chisquare(seen, len(levels) * np.diff([0.0, *law, 1.0])).pvalue)
+        distribution = np.where(off < 0, np.exp(off / scale) / 2, 1 - np.exp(-off / scale) / 2)
+        return float(chisquare(seen, len(levels) * np.diff([0.0, *distribution, 1.0])).pvalue)
 
     assert p_value(1.0) > 1e-6
     assert p_value(0.9) < 1e-6 and p_value(1.1) < 1e-6

@@ -12,14 +12,14 @@ from hypothesis import strategies as some
 
 from farthing.data import Dataset, dataset
 from farthing.errors import InvalidValue
-from farthing.inference import Answer, ErrorLaw, Term
+from farthing.inference import Answer, ErrorDistribution, Term
 from farthing.inference.noise_terms import variance_of
 from farthing.statistics import constructors as st
 from farthing.statistics.constructors import Statistic
 from farthing.statistics.counts.count_outputs import (
     WIDE,
-    RememberedLaw,
-    ScaledLaw,
+    RememberedDistribution,
+    ScaledDistribution,
     settled_cells,
     smooth_noise,
 )
@@ -314,8 +314,8 @@ def test_units_of_several_rows_are_sampled_together() -> None:
     ):
         (output,) = design_of([statistic], many, {"rows": 1e4}).outputs
         (slot,) = output.slots
-        law = output.predicted({slot.name: Noise("laplace", 100.0)})
-        assert law.standard_errors[0] ** 2 == pytest.approx(variance, rel=0.01)
+        distribution = output.predicted({slot.name: Noise("laplace", 100.0)})
+        assert distribution.standard_errors[0] ** 2 == pytest.approx(variance, rel=0.01)
 
 
 def test_expected_rows_follow_what_is_known() -> None:
@@ -375,19 +375,19 @@ def test_a_total_of_very_many_cells_has_an_error() -> None:
     wide = dataset(TABLE, schema={"age": [*range(300)], "sex": [f"s{number}" for number in range(300)]})
     design = design_of([st.count(), st.contingency(["age", "sex"])], wide, {"rows": 1e6})
     noises = _laplace(design, 0.5)
-    law = design.output("count").predicted(noises)
+    distribution = design.output("count").predicted(noises)
     assert [slot.cells for slot in design.slots] == [300 * 300 + 1]
-    assert law.error(0.95) == pytest.approx(1.96 * law.standard_error, rel=1e-3)
+    assert distribution.error(0.95) == pytest.approx(1.96 * distribution.standard_error, rel=1e-3)
 
 
 def test_planning_a_cdf_again_with_other_noise_is_the_same_law_in_another_scale() -> None:
     (output,) = design_of([st.cdf("age", 5)], PEOPLE, {"rows": 1e4}).outputs
     (slot,) = output.slots
-    laws = [output.predicted({slot.name: Noise("laplace", epsilon)}) for epsilon in (0.01, 0.02)]
-    ratio = laws[0].standard_error / laws[1].standard_error
-    assert laws[0].error(0.95) / laws[1].error(0.95) == pytest.approx(ratio)
-    assert laws[0].errors(0.9) == pytest.approx(laws[1].errors(0.9) * ratio)
-    assert laws[0].standard_errors ** 2 == pytest.approx(
+    distributions = [output.predicted({slot.name: Noise("laplace", epsilon)}) for epsilon in (0.01, 0.02)]
+    ratio = distributions[0].standard_error / distributions[1].standard_error
+    assert distributions[0].error(0.95) / distributions[1].error(0.95) == pytest.approx(ratio)
+    assert distributions[0].errors(0.9) == pytest.approx(distributions[1].errors(0.9) * ratio)
+    assert distributions[0].standard_errors ** 2 == pytest.approx(
         output.coefficients[slot.name] * slot.variance(Noise("laplace", 0.01))
     )
 
@@ -396,12 +396,12 @@ def test_planning_a_cdf_again_with_other_noise_is_the_same_law_in_another_scale(
 @pytest.mark.parametrize("parts", [2, 7, 23])
 def test_errors_found_once_and_scaled_hold_and_are_at_most_a_step_too_large(kind: Kind, parts: int) -> None:
     smooth, fine = smooth_noise(kind)
-    law = RememberedLaw([Term(smooth, fine, 1.0, parts)])
+    distribution = RememberedDistribution([Term(smooth, fine, 1.0, parts)])
     for scale in (WIDE, 5.0, 40.0):
         factor = math.sqrt(variance_of(kind, scale) / variance_of(smooth, fine))
-        exact = ErrorLaw([Term(kind, scale, 1.0, parts)])
+        exact = ErrorDistribution([Term(kind, scale, 1.0, parts)])
         for confidence in (0.5, 0.9, 0.95, 0.99):
-            found = ScaledLaw(law, factor, whole=True).error(confidence)
+            found = ScaledDistribution(distribution, factor, whole=True).error(confidence)
             assert exact.error(confidence) <= found <= exact.error(confidence) + 1
 
 
@@ -432,12 +432,12 @@ def test_counts_measured_twice_are_estimated_from_both(monkeypatch: pytest.Monke
     for output in design.outputs:
         assert isinstance(output, CombinedOutput)
         (slot,) = output.slots
-        law = output.predicted(noises)
+        distribution = output.predicted(noises)
         own = np.sqrt(output.coefficients[slot.name] * slot.variance(noises[slot.name]))
-        assert (law.standard_errors < own).all()
+        assert (distribution.standard_errors < own).all()
         errors = np.hstack(drawn) @ output.weights(noises).T
-        assert np.sqrt(np.mean(errors**2)) == pytest.approx(law.standard_error, rel=0.06)
-        assert np.mean(np.abs(errors) <= law.errors(0.95)) == pytest.approx(0.95, abs=0.02)
+        assert np.sqrt(np.mean(errors**2)) == pytest.approx(distribution.standard_error, rel=0.06)
+        assert np.mean(np.abs(errors) <= distribution.errors(0.95)) == pytest.approx(0.95, abs=0.02)
     noisy = {slot.name: exact[slot.name] + noise[0] for slot, noise in zip(design.slots, drawn, strict=True)}
     sums = [float(np.sum(output.answer(noisy, noises).values)) for output in design.outputs]
     assert sums[0] == pytest.approx(sums[1])  # both count the rows that have both columns

@@ -316,9 +316,9 @@ def simulated(
             errors[place].append(np.atleast_1d(output.estimate(measured, noises)[0] - truth))
     found = []
     for output, own in zip(outputs, map(np.array, errors), strict=True):
-        law = output.predicted(noises)
-        share = np.mean(np.abs(own) <= law.errors(0.95))
-        found.append((float(np.sqrt(np.mean(own**2)) / law.standard_error), float(share)))
+        distribution = output.predicted(noises)
+        share = np.mean(np.abs(own) <= distribution.errors(0.95))
+        found.append((float(np.sqrt(np.mean(own**2)) / distribution.standard_error), float(share)))
     return found
 
 
@@ -386,7 +386,7 @@ def test_people_with_several_rows_are_sampled_as_one() -> None:
     table = pyarrow.table({"person": np.arange(1000) // 4, "bmi": np.full(1000, 27.0)})
     schema = {"bmi": (10.0, 60.0)}
     for kind in (sum, mean, variance, std):
-        laws = []
+        distributions = []
         for data in (
             dataset(table, schema=schema, rows=1000),
             dataset(table, unit="person", max_rows=4, schema=schema),
@@ -394,8 +394,8 @@ def test_people_with_several_rows_are_sampled_as_one() -> None:
             asked = [kind("bmi", for_population=True)]  # type: ignore[operator]
             slots, (output,), _ = made(asked, data, rows=1000)
             # So little noise that sampling is all there is.
-            laws.append(output.predicted({slot.name: Noise("gaussian", 0.01) for slot in slots}))
-        assert laws[1].standard_error == pytest.approx(2 * laws[0].standard_error, rel=0.01)
+            distributions.append(output.predicted({slot.name: Noise("gaussian", 0.01) for slot in slots}))
+        assert distributions[1].standard_error == pytest.approx(2 * distributions[0].standard_error, rel=0.01)
 
 
 def test_a_column_that_is_called_like_a_condition_has_measurements_of_its_own() -> None:

@@ -273,12 +273,12 @@ def test_a_plan_predicts_how_far_intervals_reach_where_values_are_spread_as_expe
     values = draws(8).gamma(3.0, 2.0, rows) * (400.0 if column == "cost" else 1.0)
     values = np.clip(values if column == "cost" else np.rint(values), 0, 30 if column == "days" else 50_000)
     output = output_of(quantiles(column, [0.5, 0.8]), rows=rows, **{column: values.tolist()})
-    law = output.predicted({output.slot.name: Noise("exponential", epsilon)})
+    distribution = output.predicted({output.slot.name: Noise("exponential", epsilon)})
     found = [answer.error() for answer in releases(output, epsilon, counts_of(output, values), 60)]
     usual = np.mean(np.sqrt(found), axis=0) ** 2
-    assert usual == pytest.approx(law.errors(0.95), rel=0.25)
-    assert law.error(0.95) == law.errors(0.95).max()
-    assert (law.errors(0.5) < law.errors(0.99)).all()
+    assert usual == pytest.approx(distribution.errors(0.95), rel=0.25)
+    assert distribution.error(0.95) == distribution.errors(0.95).max()
+    assert (distribution.errors(0.5) < distribution.errors(0.99)).all()
 
 
 def test_a_plan_says_that_errors_rest_on_a_crude_guess() -> None:

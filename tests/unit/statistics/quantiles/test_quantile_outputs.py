@@ -19,7 +19,7 @@ from farthing.statistics.constructors import median, quantile, quantiles
 from farthing.statistics.measurements import Measurements, Noise, QuantileSlot
 from farthing.statistics.public_facts import Facts
 from farthing.statistics.quantiles.quantile_grid import MOST_POINTS, QuantileGrid
-from farthing.statistics.quantiles.quantile_intervals import QuantileLaw
+from farthing.statistics.quantiles.quantile_intervals import QuantileDistribution
 from farthing.statistics.quantiles.quantile_outputs import QuantileOutput, outputs_of
 from farthing.statistics.statistic import Statistic
 from sources import TestSource
@@ -148,24 +148,26 @@ def test_without_a_pull_all_points_are_alike() -> None:
 def test_the_law_is_that_of_the_mechanism_on_the_expected_counts() -> None:
     """Against weights written from the definition, point by point."""
     rows = np.array([3, 0, 5, 1, 1, 0, 7, 3])
-    law = QuantileLaw(np.arange(8.0), rows / rows.sum(), 0.3, 1.0, whole=True)
+    distribution = QuantileDistribution(np.arange(8.0), rows / rows.sum(), 0.3, 1.0, whole=True)
     rate, wanted = 0.35, 0.3 * rows.sum()
     upto = np.cumsum(rows)
     losses = [max(0, upto[y] - rows[y] - wanted, wanted - upto[y]) for y in range(8)]
     weights = np.exp(-rate * np.array(losses))
     weights /= weights.sum()
-    assert law.quantile == 2.0
-    assert law._plain_variance(rate * 20) == pytest.approx(float(weights @ (np.arange(8) - 2.0) ** 2))
-    held = np.bincount(law.likely(rate * 20, 1_000), minlength=8) / 1_000
+    assert distribution.quantile == 2.0
+    assert distribution._plain_variance(rate * 20) == pytest.approx(
+        float(weights @ (np.arange(8) - 2.0) ** 2)
+    )
+    held = np.bincount(distribution.likely(rate * 20, 1_000), minlength=8) / 1_000
     assert held == pytest.approx(weights, abs=1e-3)
 
 
 def test_look_ups_are_close_to_the_law_itself() -> None:
     output = output_of(quantile("bmi", 0.8), people(), rows=10_000, bmi=(27.0, 5.0))
-    law = output.laws[0]
+    distribution = output.distributions[0]
     for epsilon in (0.0014, 0.006, 0.01, 0.04, 0.6):
-        window, weights = law._plain(float(output._pulls(epsilon)[0]) * 10_000)
-        exact = float(weights @ law._squares[window])
+        window, weights = distribution._plain(float(output._pulls(epsilon)[0]) * 10_000)
+        exact = float(weights @ distribution._squares[window])
         assert float(output.variance_curve(epsilon)[0]) == pytest.approx(exact, rel=0.01)
 
 
@@ -205,10 +207,10 @@ def errors_of(
         values = draw(generator, rows)
         points = np.clip(np.rint(values / float(grid.step)), grid.first, grid.last).astype(int) - grid.first
         counts = np.bincount(points, minlength=grid.points)
-        truth = np.quantile(values, output.laws[0].probability, method="inverted_cdf")
+        truth = np.quantile(values, output.distributions[0].probability, method="inverted_cdf")
         errors.append(grid.values[int(mechanism._answer(counts, source)[0])] - truth)
-    law = output.predicted({output.slot.name: noise})
-    return np.array(errors), law.standard_error, law.error(0.95)
+    distribution = output.predicted({output.slot.name: noise})
+    return np.array(errors), distribution.standard_error, distribution.error(0.95)
 
 
 def normal(generator: np.random.Generator, rows: int) -> np.ndarray[Any, Any]:
@@ -226,8 +228,8 @@ def test_foretold_errors_of_real_numbers_come_true(probability: float, rows: int
     assert found == pytest.approx(deviation, rel=0.1)
     assert np.mean(np.abs(errors) <= bound) >= 0.93  # the interval reaches farther than the value is off
     for factor in (0.8, 1.25):  # a rate that is off by so much would be noticed
-        law = output.predicted({output.slot.name: Noise("exponential", epsilon * factor)})
-        assert found != pytest.approx(law.standard_error, rel=0.1)
+        distribution = output.predicted({output.slot.name: Noise("exponential", epsilon * factor)})
+        assert found != pytest.approx(distribution.standard_error, rel=0.1)
 
 
 @pytest.mark.slow
@@ -252,8 +254,8 @@ def test_the_error_on_listed_rows_is_that_of_the_mechanism_on_just_these_rows(up
     before = np.searchsorted(points, np.arange(grid.points), "left")
     weights = np.exp(-0.6 * epsilon * np.maximum(np.maximum(before - 1_000, 1_000 - upto), 0))
     exact = np.sqrt(weights @ (grid.values - truth) ** 2 / weights.sum())
-    law = output.predicted({output.slot.name: Noise("exponential", epsilon)})
-    assert law.standard_error == pytest.approx(exact, rel=0.02)
+    distribution = output.predicted({output.slot.name: Noise("exponential", epsilon)})
+    assert distribution.standard_error == pytest.approx(exact, rel=0.02)
 
 
 def test_a_list_that_is_not_the_rows_tells_only_how_they_are_spread() -> None:
@@ -266,8 +268,8 @@ def test_a_list_that_is_not_the_rows_tells_only_how_they_are_spread() -> None:
         (median("bmi", where="age > 30"), 2_000, False),
         (median("bmi", for_population=True), 2_000, False),
     ]:
-        (law,) = output_of(asked, people(), rows=rows, bmi=values).laws
-        assert (law.known is not None) == known
+        (distribution,) = output_of(asked, people(), rows=rows, bmi=values).distributions
+        assert (distribution.known is not None) == known
 
 
 def test_a_slot_has_no_noise_of_its_own() -> None:
@@ -278,7 +280,7 @@ def test_a_slot_has_no_noise_of_its_own() -> None:
 
 
 def test_a_law_for_one_expected_row_is_a_number_at_every_pull() -> None:
-    coarse = QuantileLaw(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 0.9, 1.0, whole=True)
+    coarse = QuantileDistribution(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 0.9, 1.0, whole=True)
     found = coarse.curve(rows=1.0).at(np.geomspace(0.1, 1e6, 30))
     assert np.isfinite(found).all()
 

@@ -146,9 +146,11 @@ def test_predicted_errors_are_those_of_the_least_squares_estimate() -> None:
         unit = np.eye(transform.size, dtype=np.int64)
         coefficients = np.array([transform.estimate(number).ravel() for number in unit])
         noise = Noise(kind, 2.0)
-        law = output.predicted({slot.name: noise})
+        distribution = output.predicted({slot.name: noise})
         np.testing.assert_allclose(
-            law.standard_errors, np.sqrt((coefficients**2).sum(axis=0) * slot.variance(noise)), rtol=1e-9
+            distribution.standard_errors,
+            np.sqrt((coefficients**2).sum(axis=0) * slot.variance(noise)),
+            rtol=1e-9,
         )
 
 

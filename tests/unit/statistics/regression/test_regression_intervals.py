@@ -88,11 +88,13 @@ def test_intervals_hold_and_plans_predict_their_reach_and_whether_they_end(
     assert share == pytest.approx(endless, abs=0.13)
     assert output.endless_share(noises, ROWS) == pytest.approx(share, abs=0.13)
     assert bool(output.caution(noises)) == (endless > 0.05)
-    law = output.predicted(noises)
+    distribution = output.predicted(noises)
     errors = np.sqrt(np.mean([(one.values - truth) ** 2 for one in answers], axis=0))
     if endless <= 0.5:
-        assert errors == pytest.approx(law.standard_errors, rel=0.2)
-        assert np.median([one.error() for one in answers], axis=0) == pytest.approx(law.errors(0.95), rel=0.3)
+        assert errors == pytest.approx(distribution.standard_errors, rel=0.2)
+        assert np.median([one.error() for one in answers], axis=0) == pytest.approx(
+            distribution.errors(0.95), rel=0.3
+        )
     for one, own in zip(answers, open_ended, strict=True):
         named = [label for label, without in zip(one.labels, own, strict=True) if without]
         assert one.note.startswith(f"the interval has no end for {' and '.join(named)}: " if named else "")

@@ -255,9 +255,9 @@ def test_foretold_errors_and_intervals_come_true(noise: Noise) -> None:
         answer = output.answer({name: numbers[[release]] for name, numbers in drawn.items()}, noises)
         errors.append(answer.values - truth)
         inside.append((answer.lower <= truth) & (truth <= answer.upper))
-    law = output.predicted(noises)
-    ratios = np.sqrt(np.mean(np.square(errors), axis=0)) / law.standard_errors
-    shares = np.mean(np.abs(errors) <= law.errors(0.95), axis=0)
+    distribution = output.predicted(noises)
+    ratios = np.sqrt(np.mean(np.square(errors), axis=0)) / distribution.standard_errors
+    shares = np.mean(np.abs(errors) <= distribution.errors(0.95), axis=0)
     assert np.all((ratios > 0.9) & (ratios < 1.1))
     assert np.all((shares >= 0.93) & (shares <= 0.975))
     assert np.all((np.mean(inside, axis=0) >= 0.93) & (np.mean(inside, axis=0) <= 0.975))

@@ -65,11 +65,11 @@ def test_a_line_is_no_worse_than_predicted_without_expectations(deviation: float
     """A feature that fills 1% of its bounds was predicted up to 90 times too small, without a word."""
     expected = {"x": (50.0, deviation)} if told else {}
     output, noises, errors, endless = released(table(deviation, missing=0.2), expected, 0.2)
-    law = output.predicted(noises)
-    assert (errors <= 1.1 * law.standard_errors).all()
+    distribution = output.predicted(noises)
+    assert (errors <= 1.1 * distribution.standard_errors).all()
     assert (endless < 0.05) or output.caution(noises)
     if not told:
-        assert np.isinf(law.standard_errors).all() and law.error(0.95) == np.inf
+        assert np.isinf(distribution.standard_errors).all() and distribution.error(0.95) == np.inf
         assert output.depends_on == "how far x varies"
 
 

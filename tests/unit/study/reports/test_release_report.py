@@ -14,7 +14,7 @@ import pytest
 
 import farthing as ft
 from farthing.errors import InvalidValue
-from farthing.inference import Answer, ErrorLaw, Term
+from farthing.inference import Answer, ErrorDistribution, Term
 from farthing.numerics.bounds import number_text
 from farthing.study.attacker_odds import Risk
 from farthing.study.reports.release_report import budget_bar, curve, error_bars, price_bars, report_page
@@ -76,8 +76,8 @@ def test_names_are_text_and_not_markup(release: ft.study.Release) -> None:
 
 
 def test_unknown_and_very_many_cells_are_shown_as_such(release: ft.study.Release) -> None:
-    law = ErrorLaw([Term("laplace", 2.0)])
-    many = Answer.around("many", [1.0] * 500, law, tuple(range(500)))
+    distribution = ErrorDistribution([Term("laplace", 2.0)])
+    many = Answer.around("many", [1.0] * 500, distribution, tuple(range(500)))
     lost = Answer.within("lost", math.nan, math.inf, lambda _: (np.array([-math.inf]), np.array([math.inf])))
     page = report_page(replace(release, answers={"many": many, "lost": lost}))
     assert "and 300 more cells" in page and "unknown" in page and ">nan" not in page

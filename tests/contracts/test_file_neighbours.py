@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from contracts.test_neighbours import SCHEMA, a_row, aggregates_for, refuse_beyond, run
 from farthing.data import Count, Dataset, dataset
-from laws.test_neighbours import SCHEMA, a_row, aggregates_for, refuse_beyond, run
 
 FACTS = {name: domain for name, domain in SCHEMA.items() if name != "codes"}
 NAMES = ["person", *FACTS, "note"]

@@ -1,4 +1,4 @@
-"""The stores that the laws of ledgers are tried on."""
+"""The stores that the contract of ledgers is tried on."""
 
 from __future__ import annotations
 

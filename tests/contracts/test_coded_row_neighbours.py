@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contracts.test_neighbours import SCHEMA, TYPES, Case, cases, run, table_of
 from farthing.data import dataset
 from farthing.data.coded_rows import coded_axes, coded_rows, sensitivity_of_coded_rows
-from laws.test_neighbours import SCHEMA, TYPES, Case, cases, run, table_of
 
 
 @pytest.mark.slow

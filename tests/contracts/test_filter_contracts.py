@@ -1,4 +1,4 @@
-"""The law kit of filters: what every one of them owes its callers, a new one included (add it to FILTERS)."""
+"""The contract of filters: what every one of them owes its callers, a new one included (add it to FILTERS)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws that every composition obeys, whichever engine answers."""
+"""What every composition keeps to, whichever algorithm answers."""
 
 from __future__ import annotations
 

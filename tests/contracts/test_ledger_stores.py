@@ -1,4 +1,4 @@
-"""What every store of a ledger must do: the same laws on a file and on a server."""
+"""What every store of a ledger must do: the same on a file and on a server."""
 
 from __future__ import annotations
 
