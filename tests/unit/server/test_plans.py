@@ -54,6 +54,8 @@ def test_a_lock_says_what_it_rests_on_and_an_assumed_size_comes_first(curator: T
     view = checked(curator.post(PRICE, json={"dataset": "people", "statistics": entries}))
     mean, count = view["statistics"]
     assert view["assumed_rows"] == 10_000
+    assert view["assumed"][0] == "the table is assumed to have 10,000 rows"
+    assert all(full.startswith(fact) for full, fact in zip(view["assumptions"], view["assumed"], strict=True))
     assert view["opening"].startswith(
         "the error of mean of income is for an assumed size: the table is assumed to have 10,000"
     )
@@ -81,6 +83,7 @@ def test_a_price_is_an_error_in_the_datas_units_first(curator: TestClient, serve
     assert view["cost"]["proven"] and view["cost"]["lower"] <= view["cost"]["upper"] <= 3.0
     assert view["bar"]["plan"] == view["cost"]["upper"] and view["budget"]["charges"] == 0
     assert view["price"]["rows"][0]["theorem"] == "plain sum"
+    assert [row["key"] for row in view["price"]["rows"]] == ["basic", "advanced", "kov", "optimal", "own"]
     assert view["risk"]["table"][2]["prior"] == 0.5 and "at most 95.3% sure" in view["risk"]["odds_sentence"]
     assert any("spread" in text for text in view["assumptions"])
     assert (

@@ -262,7 +262,8 @@ class PlanView(View):
     )
     counted: CountedView | None = Field(default=None, description="the private count that the errors are for")
     opening: str | None = Field(default=None, description="the same in words: what a plan says first")
-    assumptions: list[str]
+    assumptions: list[str] = Field(description="what the errors rest on, with what to say in Python instead")
+    assumed: list[str] = Field(default_factory=list, description="the same without what to say instead")
     notes: list[str]
     warnings: list[str] = Field(default_factory=list, description="why the budget gives little protection")
     about: str | None = Field(

@@ -14,7 +14,7 @@ from farthing.server.store import Store, session_answers
 from farthing.server.store.session_answers import Asked
 
 if TYPE_CHECKING:
-    from farthing.study.sessions.session_defaults import Conversation
+    from farthing.study.sessions.session_defaults import QuerySession
 
 MOST = 64  # sessions
 MOST_CELLS = 2**24  # of all of them: a few hundred megabytes
@@ -30,7 +30,7 @@ class OpenSession:
     def __init__(self) -> None:
         self.turn = threading.Lock()
         self.waiting = 0
-        self.query_session: Conversation | None = None
+        self.query_session: QuerySession | None = None
         self.answered: dict[str, Asked] = {}
         self.last = 0
 
@@ -63,8 +63,8 @@ class OpenSessions:
 
     @contextmanager
     def turn(
-        self, key: Key, resume: Callable[[], Conversation]
-    ) -> Iterator[tuple[OpenSession, Conversation]]:
+        self, key: Key, resume: Callable[[], QuerySession]
+    ) -> Iterator[tuple[OpenSession, QuerySession]]:
         """The session, for one question at a time; `resume` opens it if it is not open here."""
         with self._changing:
             session = self._sessions.setdefault(key, OpenSession())

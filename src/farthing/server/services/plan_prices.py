@@ -186,6 +186,7 @@ def _view(
         "counted": None if plan.design.counted is None else asdict(plan.design.counted),
         "opening": plan.opening,
         "assumptions": list(plan.assumptions),
+        "assumed": [assumption.fact for assumption in plan.design.assumptions],
         "notes": list(plan.notes),
         "warnings": list(plan.warnings),
         "about": plan.about,

@@ -32,7 +32,7 @@ from farthing.server.store.session_answers import Asked
 
 if TYPE_CHECKING:
     from farthing.study import Study
-    from farthing.study.sessions.session_defaults import Column, Conversation, Offer, Wish
+    from farthing.study.sessions.session_defaults import Column, Offer, QuerySession, Wish
 
 MOST_CATEGORIES = 1_000  # that are shown of one column
 _PRICE_WAIT = 20.0  # seconds to wait for other prices
@@ -119,7 +119,7 @@ def answered(state: State, who: Caller, job: Job, question: str) -> AnswerView:
     owner = _owner(job)
     text = question.strip()
 
-    def resume() -> Conversation:
+    def resume() -> QuerySession:
         return taken_up(study_of(state, owner, job.dataset), wish_of(job.asked), job.id)
 
     with state.sessions.turn((job.id, job.owner, job.role), resume) as (session, query_session):
@@ -145,7 +145,7 @@ def answered(state: State, who: Caller, job: Job, question: str) -> AnswerView:
 
 
 def _fresh(
-    state: State, job: Job, session: OpenSession, query_session: Conversation, text: str, key: str
+    state: State, job: Job, session: OpenSession, query_session: QuerySession, text: str, key: str
 ) -> Asked:
     """A new answer, unless another server wrote one down first: then that is the answer."""
     try:
@@ -163,7 +163,7 @@ def _fresh(
 
 
 def _ended(
-    ended: SessionEnded, session: OpenSession, query_session: Conversation, text: str
+    ended: SessionEnded, session: OpenSession, query_session: QuerySession, text: str
 ) -> RequestRefused:
     estimate = query_session.estimate(text).value  # from what was paid for already, and public
     answered = [one.question for one in session.answered.values()][-20:]

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from farthing.adaptive.query_session import QuerySession, QuerySessionPlan
+from farthing.adaptive.query_session import QuerySession as QuerySession
+from farthing.adaptive.query_session import QuerySessionPlan
 from farthing.curator.curator import stored_answer
 from farthing.curator.session_records import rounds_begun
 from farthing.data import Dataset, Dates, Integers, Reals
@@ -35,9 +36,6 @@ ROUGHEST = 0.95
 COMFORTABLE = 2**16  # cells that are chosen where nobody chooses
 CELLS = 50  # into at most so many a column is cut where nobody says
 _HAIR = 1e-9  # the ledger counts in billionths of epsilon, rounded up
-
-Conversation = QuerySession
-"""An open session."""
 
 Column = CodedAxis
 """A column that may be asked about, and its cells."""
@@ -103,7 +101,7 @@ def opened(
     *,
     confirmed: float | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Conversation:
+) -> QuerySession:
     """Charge for a session and open it; at most `confirmed` if that is given."""
     asked = wish.asked(study.dataset)
     if confirmed is not None:
@@ -124,7 +122,7 @@ def opened(
     return open_session(study, asked, request_id, progress=progress)
 
 
-def taken_up(study: Study, wish: Wish, request_id: str) -> Conversation:
+def taken_up(study: Study, wish: Wish, request_id: str) -> QuerySession:
     """A session that was opened, here or elsewhere, as it stands in the ledger; nothing is charged."""
     return open_session(study, _asked_again(study, wish, request_id), request_id)
 

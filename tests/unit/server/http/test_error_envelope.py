@@ -88,3 +88,12 @@ def test_codes_of_one_status_are_declared_together() -> None:
         404: "not_found",
         409: "budget_exceeded or conflict",
     }
+
+
+def test_the_refusal_of_a_column_that_is_not_there_names_it() -> None:
+    rule = "there is no column 'hight'"
+    assert (
+        error_of(errors.InvalidExpression("hight > 1", 0, rule, column="hight"))["fields"]["column"]
+        == "hight"
+    )
+    assert "column" not in error_of(errors.InvalidExpression("age <", 5, "something is missing"))["fields"]

@@ -305,11 +305,11 @@ const Outlook = memo(
 );
 
 function Knowledge({ about, view }) {
-  const assumed = view?.assumptions ?? [];
+  const assumed = view?.assumed ?? [];
   const notes = view?.notes ?? [];
   return html`
     <${Card} title="Assumptions">
-      ${assumed.length ? html`<ul class="small assumptions">${assumed.map((line) => html`<li key=${line}>${line.replace(/; say expected.*$/, "")}</li>`)}</ul>` : null}
+      ${assumed.length ? html`<ul class="small assumptions">${assumed.map((line) => html`<li key=${line}>${line}</li>`)}</ul>` : null}
       ${notes.length ? html`<ul class="small notes">${notes.map((line) => html`<li key=${line}>${line}</li>`)}</ul>` : null}
       ${view?.about ? html`<p class="small">The ${view.about}.</p>` : null}
       <p class="small muted">${about.unit_sentence} <a href=${link("dataset", about.name)}>More about this dataset</a></p>
