@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 from farthing.ledger import Receipt
 from farthing.server.jobs.job_worker import Worker
 from farthing.server.routes import release_routes
+from farthing.server.services import job_queue
 from farthing.server.store import job_rows as rows
 from farthing.server.store.store_tables import jobs, tokens
 from unit.server.conftest import DATASET, DECLARATION, Served, waited_for
@@ -170,8 +171,8 @@ def test_events_tell_until_it_is_done(served: Served, analyst: TestClient) -> No
 def test_silence_is_filled_with_signs_of_life(
     served: Served, analyst: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release_routes, "STILL_HERE", 0.02)
-    monkeypatch.setattr(release_routes, "LONGEST_STREAM", 0.3)
+    monkeypatch.setattr(job_queue, "STILL_HERE", 0.02)
+    monkeypatch.setattr(job_queue, "LONGEST_STREAM", 0.3)
     row = {"id": "bob:waits", "owner": "bob", "role": "analyst", "kind": "release", "state": "running"}
     body = rows.body_text(DATASET, "0", {}, {})
     with served.state.store.begin() as connection:
@@ -287,8 +288,8 @@ def test_an_answer_is_seen_though_nobody_wrote_down_that_it_is_there(
 def test_events_end_for_whoever_is_shut_out_meanwhile(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release_routes, "STILL_HERE", 0.05)
-    monkeypatch.setattr(release_routes, "LONGEST_STREAM", 20.0)
+    monkeypatch.setattr(job_queue, "STILL_HERE", 0.05)
+    monkeypatch.setattr(job_queue, "LONGEST_STREAM", 20.0)
     row = {"id": "bob:never", "owner": "bob", "role": "analyst", "kind": "release", "state": "running"}
     more = {"worker": "nobody", "heartbeat": 1, "progress": 0.5, "created": 1, "changed": 1}
     with served.state.store.begin() as connection:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
 from farthing.server.auth.permissions import guarded
 from farthing.server.services.app_state import TheState
-from farthing.server.store import job_rows
+from farthing.server.services.job_queue import job_counts
 
 router = guarded("health", prefix="")
 
 
 class Health(BaseModel):
-    """The answer of somebody who is well."""
+    """The answer of a healthy server."""
 
     ok: bool
 
@@ -30,14 +29,12 @@ async def healthz() -> Health:
 @router.get("/readyz")
 def readyz(state: TheState) -> Health:
     """Whether requests can be served: the ledger and the store answer."""
-    state.root.datasets()
-    with state.store.reading() as connection:
-        connection.execute(sa.select(1))
+    state.check()
     return Health(ok=True)
 
 
 @router.get("/metrics", response_class=PlainTextResponse, responses={200: {"content": {"text/plain": {}}}})
 def metrics(state: TheState) -> PlainTextResponse:
     """Counts and durations in the text that Prometheus reads."""
-    text = state.metrics.text(job_rows.counted(state.store))
+    text = state.metrics.text(job_counts(state))
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import version
 from typing import Annotated
 
 from fastapi import Path, Request, Response
@@ -35,14 +32,19 @@ from farthing.server.schemas.person_schema import (
     NewUserBody,
     PasswordBody,
     TokensView,
-    TokenView,
     UsersView,
     UserView,
     Ways,
 )
+from farthing.server.services.account_views import (
+    has_passwords,
+    me_of,
+    token_list,
+    user_list,
+    view_of_new_token,
+    view_of_user,
+)
 from farthing.server.services.app_state import TheState
-from farthing.server.store import now, user_rows
-from farthing.server.store.user_rows import Token, User
 
 router = guarded("people")
 
@@ -53,10 +55,11 @@ TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
 @router.get("/sign-in")
 def ways_to_sign_in(state: TheState) -> Ways:
     """How people can sign in here; anybody may ask."""
-    with state.store.reading() as connection:
-        local = user_rows.anybody_has_a_password(connection)
     oidc = state.settings.oidc
-    return Ways(local=local, oidc=None if oidc is None else Elsewhere(name=oidc.name, start="/oidc/start"))
+    return Ways(
+        local=has_passwords(state.store),
+        oidc=None if oidc is None else Elsewhere(name=oidc.name, start="/oidc/start"),
+    )
 
 
 @router.post("/login", responses={200: {"headers": described_headers({"Set-Cookie": "the session"})}})
@@ -116,8 +119,7 @@ def change_password(body: PasswordBody, request: Request, state: TheState, who: 
 @router.get("/users")
 def users(state: TheState) -> UsersView:
     """Everybody who can sign in, or could."""
-    with state.store.reading() as connection:
-        return UsersView(users=[view_of_user(user) for user in user_rows.everybody(connection)])
+    return user_list(state.store)
 
 
 @router.post("/users", status_code=201, responses=refusals("conflict"))
@@ -161,7 +163,7 @@ def removed_user(name: Named, state: TheState, who: Who) -> None:
 @router.get("/tokens")
 def tokens(state: TheState, who: Who) -> TokensView:
     """One's own tokens, without the words."""
-    return TokensView(tokens=[view_of_token(token) for token in tokens_of(state.store, who.name)])
+    return token_list(tokens_of(state.store, who.name))
 
 
 @router.post("/tokens", status_code=201, responses=refusals("conflict"))
@@ -176,71 +178,3 @@ def new_token(body: NewTokenBody, state: TheState, who: Who) -> NewTokenView:
 def revoked_token(id: TokenId, state: TheState, who: Who) -> None:
     """Revoke one of one's own tokens at once."""
     revoke_token(state.store, who.name, id, by=who.name)
-
-
-def me_of(who: Caller, csrf: str | None, has_password: bool) -> Me:
-    """The caller as they see themselves."""
-    facts = {"name": who.name, "role": who.role, "scopes": ordered(who.scopes), "via": who.via}
-    return Me.model_validate(facts | {"csrf": csrf, "has_password": has_password, "version": _version()})
-
-
-def view_of_user(user: User) -> UserView:
-    """A user as curators see them."""
-    return UserView.model_validate(
-        {
-            "name": user.name,
-            "role": user.role,
-            "disabled": user.disabled,
-            "has_password": user.has_password,
-            "oidc_subject": user.oidc_subject,
-            "created": moment(user.created),
-        }
-    )
-
-
-def view_of_token(token: Token) -> TokenView:
-    """A token as its owner sees it."""
-    return TokenView.model_validate(_facts(token))
-
-
-def view_of_new_token(token: Token, secret: str) -> NewTokenView:
-    """A token with the secret itself."""
-    return NewTokenView.model_validate(_facts(token) | {"token": secret})
-
-
-def moment(nanoseconds: int) -> str:
-    """A time as people and browsers read it.
-
-    >>> moment(1_800_000_000 * 10**9)
-    '2027-01-15T08:00:00Z'
-    """
-    return datetime.fromtimestamp(nanoseconds // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def ordered(scopes: frozenset[str]) -> list[str]:
-    """Scopes from the least to the most.
-
-    >>> ordered(frozenset({"spend", "read"}))
-    ['read', 'spend']
-    """
-    return [scope for scope in ("read", "plan", "spend", "manage") if scope in scopes]
-
-
-@cache
-def _version() -> str:
-    return version("farthing")
-
-
-def _facts(token: Token) -> dict[str, object]:
-    if token.revoked is not None:
-        state = "revoked"
-    else:
-        state = "live" if token.is_live(now()) else "expired"
-    return {
-        "id": token.id,
-        "label": token.label,
-        "scopes": ordered(token.scopes),
-        "created": moment(token.created),
-        "expires": moment(token.expires),
-        "state": state,
-    }

@@ -29,7 +29,6 @@ from farthing.server.services.session_service import (
     session_view,
     sessions_of,
 )
-from farthing.server.store.job_rows import RELEASED
 
 router = guarded("sessions")
 
@@ -66,7 +65,7 @@ async def open_session(body: SessionOpening, response: Response, who: Who, state
     job = await awaited(state, job, body.wait)
     job = await run_in_threadpool(as_the_ledger_has_it, state, job)
     refuse_unreleased(job)
-    response.status_code = 200 if job.state == RELEASED else 202
+    response.status_code = 200 if job.is_released else 202
     return await run_in_threadpool(session_view, state, who, job)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar
 
+import sqlalchemy as sa
 from fastapi import Depends, Request
 
 from farthing.ledger import Ledger, open_ledger
@@ -136,6 +137,12 @@ class State:
     def ledger(self, who: Caller) -> Ledger:
         """The ledger as this caller may use it: entries carry their name, and their role decides."""
         return self.root.acting(who.name, who.role)
+
+    def check(self) -> None:
+        """Raise unless the ledger and the store answer."""
+        self.root.datasets()
+        with self.store.reading() as connection:
+            connection.execute(sa.select(1))
 
     def close(self) -> None:
         """Close the store and the ledger."""

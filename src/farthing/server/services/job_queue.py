@@ -7,6 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,19 +17,21 @@ from farthing.errors import RequestRefused
 from farthing.ledger import Stored
 from farthing.server.auth.permissions import Caller
 from farthing.server.services.app_state import State
-from farthing.server.store import Store
+from farthing.server.store import Store, job_rows
 from farthing.server.store.job_rows import (
     RELEASED,
     RUNNING,
     UNPAID,
-    Job,
     add,
     ask_again,
     body_text,
     job_of,
     waiting_of,
 )
+from farthing.server.store.job_rows import Job as Job
 
+STILL_HERE = 10.0  # seconds of silence until a comment is sent: proxies close streams that say nothing
+LONGEST_STREAM = 600.0  # seconds; a browser that still wants to know connects again by itself
 MOST_WAITING = 100  # jobs of one person that wait or run at a time
 _ASK_LEDGER = 1.0  # seconds between two looks into the ledger, where the row says that it runs
 _FIRST_LOOK, _LONGEST_LOOK = 0.02, 0.4  # seconds between two looks at a row
@@ -130,6 +133,51 @@ async def changes(state: State, job: Job, until: float) -> AsyncIterator[Job]:
         pause = min(_LONGEST_LOOK, 1.5 * pause)
 
 
+async def event_texts(state: State, job: Job, allowed: Callable[[], bool]) -> AsyncIterator[str]:
+    """The changes of a job as server-sent events, with a sign of life in between, while they are `allowed`."""
+    until = time.monotonic() + LONGEST_STREAM
+    news: asyncio.Queue[Job | None] = asyncio.Queue()
+
+    async def watch() -> None:
+        try:
+            async for changed in changes(state, job, until):
+                news.put_nowait(changed)
+        finally:
+            news.put_nowait(None)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield "retry: 1000\n\n"
+        last = job
+        while True:
+            silent = False
+            try:
+                latest = await asyncio.wait_for(news.get(), STILL_HERE)
+            except TimeoutError:
+                silent = True
+            if not await run_in_threadpool(allowed):
+                return
+            if silent:
+                yield ": still here\n\n"
+                continue
+            if latest is None:
+                break
+            last = latest
+            if not latest.is_ended:
+                yield _event("progress", latest)
+        if last.is_ended:
+            yield _event("done", last)
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+
+
+def _event(name: str, job: Job) -> str:
+    facts: dict[str, Any] = {"state": job.state, "progress": job.progress}
+    return f"event: {name}\ndata: {json.dumps(facts)}\n\n"
+
+
 def as_the_ledger_has_it(state: State, job: Job) -> Job:
     """The job, released if the ledger has its answer already: its worker may have died before it could say so."""
     if job.state != RUNNING:
@@ -164,3 +212,8 @@ def _other_words(request_id: str) -> RequestRefused:
         f"request_id={request_id!r}: was used before for something else; a new request takes a new id.",
         {"name": "request_id", "rule": "was used before for something else", "way_out": "use a new id"},
     )
+
+
+def job_counts(state: State) -> dict[str, int]:
+    """How many jobs there are in each state."""
+    return job_rows.counted(state.store)

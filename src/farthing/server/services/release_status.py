@@ -6,12 +6,12 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.ledger import Receipt, Stored
+from farthing.server.auth.permissions import Caller
 from farthing.server.http.error_envelope import ErrorBody
 from farthing.server.schemas.release_schema import (
     AnswerView,
@@ -19,14 +19,35 @@ from farthing.server.schemas.release_schema import (
     Charged,
     Format,
     ReleaseList,
+    ReleaseRequest,
     ReleaseView,
+    RowCountRequest,
+    RowCountView,
+    TableView,
 )
 from farthing.server.services.app_state import State
-from farthing.server.services.job_queue import as_the_ledger_has_it
-from farthing.server.store.job_rows import FAILED, FORFEITED, QUEUED, REFUSED, RELEASED, RUNNING, Job
+from farthing.server.services.dataset_service import study_of
+from farthing.server.services.job_queue import as_the_ledger_has_it, full_id, submitted, visible_job
+from farthing.server.services.plan_prices import asked_of_draft
+from farthing.server.store.draft_rows import draft as saved_draft
+from farthing.server.store.job_rows import (
+    FAILED,
+    FORFEITED,
+    QUEUED,
+    REFUSED,
+    RELEASE,
+    RELEASED,
+    ROW_COUNT,
+    RUNNING,
+    Job,
+    job_of,
+    listed,
+)
 from farthing.study.documents.study_document import PlanDescription, released_code
-from farthing.study.release import Release, reopened
+from farthing.study.release import Release, changed_note, reopened
+from farthing.study.study_account import found_count
 
+MOST_LISTED = 100  # releases
 MOST_CELLS = 2_000  # of one statistic in a view; downloads have all of them
 
 _FORMULA = re.compile(r"[=+\-@\t\r]")  # what a spreadsheet takes for the beginning of one
@@ -186,6 +207,95 @@ def _sentence(job: Job, receipt: Receipt | None) -> str:
     return "It was not released, and nothing was charged. Asking again with the same request id tries again."
 
 
-def listed_views(state: State, jobs: Iterable[Job]) -> ReleaseList:
-    """Many releases, without their answers."""
+def visible_release(state: State, who: Caller, request_id: str) -> Job:
+    """The job of a release, if the caller may see it."""
+    return visible_job(state, who, RELEASE, request_id)
+
+
+def release_list(state: State, who: Caller, dataset: str | None) -> ReleaseList:
+    """The newest releases, without their answers: an analyst's own, to others everybody's."""
+    owner = who.name if who.role == "analyst" else None
+    jobs = listed(state.store, RELEASE, owner, dataset, limit=MOST_LISTED)
     return ReleaseList(releases=[release_view(state, job, with_answers=False) for job in jobs])
+
+
+def table_view(state: State, who: Caller, request_id: str) -> TableView:
+    """Whether a table has other rows now than when a release of it was charged."""
+    job = visible_release(state, who, request_id)
+    receipt = state.root.receipt(job.id)
+    if receipt is None:
+        raise RequestRefused(
+            "not_found", "nothing was charged for this release; there is nothing to compare."
+        )
+    study = study_of(state, who, job.dataset)
+    note = changed_note(study, receipt, "a new request id")
+    return TableView(request_id=job.id, changed=study.table_changed(job.id), sentence=note)
+
+
+def submitted_release(state: State, who: Caller, body: ReleaseRequest) -> Job:
+    """The job that releases a saved plan or a draft: a new one, or the one that the request id has."""
+    if body.draft is not None:
+        words = body.draft.words()
+    else:
+        assert body.plan is not None
+        try:
+            words = dict(
+                saved_draft(state.store, body.plan, None if who.role == "curator" else who.name).body
+            )
+        except RequestRefused:
+            # The plan may be gone by now; what it was released as is not.
+            job = job_of(state.store, full_id(who, body.request_id))
+            if job is not None and job.kind == RELEASE and job.limits.get("plan") == body.plan:
+                return job
+            raise
+    dataset = str(words["dataset"])
+    if job_of(state.store, full_id(who, body.request_id)) is None:
+        study_of(state, who, dataset)  # refused at once where there is no such dataset, or no grant in it
+
+    def is_answer_to(stored: Stored) -> bool:
+        return is_release_of(state, stored, asked_of_draft(study_of(state, who, dataset), words))
+
+    # What it is called and where it is kept is no part of what is released.
+    asked = {name: said for name, said in words.items() if name not in ("dataset", "study", "title")}
+    limits = {"confirmed_epsilon": body.confirmed_epsilon, "plan": body.plan}
+    return submitted(
+        state, who, kind=RELEASE, request_id=body.request_id, dataset=dataset, asked=asked, limits=limits,
+        is_answer_to=is_answer_to,
+    )  # fmt: skip
+
+
+def submitted_count(state: State, who: Caller, name: str, body: RowCountRequest) -> Job:
+    """The job that counts the rows of a table: a new one, or the one that the request id has."""
+    study = study_of(state, who, name)  # a dataset that is not theirs is not there
+    if study.dataset.rows is not None:
+        raise RequestRefused("conflict", f"the number of rows of {name!r} is public; no count is needed.")
+    return submitted(
+        state,
+        who,
+        kind=ROW_COUNT,
+        request_id=body.request_id,
+        dataset=name,
+        asked={"share": body.share, "fresh": body.fresh},
+        limits={"confirmed_epsilon": body.confirmed_epsilon},
+    )
+
+
+def count_view(state: State, who: Caller, job: Job) -> RowCountView:
+    """How far a count of rows is, and what it came to."""
+    view = RowCountView(dataset=job.dataset, state=job.state, progress=job.progress)
+    if job.state != RELEASED:
+        return view
+    count = found_count(study_of(state, who, job.dataset))
+    if count.answer is None:
+        return view
+    answer = count.answer
+    return view.model_copy(
+        update={
+            "rows": float(answer.values),
+            "lower": float(answer.lower),
+            "upper": float(answer.upper),
+            "scale": count.scale,
+            "epsilon": count.epsilon,
+            "request_id": count.request_id,
+        }
+    )

@@ -67,6 +67,11 @@ class Job:
         return int(self.body["attempts"])
 
     @property
+    def is_released(self) -> bool:
+        """Whether it has its answer."""
+        return self.state == RELEASED
+
+    @property
     def is_ended(self) -> bool:
         """Whether it will not change any more, unless somebody asks again for what was not paid."""
         return self.state in ENDED
