@@ -24,7 +24,7 @@ Ask how many rows meet a condition, as often as you like, and get each answer at
 
 One price is paid when the session is opened (shown and confirmed first; --yes skips the question). Every answer is
 then within ALPHA of the number of rows, for all questions together, whatever they depend on. Answers near what was
-expected are free; the others use up one of a fixed number of updates. The same words take up the same session again.
+expected are free; the others use up one of a fixed number of updates. The same arguments resume the session.
 
 \b
 Examples:
@@ -61,9 +61,9 @@ _AT_THE_END = (
     "--queries",
     metavar="K",
     default="10000",
-    help="How many questions it is promised for; 10000 if left out.",
+    help="How many questions the promise covers (default: 10000).",
 )
-@click.option("--columns", metavar="A,B", help="What questions may be about; all columns if left out.")
+@click.option("--columns", metavar="A,B", help="What questions may be about (default: all columns).")
 @click.option(
     "--bins",
     metavar="COLUMN=N",
@@ -71,17 +71,19 @@ _AT_THE_END = (
     help="Cut a column into N equal cells, or at edges: income=0,20000,50000.",
 )
 @click.option(
-    "--rows", metavar="N", help="How many rows there are, about; [expected] rows if left out, else counted."
+    "--rows",
+    metavar="N",
+    help="About how many rows there are (default: rows below [expected], else counted).",
 )
-@click.option("--epsilon", metavar="E", help="What the session may cost; all that is left if left out.")
-@click.option("--updates", metavar="C", help="How many answers to pay for; as many as fit if left out.")
+@click.option("--epsilon", metavar="E", help="What the session may cost (default: all that is left).")
+@click.option("--updates", metavar="C", help="How many answers to pay for (default: as many as fit).")
 @click.option(
     "--known",
     metavar="ID",
     multiple=True,
     help="Begin with what an earlier release says; costs nothing. Several times for several.",
 )
-@click.option("--confidence", metavar="P", default="0.95", help="Of the promise; 0.95 if left out.")
+@click.option("--confidence", metavar="P", default="0.95", help="Confidence of the promise (default: 0.95).")
 @click.option("--session", metavar="NAME", help="Name this session; a new name is charged anew.")
 @click.option("--plan", "plan_only", is_flag=True, help="Show price and promise, and spend nothing.")
 @click.option(

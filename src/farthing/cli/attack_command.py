@@ -57,10 +57,8 @@ def attack_command() -> None:
 
 
 @attack_command.command("difference", help=DIFFERENCE, short_help="One person, from two counts.")
-@click.option(
-    "--epsilon", metavar="E", default="1", help="The epsilon of the private answers; 1 if left out."
-)
-@click.option("--repetitions", metavar="N", default="10000", help="How often to attack; 10000 if left out.")
+@click.option("--epsilon", metavar="E", default="1", help="The epsilon of the private answers (default: 1).")
+@click.option("--repetitions", metavar="N", default="10000", help="How often to attack (default: 10000).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def difference_command(epsilon: str, repetitions: str, as_json: bool) -> None:
     """Attack one person."""
@@ -81,15 +79,13 @@ def difference_command(epsilon: str, repetitions: str, as_json: bool) -> None:
 
 
 @attack_command.command("reconstruct", help=RECONSTRUCT, short_help="A whole column, from many counts.")
-@click.option("--rows", metavar="N", default="200", help="Rows of the table; 200 if left out.")
-@click.option("--queries", metavar="M", help="Counts asked for; four for each row if left out.")
+@click.option("--rows", metavar="N", default="200", help="Rows of the table (default: 200).")
+@click.option("--queries", metavar="M", help="Counts asked for (default: four for each row).")
+@click.option("--epsilon", metavar="E", default="1", help="The epsilon of all private answers (default: 1).")
 @click.option(
-    "--epsilon", metavar="E", default="1", help="The epsilon of all private answers; 1 if left out."
+    "--delta", metavar="D", default="1e-9", help="Their delta (default: 1e-9); 0 for Laplace noise."
 )
-@click.option(
-    "--delta", metavar="D", default="1e-9", help="Their delta; 1e-9 if left out, 0 for Laplace noise."
-)
-@click.option("--repetitions", metavar="N", default="20", help="How many tables to attack; 20 if left out.")
+@click.option("--repetitions", metavar="N", default="20", help="How many tables to attack (default: 20).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--plot", metavar="FILE", help="Draw the share recovered against the noise (svg, png or html).")
 def reconstruct_command(

@@ -248,7 +248,7 @@ Try to contradict privacy claims by running mechanisms on neighbouring tables.
 
 Without --target: every mechanism of farthing against its own event, then a self-test in which planted bugs have to be
 caught. That takes minutes. A run of correct mechanisms raises a false alarm with probability at most 1 - confidence
-(with {DEFAULT_CONFIDENCE:g}, if left out: one in a thousand).
+(one in a thousand at the default confidence, {DEFAULT_CONFIDENCE:g}).
 
 With --target: your own code. MODULE is looked up from the current directory; NAME is a function value -> output, or
 an object with release(value), and release_many(value, count) if it can draw many at once. An exception is an output
@@ -266,12 +266,14 @@ when interrupted. An audit never proves a claim.
 
 @click.command("audit", help=HELP)
 @click.option("--target", metavar="MODULE:NAME", help="Audit your own code instead.")
-@click.option("--claim", metavar="EPS[,DELTA]", help="What the target claims; its own event if left out.")
+@click.option("--claim", metavar="EPS[,DELTA]", help="What the target claims (default: its own event).")
 @click.option("--neighbours", metavar="JSON", help="A list of pairs of neighbouring inputs of the target.")
 @click.option(
     "--samples", metavar="N", help="Outputs a side; without --target a cap on each check's own number."
 )
-@click.option("--confidence", metavar="C", help=f"Of the whole run; {DEFAULT_CONFIDENCE:g} if left out.")
+@click.option(
+    "--confidence", metavar="C", help=f"Confidence of the whole run (default: {DEFAULT_CONFIDENCE:g})."
+)
 @click.option(
     "--only", multiple=True, metavar="NAME", help="Only checks whose name (or kind) holds NAME; =NAME is one."
 )

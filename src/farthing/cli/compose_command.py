@@ -189,7 +189,7 @@ Exit code: 0 with an answer, also when the answer is that no finite epsilon exis
 # Unknown options reach the charge parser, because a negative epsilon looks like one and deserves a real answer.
 @click.command("compose", help=HELP, context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, metavar="[CHARGE]...")
-@click.option("--delta", metavar="D", help=f"The delta of the whole; {DEFAULT_DELTA:g} if left out.")
+@click.option("--delta", metavar="D", help=f"The delta of the whole (default: {DEFAULT_DELTA:g}).")
 @click.option("--epsilon", metavar="E", help="Also the delta at this epsilon.")
 @click.option(
     "--file",

@@ -33,7 +33,7 @@ share_option = click.option(
     "--share",
     metavar="S",
     default="0.02",
-    help="The share of the whole budget that counting rows may cost; 0.02 if left out.",
+    help="The share of the whole budget that counting rows may cost (default: 0.02).",
 )
 
 

@@ -66,7 +66,7 @@ HELP = """\
 Show, verify and export a ledger, and change the budgets in it.
 
 LEDGER is a file such as study.db or an address such as postgresql://user@host/name. It stands first, or is given
-with --ledger. Every command verifies the ledger before it says anything.
+with --ledger. Every command verifies the ledger before it prints anything.
 
 \b
   farthing ledger show study.db
@@ -116,9 +116,11 @@ def _common(command: Command) -> Command:
 def _amounts(command: Command) -> Command:
     """Options of commands that set an amount."""
     for option in (
-        click.option("--as", "actor", metavar="NAME", help="Who does it; your login name if left out."),
         click.option(
-            "--delta", metavar="D", help="Delta; if left out, as it is, or 0 for what is new or freed."
+            "--as", "actor", metavar="NAME", help="Who makes the change (default: your login name)."
+        ),
+        click.option(
+            "--delta", metavar="D", help="Delta (default: unchanged, or 0 for what is new or freed)."
         ),
         click.option("--epsilon", metavar="E", required=True, help="Epsilon."),
     ):
@@ -129,7 +131,7 @@ def _amounts(command: Command) -> Command:
 @ledger_command.command("show", help="Budgets, grants and the last entries. Reads only.")
 @click.argument("words", nargs=-1, metavar="[LEDGER] [DATASET]")
 @_common
-@click.option("--entries", metavar="N", help="How many of the last entries to show; 10 if left out.")
+@click.option("--entries", metavar="N", help="How many of the last entries to show (default: 10).")
 @click.option("--plot", metavar="FILE", help="Draw how the budget was used up to FILE.svg, .png or .html.")
 def show_command(
     words: tuple[str, ...],
@@ -196,7 +198,7 @@ def verify_command(
 @ledger_command.command("export", help="All entries as lines of JSON, in their order. Reads only.")
 @click.argument("words", nargs=-1, metavar="[LEDGER]")
 @_common
-@click.option("--out", "-o", metavar="FILE", default="-", help="Where to; standard output if left out.")
+@click.option("--out", "-o", metavar="FILE", default="-", help="Where to write (default: standard output).")
 def export_command(words: tuple[str, ...], url: str | None, key: str | None, as_json: bool, out: str) -> None:
     """Write every entry; answers are not in entries."""
     place, _ = _places(words, url)
@@ -212,11 +214,11 @@ def export_command(words: tuple[str, ...], url: str | None, key: str | None, as_
 
 
 @ledger_command.command(
-    "receipt", help="The receipt of a request, to be kept where the ledger is not. Reads only."
+    "receipt", help="The receipt of a request, to be kept away from the ledger. Reads only."
 )
 @click.argument("words", nargs=-1, metavar="[LEDGER] REQUEST_ID")
 @_common
-@click.option("--out", "-o", metavar="FILE", help="Where to; printed if left out.")
+@click.option("--out", "-o", metavar="FILE", help="Where to write (default: standard output).")
 def receipt_command(
     words: tuple[str, ...], url: str | None, key: str | None, as_json: bool, out: str | None
 ) -> None:
@@ -234,7 +236,7 @@ def receipt_command(
         click.echo(f"{out}: receipt of request {request_id}, entry {receipt.sequence}")
 
 
-@budget_command.command("set", help="Set the budget of a dataset; a raise is written down as one.")
+@budget_command.command("set", help="Set the budget of a dataset; a raise is recorded as one.")
 @click.argument("words", nargs=-1, metavar="[LEDGER] DATASET")
 @_common
 @_amounts
@@ -293,7 +295,7 @@ def grant_command(
 @click.argument("words", nargs=-1, metavar="[LEDGER] DATASET")
 @_common
 @_amounts
-@click.option("--name", metavar="NAME", default="reserve", help="What it is for; 'reserve' if left out.")
+@click.option("--name", metavar="NAME", default="reserve", help="What it is for (default: 'reserve').")
 def reserve_command(
     words: tuple[str, ...],
     url: str | None,

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from farthing.study.sessions.monitor_sessions import MonitorOptions
 
 HELP = """\
-Watch the counts of a study's table and tell when any of them reaches a threshold.
+Watch the counts of a study's table and report when any of them reaches a threshold.
 
 Up to --alerts alerts are paid for, once, when the monitor is opened; looks without an alert are free, however many
-series and looks there are. The same words take up the same monitor again.
+series and looks there are. The same arguments resume the monitor.
 
 \b
 Examples:
@@ -62,12 +62,10 @@ interrupted.
 )
 @click.option("--by", metavar="COLUMNS", help="One series for each value of a column, or of several (a,b).")
 @click.option(
-    "--steps", metavar="N", default="100", help="How many looks the error is promised for; 100 if left out."
+    "--steps", metavar="N", default="100", help="How many looks the promised error covers (default: 100)."
 )
-@click.option(
-    "--epsilon", metavar="E", help="What all alerts together may cost; all that is left if left out."
-)
-@click.option("--confidence", metavar="P", default="0.95", help="Of the error; 0.95 if left out.")
+@click.option("--epsilon", metavar="E", help="What all alerts together may cost (default: all that is left).")
+@click.option("--confidence", metavar="P", default="0.95", help="Confidence of the error (default: 0.95).")
 @click.option("--repeat", is_flag=True, help="Report a series again at every look at which it is above.")
 @click.option("--watch", metavar="SECONDS", help="Stay, and look again every so many seconds.")
 @click.option("--looks", metavar="N", help="Stop after so many looks; with --watch.")

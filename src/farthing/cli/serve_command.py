@@ -48,27 +48,34 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
 @click.option(
     "--behind-proxy", is_flag=True, help="A proxy with TLS stands before it: believe X-Forwarded-*."
 )
-@click.option("--public-url", metavar="URL", help="What people type, such as https://farthing.example.org.")
-@click.option("--allow-host", metavar="NAME", multiple=True, help="Another name it may be called by.")
+@click.option(
+    "--public-url", metavar="URL", help="The address that people open, such as https://farthing.example.org."
+)
+@click.option("--allow-host", metavar="NAME", multiple=True, help="Another host name it may be reached by.")
 @click.option("--oidc-issuer", metavar="URL", help="Sign people in at this OpenID Connect provider.")
-@click.option("--oidc-client-id", metavar="ID", help="Who we are to the provider.")
-@click.option("--oidc-secret-file", metavar="FILE", help="The file with our secret at the provider.")
+@click.option("--oidc-client-id", metavar="ID", help="The client id at the provider.")
+@click.option("--oidc-secret-file", metavar="FILE", help="The file with the client secret.")
 @click.option(
     "--oidc-claim", metavar="NAME", default="email", show_default=True, help="Which claim names people."
 )
 @click.option(
     "--oidc-name", metavar="TEXT", default="single sign-on", help="What the page calls the provider."
 )
-@click.option("--oidc-create", is_flag=True, help="Whoever the provider knows becomes an analyst.")
+@click.option("--oidc-create", is_flag=True, help="Everyone the provider knows becomes an analyst.")
 @click.option(
-    "--workers", metavar="N", type=int, default=1, show_default=True, help="Processes that release."
+    "--workers",
+    metavar="N",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Number of processes that run releases.",
 )
-@click.option("--metrics-open", is_flag=True, help="Anybody may read /metrics, which names nobody.")
+@click.option("--metrics-open", is_flag=True, help="Let anyone read /metrics, which names nobody.")
 @click.option(
     "--open/--no-open", "open_page", default=False, show_default=True, help="Open the page in a browser."
 )
 @click.option("--quiet", is_flag=True, help="No line per request.")
-@click.option("--json", "as_json", is_flag=True, help="Say where it listens as one line of JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print where it listens as one line of JSON.")
 def serve_command(**told: Any) -> None:
     """Read the options, then serve until told to stop."""
     try:

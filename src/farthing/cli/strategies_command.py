@@ -46,11 +46,11 @@ Exit code: 0 with a table; 2 when the input is refused; 130 when interrupted.
 @click.command("strategies", help=HELP)
 @click.argument("workload")
 @click.argument("n")
+@click.option("--epsilon", metavar="E", default="1", help="The epsilon of everything together (default: 1).")
 @click.option(
-    "--epsilon", metavar="E", default="1", help="The epsilon of everything together; 1 if left out."
+    "--delta", metavar="D", default="0", help="The delta (default: 0, which allows Laplace noise only)."
 )
-@click.option("--delta", metavar="D", default="0", help="The delta; 0 if left out, for Laplace noise only.")
-@click.option("--way", metavar="K", help="How many columns each marginal has; 2 if left out.")
+@click.option("--way", metavar="K", help="How many columns each marginal has (default: 2).")
 @click.option("--quick", is_flag=True, help="Leave out what has to be optimised first.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def strategies_command(

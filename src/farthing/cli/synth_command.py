@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 HELP = """\
 Make a synthetic table of a study's table (study.toml): rows that belong to nobody, with about the counts of those that
-do, and columns and types as in the schema. Which columns and pairs of columns are right is told with it.
+do, and columns and types as in the schema. A verdict comes with it: which columns and pairs of columns can be trusted.
 
 The file needs [dataset], [schema] and [study]; statistics are not needed. What will be spent is shown and confirmed
-first (--yes skips the question). The same words give the same table again and spend nothing; another number of --rows
-costs nothing either, but fewer rows are further off, and the verdicts say so. --request-id names a table of your own; a
-new id draws anew and pays again. An id that was used gives its table again: by itself, or with the same words.
+first (--yes skips the question). The same arguments give the same table again and spend nothing; another number of
+--rows costs nothing either, but fewer rows are further off, and the verdicts say so. --request-id names a table of your
+own; a new id draws anew and pays again. An id that was used gives its table again: alone, or with the same arguments.
 
 \b
 Examples:
@@ -36,7 +36,7 @@ Examples:
 
 Exit code: 0 when it was made, also where a warning on stderr says that it is mostly noise; 1 when you said no; 2 when
 it was refused; 130 when interrupted. The message says whether anything was charged: what was charged before Ctrl-C
-stays spent, and the same words are then refused until --request-id names another table.
+stays spent, and the same arguments are then refused until --request-id names another table.
 """
 
 _MOST_SHOWN = 20
@@ -45,9 +45,11 @@ _MOST_SHOWN = 20
 @click.command("synth", help=HELP)
 @click.argument("file", default="study.toml")
 @click.option("-o", "--output", metavar="FILE", help="Write the rows: Parquet (.parquet) or CSV (.csv).")
-@click.option("--rows", metavar="N", help="How many rows; as many as were measured if left out.")
-@click.option("--epsilon", metavar="E", help="What it may cost; all that is left if left out.")
-@click.option("--columns", metavar="NAMES", help="Only these columns (a,b,c); all of the schema if left out.")
+@click.option("--rows", metavar="N", help="How many rows (default: as many as were measured).")
+@click.option("--epsilon", metavar="E", help="What it may cost (default: all that is left).")
+@click.option(
+    "--columns", metavar="NAMES", help="Only these columns, such as a,b,c (default: all of the schema)."
+)
 @click.option(
     "--bins", "cuts", metavar="COLUMN=N", multiple=True,
     help="Cut a column of numbers or dates into N cells, or at edges (income=0,1,50000); several times for more.",

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from farthing.server.store.user_rows import User
 
 HELP = """\
-The people who may use a server: who there is, in which role, and tokens for their scripts.
+Manage the people who may use a server: their accounts, roles, and tokens for scripts.
 
 Works on the server's store beside the ledger, so that a server can be prepared before it starts; one that runs sees
-every change at once. Whoever may write the store may do this: there is no other check.
+every change at once. Anyone who can write to the store can do this: there is no other check.
 
 \b
   farthing users add ada --role curator
@@ -48,7 +48,7 @@ def _common(command: Command) -> Command:
             "-l",
             metavar="URL",
             default="farthing.db",
-            help="The server's ledger; farthing.db if left out.",
+            help="The server's ledger (default: farthing.db).",
         ),
     ):
         command = option(command)
@@ -152,11 +152,9 @@ def password_command(name: str, password_stdin: bool, ledger: str, as_json: bool
 @users_command.command("token", help="Make a token for somebody's scripts; it is shown once.")
 @click.argument("name")
 @click.option(
-    "--scopes", metavar="LIST", default="read", help="Some of read, plan, spend and manage; read if left out."
+    "--scopes", metavar="LIST", default="read", help="Some of read, plan, spend and manage (default: read)."
 )
-@click.option(
-    "--days", metavar="N", default="30", help="How long it works, at most 365 days; 30 if left out."
-)
+@click.option("--days", metavar="N", default="30", help="How long it works, at most 365 days (default: 30).")
 @click.option("--label", metavar="TEXT", default="", help="What it is for.")
 @_common
 def token_command(name: str, scopes: str, days: str, label: str, ledger: str, as_json: bool) -> None:

@@ -250,7 +250,7 @@ class RemotePlan:
         if self.at_once().sentence:
             lines += ["How far off all numbers are at once:", f"  {self.at_once().sentence}"]
         lines += [
-            "What it costs:",
+            "Cost:",
             f"  epsilon {number_text(self.cost.upper, 6)} at delta {self.delta:g}, proven",
             f"  summed {number_text(price.basic)}, advanced {number_text(price.advanced)}, KOV "
             f"{number_text(price.kov)}, "
@@ -260,9 +260,9 @@ class RemotePlan:
         if self.warnings:
             lines += ["Why the budget protects little:", *(f"  {text}" for text in self.warnings)]
         if self.notes:
-            lines += ["What is mostly noise:", *(f"  {text}" for text in self.notes)]
+            lines += ["Mostly noise:", *(f"  {text}" for text in self.notes)]
         if self.assumptions:
-            lines += ["What is assumed:", *(f"  {text}" for text in self.assumptions)]
+            lines += ["Assumptions:", *(f"  {text}" for text in self.assumptions)]
         return "\n".join(lines)
 
     def plot(self) -> Any:

@@ -70,7 +70,7 @@ class RemoteQuerySession:
 
     @property
     def request_id(self) -> str:
-        """The session's own; `study.query_session(..., request_id=...)` takes it up again."""
+        """The session's own; `study.query_session(..., request_id=...)` resumes it."""
         return str(self._view["id"])
 
     @property
@@ -121,7 +121,7 @@ def opened(
 
 
 def name_of(body: Mapping[str, Any]) -> str:
-    """The name of a session that was given none: the same words take up the same session.
+    """The name of a session that was given none: the same arguments resume the session.
 
     >>> name_of({"dataset": "people", "alpha": 0.05}) == name_of({"alpha": 0.05, "dataset": "people"})
     True
@@ -226,7 +226,7 @@ class RemoteStudy:
     ) -> RemoteQuerySession:
         """Charge once, then ask: `session.ask("sex = 'M' and age < 30")` is answered at once, within `alpha` of rows.
 
-        The same arguments, or the same `request_id`, take up the same session.
+        The same arguments, or the same `request_id`, resume the session.
         """
         body = self._session(alpha, queries, columns, bins, updates, rows, epsilon, confidence)
         return opened(self.connection, body, request_id, progress)

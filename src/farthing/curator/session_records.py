@@ -14,7 +14,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from farthing.adaptive.session_journal import checked_record, checked_round
 from farthing.curator.curator import Curator, stored_answer
@@ -32,6 +32,34 @@ Record = Mapping[str, Any]
 PATIENCE = 60.0  # seconds for another process to finish the opening that it has charged
 _NOTHING = ApproxDP(0.0)
 _LETTERS = 16  # at the end of a round's request id
+
+
+class RoundId(NamedTuple):
+    """The request id of one round: that of its session, its number, and letters that nobody else can guess.
+
+    >>> text = str(RoundId("answers-1", 3, "ab12"))
+    >>> text, RoundId.read(text), RoundId.read("answers-1")
+    ('answers-1 round 3 ab12', RoundId(session='answers-1', number=3, letters='ab12'), None)
+    """
+
+    session: str
+    number: int
+    letters: str
+
+    def __str__(self) -> str:
+        return f"{self.public} {self.letters}"
+
+    @property
+    def public(self) -> str:
+        """Without the letters, which keep others from taking the round."""
+        return f"{self.session} round {self.number}"
+
+    @classmethod
+    def read(cls, request_id: str) -> RoundId | None:
+        """The parts of a request id; None where it is not that of a round."""
+        session, word, rest = request_id.rpartition(" round ")
+        number, _, letters = rest.partition(" ")
+        return cls(session, int(number), letters) if word and number.isdecimal() else None
 
 
 @dataclass(frozen=True)
@@ -100,8 +128,8 @@ class LedgerJournal:
         progress: Progress | None = None,
     ) -> None:
         self.request_id = checked_name(request_id, "request_id")
-        longest = f"{request_id} round {session.rounds} {'-' * _LETTERS}"
-        checked_name(longest, "request_id")  # that will be charged
+        longest = RoundId(request_id, session.rounds, "-" * _LETTERS)
+        checked_name(str(longest), "request_id")  # that will be charged
         self._curator, self._dataset, self._session = curator, dataset, session
         self._name, self._delta, self._timeout, self._progress = ledger_name, delta, timeout, progress
         self._digest = digest_of(_Opening(session), dataset)
@@ -240,7 +268,7 @@ class LedgerJournal:
     def _request(self, number: int) -> str:
         if self._letters is None:
             raise InvalidValue("request_id", self.request_id, "must be that of a session that was opened")
-        return f"{self.request_id} round {number} {self._letters}"
+        return str(RoundId(self.request_id, number, self._letters))
 
     def __repr__(self) -> str:
         return f"LedgerJournal({self.request_id!r}, {self._begun} of {self._session.rounds} rounds begun)"
@@ -323,6 +351,6 @@ def rounds_begun(curator: Curator, request_id: str, most: int) -> int:
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
-        begun = curator.ledger.stored(f"{request_id} round {middle} {letters}") is not None
+        begun = curator.ledger.stored(str(RoundId(request_id, middle, letters))) is not None
         low, high = (middle, high) if begun else (low, middle - 1)
     return low

@@ -142,10 +142,9 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
     for start in (least, narrowest):
         closest = _accepted(start, tried) if closest is None and start < math.inf else closest
     why = f"the hold of {listed(held)}" if held else "the narrowest noise there is"
-    assumed = output.condition.endswith(" is spread as assumed")
-    subject = output.condition.removeprefix("if ").removesuffix(" is spread as assumed")
-    rests = f" {output.condition}" if assumed else ""
-    ways = [f"say what you expect of {subject}"] * assumed + ["drop the hold"] * bool(held)
+    subject = output.assumed_column
+    rests = f" {output.condition}" if subject else ""
+    ways = [f"say what you expect of {subject}"] * bool(subject) + ["drop the hold"] * bool(held)
     # More epsilon alone does not help below what the narrowest noise leaves, and a larger error alone does.
     ways.append(f"allow more than {ceiling(least, 4)}" if closest is None else f"ask for {told(closest)}")
     return Infeasible(

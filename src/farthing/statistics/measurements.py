@@ -324,16 +324,31 @@ class Output(ABC):
         """
 
     @property
-    def condition(self) -> str:
-        """What its predicted error rests on, as "if ...": empty where it follows from the noise alone."""
+    def clause(self) -> str:
+        """What its predicted error rests on, as a clause after "if"; empty where it follows from the noise alone."""
         return ""
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether a part of `clause` is assumed, rather than expected by the steward."""
+        return False
+
+    @property
+    def assumed_column(self) -> str:
+        """The column whose distribution is assumed, if that decides its error."""
+        return ""
+
+    @property
+    def condition(self) -> str:
+        """The clause as "if ..."."""
+        return f"if {self.clause}" if self.clause else ""
 
     @property
     def short_condition(self) -> str:
         """The same in few words, for a table."""
-        if not self.condition:
+        if not self.clause:
             return ""
-        return f"if as {'assumed' if 'assumed' in self.condition else 'expected'}"
+        return f"if as {'assumed' if self.is_assumed else 'expected'}"
 
     def variance_curve(self, epsilon: float) -> Floats:
         """The variance of every cell when the output's one slot is measured with this epsilon."""
@@ -361,8 +376,8 @@ class Output(ABC):
     @property
     def rests_on(self) -> tuple[str, ...]:
         """What `promised` rests on beyond the number of rows, as clauses after "if"; nothing where it always holds."""
-        if self.condition:
-            return (self.condition.removeprefix("if "),)
+        if self.clause:
+            return (self.clause,)
         return ("its numbers are as expected",) if self.statistic.for_population else ()
 
     @property

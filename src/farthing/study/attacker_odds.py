@@ -173,8 +173,8 @@ class Risk:
         """The same as natural frequencies."""
         before, after = 50, 100 * _share(self.epsilon)
         return (
-            f"Of 100 people in your place about whom somebody guessed with a coin, {before} were guessed rightly. "
-            f"With this release, at most {math.ceil(after)} are."
+            f"A guess by coin flip whether you are in the table is right {before} times in 100; with this release a "
+            f"guess is right at most {math.ceil(after)} times in 100."
         )
 
     @property
@@ -185,8 +185,8 @@ class Risk:
         if most > MOST_ODDS:
             span = "less than one in a million to more than a million"
         return (
-            "Whatever somebody believes, what they come to think of you after this release is within a factor "
-            f"e^(±2 epsilon), that is {span}, of what they would have come to think had your rows not been there."
+            "Whatever somebody believed before, what they believe about you after this release is within a factor "
+            f"e^(±2 epsilon), that is {span}, of what they would believe without your rows."
         )
 
     @property

@@ -250,16 +250,16 @@ def explained(plan: PlanFacts) -> str:
         lines += ["How far off all numbers are at once:", f"  {plan.at_once().sentence}"]
     price = plan.price
     lines += [
-        "What it costs:",
+        "Cost:",
         f"  epsilon {number_text(plan.cost.upper, 6)} at delta {plan.delta:g}, proven",
         f"  summed {number_text(price.basic)}, advanced {number_text(price.advanced)}, KOV {number_text(price.kov)}, "
         f"optimal {number_text(price.optimal)}, own curves {number_text(price.own)}",
         f"  {price.sentence}",
     ]
     if plan.notes:
-        lines += ["What is mostly noise:", *(f"  {text}" for text in plan.notes)]
+        lines += ["Mostly noise:", *(f"  {text}" for text in plan.notes)]
     if plan.assumptions:
-        lines += ["What is assumed:", *(f"  {text}" for text in plan.assumptions)]
+        lines += ["Assumptions:", *(f"  {text}" for text in plan.assumptions)]
     return "\n".join(lines)
 
 

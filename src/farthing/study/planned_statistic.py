@@ -71,7 +71,7 @@ def errors_rest_on(
     >>> errors_rest_on(asked, ["count by sex"], people, {"rows": 400})
     ()
     >>> print(errors_rest_on(asked, ["median of age"], people, {"rows": 400})[0])
-    age is assumed to be spread evenly...
+    age is assumed uniform...
     """
     own = [
         each

@@ -94,7 +94,9 @@ class Study:
         self.epsilon = checked_epsilon(epsilon)
         self.delta = checked_delta(delta)
         if not self.epsilon > 0:
-            raise InvalidValue("epsilon", epsilon, "must be > 0", "with nothing to spend nothing can be told")
+            raise InvalidValue(
+                "epsilon", epsilon, "must be > 0", "with nothing to spend nothing can be released"
+            )
         self.sampling_rate = sampling_rate_of(dataset, sampling_rate)
         if ledger is None:
             raise InvalidValue(
@@ -217,7 +219,7 @@ class Study:
     ) -> QuerySessionPlan:
         """What `query_session` with the same arguments would cost and promise; nothing is spent.
 
-        Of a session that exists, it is what was paid for: `query_session` takes it up, and has `updates_left`.
+        Of a session that exists, it is what was paid for: `query_session` resumes it, and has `updates_left`.
         """
         earlier = query_sessions.request_ids(known)
         asked = query_sessions.QuerySessionOptions(
@@ -249,7 +251,7 @@ class Study:
         numbers or dates into cells. Answers near what was expected are free; the others use up one of a fixed number
         of updates. `rows` is how many rows there are, about; where that is neither public nor given, they are counted
         first, for a hundredth of epsilon. `known` are earlier releases of this study, or their request ids: they make
-        the first guess better, for nothing. The same arguments, or the same `request_id`, take up the same session.
+        the first guess better, for nothing. The same arguments, or the same `request_id`, resume the session.
         """
         earlier = query_sessions.request_ids(known)
         asked = query_sessions.QuerySessionOptions(
@@ -298,8 +300,8 @@ class Study:
         `series` are counts, or conditions as text; with `by`, one for each public value of a column (or of several).
         `threshold` is one for all, or a mapping from series to theirs. Up to `alerts` alerts are given in all; looks
         without one are free. `steps` is how many looks the error is promised for. A series that was reported is
-        not asked about again unless `mute=False`. The same arguments, or the same `request_id`, take up the same
-        monitor: its alerts are known, and the round that was running is lost.
+        not asked about again unless `mute=False`. The same arguments, or the same `request_id`, resume
+        the monitor: its alerts are known, and the round that was running is lost.
         """
         asked = monitor_sessions.MonitorOptions(
             series, threshold, alerts, steps, by, epsilon, mute, confidence
@@ -322,7 +324,7 @@ class Study:
         `training` is a dataset that you may read yourself, with the same columns. Where the means of a statistic (an
         expression with values in [0, 1]) agree, the answer is that of the training rows and free; otherwise it is that
         of the holdout rows with noise, and one of `corrections` is used up. The study's dataset must have a public
-        number of rows, each a unit of its own. The same arguments, or the same `request_id`, take up the same session.
+        number of rows, each a unit of its own. The same arguments, or the same `request_id`, resume the session.
         """
         return monitor_sessions.opened_holdout(
             self,
@@ -365,8 +367,8 @@ class Study:
         It costs `epsilon`, by default all that is left. `rows` is how many rows to make, by default as many as were
         measured; it costs nothing to change. Numbers of many values are cut into cells, by `bins` or into equal
         ones; `missing` says which columns may lack values, by default all of them. `known` are earlier releases of
-        the same dataset: what they say is used, free of charge. The same words give the same table again and spend
-        nothing; for another table of the same words give a `request_id`, which is refused together with other words.
+        the same dataset: what they say is used, free of charge. The same arguments give the same table again and
+        spend nothing; for another table give a `request_id`, which is refused together with other arguments.
         """
         options = SynthesisOptions(columns, bins, missing, epsilon, known)
         made = earlier_synthesis(self, request_id or synthesis_name(self, options), options)

@@ -34,7 +34,7 @@ def test_a_plan_foretells_the_same_on_both_sides(local: ft.Study, connect: Conne
     assert there.cost.upper == pytest.approx(here.cost.upper, rel=1e-3) and there.cost.upper <= 0.5
     assert str(there).splitlines()[0].split() == str(here).splitlines()[0].split()
     assert there.price.basic == pytest.approx(here.price.basic, rel=0.02)
-    assert "What it costs:" in there.explain() and there.price.sentence in there.explain()
+    assert "Cost:" in there.explain() and there.price.sentence in there.explain()
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ def test_a_price_is_an_error_in_the_datas_units_first(curator: TestClient, serve
     assert view["price"]["rows"][0]["theorem"] == "plain sum"
     assert [row["key"] for row in view["price"]["rows"]] == ["basic", "advanced", "kov", "optimal", "own"]
     assert view["risk"]["table"][2]["prior"] == 0.5 and "at most 95.3% sure" in view["risk"]["odds_sentence"]
-    assert any("spread" in text for text in view["assumptions"])
+    assert any("uniform" in text for text in view["assumptions"])
     assert (
         served.state.root.budget("people").count == 0 and served.state.root.budget("people").spent_upper == 0
     )

@@ -121,8 +121,8 @@ def test_a_plan_says_in_one_line_what_a_required_error_rests_on(tmp_path: Any) -
             told["count by g"].required == "every cell within ±60 (95%) in every release, whatever the data"
         )
         assert told["median of x"].required == (
-            "within ±20 (95%) on average over releases, if the table has as many rows as expected and x is spread as "
-            "expected"
+            "within ±20 (95%) on average over releases, if the table has as many rows as expected and x is "
+            "distributed as expected"
         )
         for one in told.statistics:
             assert f"required: {one.name} {one.required}" in " ".join(str(told).split())

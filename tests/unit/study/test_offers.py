@@ -88,7 +88,7 @@ def test_an_error_below_any_noise_names_what_it_rests_on_and_one_way_out_is_enou
     plan = make_study(5.0).plan(ft.median("income"), expected={"rows": 100})
     refusal = _followed(plan, {}, "median of income", 1e-6)
     text = str(refusal)
-    assert "cannot be met if income is spread as assumed: the narrowest noise there is" in text
+    assert "cannot be met if income is distributed as assumed: the narrowest noise there is" in text
     assert (
         re.search(r"; say what you expect of income, or ask for [\d.e+]+\d\.", text) and ", and " not in text
     )

@@ -155,9 +155,7 @@ def test_a_plan_is_a_table_that_lines_up(plan: Plan) -> None:
     assert lines[0].split() == ["statistic", "mechanism", "95%", "error", "epsilon"]
     assert len({len(line) for line in lines[:5]}) == 1
     assert lines[2].startswith("count by sex") and "±" in lines[2]
-    assert "cost: epsilon" in str(
-        plan
-    ) and "assumed: age is assumed to be spread evenly between its bounds" in str(plan)
+    assert "cost: epsilon" in str(plan) and "assumed: age is assumed uniform between its bounds" in str(plan)
 
 
 def test_an_assumed_number_of_rows_is_said_first(make_study: Make) -> None:
@@ -209,7 +207,7 @@ def test_a_statistic_of_nothing_but_noise_is_pointed_out(make_study: Make) -> No
 
 def test_a_plan_in_words_says_what_is_measured_and_assumed(plan: Plan) -> None:
     told = plan.explain()
-    for part in ("What is measured", "What comes out of it", "What it costs", "What is assumed", "summed"):
+    for part in ("What is measured", "What comes out of it", "Cost:", "Assumptions:", "summed"):
         assert part in told
     assert plan["mean of income"].sentence.startswith("95 times in 100 within ±")
     assert plan["count by sex"].sentence.startswith("95 times in 100 a cell is within ±")

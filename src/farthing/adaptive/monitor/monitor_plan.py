@@ -254,7 +254,7 @@ def plan_monitor(
         raise InvalidValue("confidence", confidence, "must be above 0 and below 1", "0.95 for 95 in 100")
     whole, leak = checked_epsilon(epsilon), checked_delta(delta)
     if not whole > 0:
-        raise InvalidValue("epsilon", epsilon, "must be > 0", "with nothing to spend nothing can be told")
+        raise InvalidValue("epsilon", epsilon, "must be > 0", "with nothing to spend nothing can be released")
     # A ledger rounds up to billionths: what is left to the last of them could not be charged any more.
     room = max(whole - _ROUNDING, whole / 2)
     each = calibrate(

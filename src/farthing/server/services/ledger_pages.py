@@ -24,6 +24,7 @@ from farthing.server.schemas.entry_schema import (
 )
 from farthing.server.services.app_state import State
 from farthing.server.services.ledger_history import iso_time
+from farthing.study.sessions import RoundId
 
 MOST_READ = 20_000  # entries that are looked at for one page
 WINDOW = 1_000  # that are read at once where the newest come first
@@ -188,9 +189,8 @@ def when_of(entry: Entry) -> str:
 
 def request_of(entry: Entry) -> str:
     """The request id; a session's rounds end with letters that keep others from taking them, and these stay out."""
-    session, word, rest = entry.request_id.rpartition(" round ")
-    number = rest.partition(" ")[0]
-    return f"{session} round {number}" if word and number.isdecimal() else entry.request_id
+    of_round = RoundId.read(entry.request_id)
+    return entry.request_id if of_round is None else of_round.public
 
 
 def amount_of(entry: Entry, own: bool = False) -> tuple[float | None, float | None]:
@@ -232,9 +232,10 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
         return (
             f"{who} asked for {price} ({request}) and was refused: {_left(body)} was left in {_where(entry)}."
         )
-    if " round " in request and not epsilon:
+    of_round = RoundId.read(entry.request_id)
+    if of_round is not None and not epsilon:
         what = {"charge": "began", "released": "ended with an answer"}.get(entry.kind, "was given up")
-        return f"A round of {who}'s session {request.rpartition(' round ')[0]} {what}; the session has paid for it."
+        return f"A round of {who}'s session {of_round.session} {what}; the session has paid for it."
     if entry.kind == "charge":
         paid = (
             f", in the budgets of {' and '.join([entry.dataset, *entry.others])} each" if entry.others else ""

@@ -46,9 +46,9 @@ class CdfAssumptions(Output):
         return f"{fewest} {meet}have {self.statistic.column}"
 
     @property
-    def condition(self) -> str:
+    def clause(self) -> str:
         """Where nobody said how many rows there are: for how many the error is predicted. Fewer have a larger one."""
-        return "" if self.told else f"if {self._least_rows}"
+        return "" if self.told else self._least_rows
 
     @property
     def short_condition(self) -> str:
@@ -73,7 +73,7 @@ class CdfAssumptions(Output):
         if not self.told:
             return (self._least_rows,)
         groups = ("groups have as many rows as expected",) if asked.by else ()
-        return (*groups, f"{asked.column} is spread as expected")
+        return (*groups, f"{asked.column} is distributed as expected")
 
 
 @dataclass(frozen=True, eq=False)

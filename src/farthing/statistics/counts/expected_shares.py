@@ -298,7 +298,7 @@ def assumptions_of(facts: Facts, columns: Sequence[str]) -> tuple[Assumption, ..
             continue
         domain = facts.schema[name]
         how = "over its categories" if isinstance(domain, Categories | Flags) else "between its bounds"
-        found.append(Assumption(f"{name} is assumed to be spread evenly {how}", name))
+        found.append(Assumption(f"{name} is assumed uniform {how}", name))
     return tuple(found)
 
 

@@ -95,9 +95,9 @@ class MomentOutput(Output):
         return tuple(found)
 
     @property
-    def condition(self) -> str:
+    def clause(self) -> str:
         """Where nobody said how many rows there are: for how many the error is predicted. Fewer have a larger one."""
-        return f"if {self._least_rows}" if self._least_rows else ""
+        return self._least_rows
 
     @property
     def short_condition(self) -> str:

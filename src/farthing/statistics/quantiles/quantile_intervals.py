@@ -295,8 +295,8 @@ def spread_assumptions(statistics: Sequence[Statistic], facts: Facts) -> list[As
     ]
     return [
         Assumption(
-            f"the error of quantiles of {column} rests on how {column} is spread; "
-            "a list of public values predicts it better"
+            f"the error of quantiles of {column} depends on how {column} is distributed; "
+            "a list of public values gives a better prediction"
         )
         for column in dict.fromkeys(crude)
     ]

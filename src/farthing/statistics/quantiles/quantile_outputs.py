@@ -71,9 +71,19 @@ class QuantileOutput(Output):
         return True
 
     @property
-    def condition(self) -> str:
+    def clause(self) -> str:
         """How far rows are apart decides the error, and that is known only as far as somebody said so."""
-        return f"if {self.statistic.column} is spread as {'assumed' if self.assumed else 'expected'}"
+        return f"{self.statistic.column} is distributed as {'assumed' if self.assumed else 'expected'}"
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether nothing was expected of the column."""
+        return self.assumed
+
+    @property
+    def assumed_column(self) -> str:
+        """The column, if nothing was expected of it."""
+        return self.statistic.column if self.assumed else ""
 
     def variance_curve(self, epsilon: float) -> Floats:
         """The expected squared error of every cell at this epsilon."""

@@ -102,11 +102,11 @@ class RegressionOutput(Output):
                 f"{part} at least {math.ceil(float(self.rows.min())):,} rows with all columns (assumed)"
             )
         if expected.table:
-            found.append("its columns are spread and related as expected")
+            found.append("its columns are distributed and related as expected")
             return tuple(found)
         names = list(dict.fromkeys(one.column for one in self.equations.features))
         if not expected.unsaid:
-            found.append(f"{_listed(names)} {'is' if len(names) == 1 else 'are'} spread as expected")
+            found.append(f"{_listed(names)} {'is' if len(names) == 1 else 'are'} distributed as expected")
             if not expected.joint:
                 found.append("its features are not related to each other (assumed)")
         if expected.line_told:
@@ -118,9 +118,16 @@ class RegressionOutput(Output):
         return tuple(found)
 
     @property
-    def condition(self) -> str:
+    def clause(self) -> str:
         """How far columns vary and go together decides the error, known only as far as somebody said so."""
-        return "" if self.expected.unsaid else f"if {_listed(self.rests_on)}"
+        return "" if self.expected.unsaid else _listed(self.rests_on)
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether sizes of groups, missing values or relations of features are assumed."""
+        expected = self.expected
+        known = expected.table or (expected.target_told and expected.joint)
+        return not (self.sizes_told and known)
 
     @cached_property
     def _directions(self) -> tuple[Floats, Floats]:

@@ -218,7 +218,7 @@ def report_page(release: ReleaseFacts) -> str:
 </head>
 <body>
 <header>
-<h1>{name}: what may be told</h1>
+<h1>{name}: released statistics</h1>
 <p class="lead">{_counted(len(release.answers))}, each with an honest margin of error.
 {_protection(release)}{_about(release)}</p>
 {_numbers(release)}
@@ -381,7 +381,7 @@ def _meaning(release: ReleaseFacts) -> str:
 
 def _receipt(release: ReleaseFacts) -> str:
     return (
-        "<section><h2>The receipt</h2><p>The ledger must contain this entry for ever. To check it: save the text as "
+        "<section><h2>The receipt</h2><p>The ledger must contain this entry forever. To check it: save the text as "
         "<code>receipt.json</code> and run <code>farthing ledger verify LEDGER --receipt receipt.json</code>.</p>"
         f"<pre>{escape(release.receipt.to_json())}</pre></section>"
     )

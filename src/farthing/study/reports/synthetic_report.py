@@ -197,7 +197,7 @@ verdict is <b>good</b>, counts of these columns are right to within 5% of all ro
 {_limits()}
 {_measured(synthetic)}
 {_meaning(synthetic)}
-<section><h2>The receipt</h2><p>The ledger must contain this entry for ever. To check it: save the text as
+<section><h2>The receipt</h2><p>The ledger must contain this entry forever. To check it: save the text as
 <code>receipt.json</code> and run <code>farthing ledger verify LEDGER --receipt receipt.json</code>.</p>
 <pre>{escape(synthetic.receipt.to_json())}</pre></section>
 </main>

@@ -126,7 +126,7 @@ class MonitorOptions:
         return found if price is None else replace(found, **{name: price[name] for name in _PRICE})
 
     def request_id(self, study: StudyAccount, seen: Watched) -> str:
-        """The same words name the same monitor: a second call takes it up where it was."""
+        """The same arguments name the same monitor: a second call resumes it."""
         facts = [
             study.name,
             study.payer,

@@ -14,7 +14,7 @@ from farthing.adaptive.prior_releases import known_tables
 from farthing.adaptive.query_session import QuerySession, QuerySessionPlan, plan_query_session
 from farthing.adaptive.query_session.session_plan import MOST_CELLS
 from farthing.curator.private_counts import PrivateCells
-from farthing.curator.session_records import LedgerJournal, Session, stored_session
+from farthing.curator.session_records import LedgerJournal, RoundId, Session, stored_session
 from farthing.data import Dataset, Dates, Integers, Reals
 from farthing.data.aggregates.aggregate import MOST_CELLS as MOST_VALUES
 from farthing.data.aggregates.aggregate import domain_of, names_of
@@ -34,7 +34,7 @@ _STATED = ("alpha", "queries", "confidence", "updates", "rows")
 _COUNTING = 0.01  # of epsilon, for the number of rows where nobody knows it
 _ROUNDING = 1e-8  # of epsilon: the ledger counts in billionths, rounded up
 _MANY = 2**40  # rows: more than there are
-_LONGEST = " round 65536 " + 16 * "-"  # what the request id of a round has after that of its session
+_MOST_ROUNDS = 65_536
 
 Known = Release | str | Sequence[Release | str]
 """Earlier releases of a study, or their request ids."""
@@ -80,7 +80,7 @@ class QuerySessionOptions:
         return found
 
     def name(self, study: StudyAccount) -> str:
-        """The same words name the same session: a second call takes it up where it was.
+        """The same arguments name the same session: a second call resumes it.
 
         What was known at its start is no part of the name: a session remembers it, and need not be told again.
         """
@@ -165,7 +165,7 @@ def open_session(
     _refuse_sampled(study)
     axes = asked.axes(study.dataset)
     name = checked_name(request_id or asked.name(study), "request_id")
-    checked_name(name + _LONGEST, "request_id")
+    checked_name(str(RoundId(name, _MOST_ROUNDS, 16 * "-")), "request_id")
     stored = stored_session(study.curator, name)
     earlier = asked.known if stored is None else tuple(stored.get("known", ()))
     releases = [_release(study, one) for one in earlier]  # before anything is charged

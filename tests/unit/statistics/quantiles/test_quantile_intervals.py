@@ -287,6 +287,9 @@ def test_a_plan_says_that_errors_rest_on_a_crude_guess() -> None:
         _, (output, _), _, assumptions = outputs_of(
             [median("cost"), quantile("cost", 0.9)], Facts(costs(), expected)
         )
-        line = "the error of quantiles of cost rests on how cost is spread; a list of public values predicts it better"
+        line = (
+            "the error of quantiles of cost depends on how cost is distributed; "
+            "a list of public values gives a better prediction"
+        )
         assert assumptions.count(line) == said
-        assert output.condition == f"if cost is spread as {'assumed' if guess is None else 'expected'}"
+        assert output.condition == f"if cost is distributed as {'assumed' if guess is None else 'expected'}"

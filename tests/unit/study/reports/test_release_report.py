@@ -106,7 +106,7 @@ def test_the_odds_are_those_of_the_definition(epsilon: float) -> None:
         )
         assert "less than one in a million to more than a million" in risk.bayesian
         assert not re.search(r"\d{3},\d{3}|unlimited|e\+", " ".join(risk.sentences))
-    most = int(re.search(r"at most (\d+) are", risk.chances)[1])  # type: ignore[index]
+    most = int(re.search(r"at most (\d+) times", risk.chances)[1])  # type: ignore[index]
     assert 100 / (1 + math.exp(-epsilon)) <= most <= 100
     assert "1e-09" in risk.exception and len(risk.sentences) == 5
 
