@@ -1,4 +1,4 @@
-"""A study of twelve statistics from end to end: the same plan on every engine, and answers as good as foretold.
+"""A study of twelve statistics from end to end: the same plan on every engine, and answers as good as predicted.
 
 The rows are made up. Set FARTHING_ADULT to the path of the Adult table (a CSV with its usual columns) to study that
 instead.
@@ -80,19 +80,19 @@ def planned(source: Any, size: int, ledger: Path) -> ft.study.Plan:
 
 
 @pytest.fixture(scope="session")
-def foretold(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def predicted(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The plan for the rows themselves, which every engine's plan has to equal: planning takes seconds."""
     return planned(table, table.num_rows, tmp_path_factory.mktemp("twin") / "twin.db").to_dict()
 
 
 @pytest.mark.slow
 def test_a_study_is_the_same_on_every_engine(
-    engine: EngineUnderTest, table: pa.Table, foretold: dict[str, Any], tmp_path: Path
+    engine: EngineUnderTest, table: pa.Table, predicted: dict[str, Any], tmp_path: Path
 ) -> None:
     size = table.num_rows
     plan = planned(engine.load(table), size, tmp_path / "study.db")
     told = plan.to_dict()
-    assert told == {**foretold, "request_id": told["request_id"]}  # every table has releases of its own
+    assert told == {**predicted, "request_id": told["request_id"]}  # every table has releases of its own
     release = plan.release()
     assert list(release) == [statistic.name for statistic in ASKED]
     assert plan.study.ledger.verify().ok

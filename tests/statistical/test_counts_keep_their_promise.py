@@ -1,4 +1,4 @@
-"""Counts over many releases: errors as large as foretold and no larger, intervals that hold their share.
+"""Counts over many releases: errors as large as predicted and no larger, intervals that hold their share.
 
 Counts are sums of cells, and shares are of such sums: 40,000 releases are added up in vectors, and the first of them
 are compared with the answers. The mean square of one Laplace number has a standard error of 1.1% then; it lies eight
@@ -105,7 +105,7 @@ def released() -> dict[float, dict[str, tuple[float, float]]]:
 
 
 @pytest.mark.parametrize("name", [statistic.name for statistic in ASKED])
-def test_squared_errors_are_as_foretold(name: str, released: dict) -> None:
+def test_squared_errors_are_as_predicted(name: str, released: dict) -> None:
     assert 0.9 < released[1.0][name][0] < 1.1
 
 

@@ -1,4 +1,4 @@
-"""A mixed plan, released 60,000 times: every statistic as far from the truth as foretold.
+"""A mixed plan, released 60,000 times: every statistic as far from the truth as predicted.
 
 The noise is drawn by the mechanisms themselves from an explicit source, in vectors; the values follow in vectors, too,
 and those of the first releases are compared with the answers. The choice of a median is not drawn: its distribution is
@@ -171,17 +171,17 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> tuple[ft.study.Plan, E
 
 
 @pytest.mark.parametrize("name", [statistic.name for statistic in ASKED])
-def test_errors_are_as_foretold(name: str, released: tuple[ft.study.Plan, Errors]) -> None:
+def test_errors_are_as_predicted(name: str, released: tuple[ft.study.Plan, Errors]) -> None:
     plan, (found, chances) = released[0], released[1][name]
-    foretold = plan[name]
-    inside = float(np.mean(chances @ (np.abs(found) <= np.array(foretold.errors(0.95)))))
-    sizes = np.asarray(foretold.distribution.standard_errors, dtype=float)
+    predicted = plan[name]
+    inside = float(np.mean(chances @ (np.abs(found) <= np.array(predicted.errors(0.95)))))
+    sizes = np.asarray(predicted.distribution.standard_errors, dtype=float)
     ratio = float(np.sqrt(np.mean(chances @ (found / sizes) ** 2)))
     if name == "median of income":
         # Its error is how far its interval reaches, which holds whatever the data: farther than it is off.
         assert inside >= 0.95 and 0.95 <= ratio <= 1.05
         return
-    # A regression is foretold to first order: what it leaves out makes its errors three percent larger.
+    # A regression is predicted to first order: what it leaves out makes its errors three percent larger.
     off = 0.03 if name.startswith("regression") else 0.0
     assert 0.94 - off / 3 <= inside <= 0.96 and 0.95 <= ratio <= 1.05 + off, (inside, ratio)
 

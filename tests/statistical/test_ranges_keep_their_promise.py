@@ -1,4 +1,4 @@
-"""Ranges, cdfs of many cells and marginals: as far from the truth as foretold, questions asked afterwards too.
+"""Ranges, cdfs of many cells and marginals: as far from the truth as predicted, questions asked afterwards too.
 
 As the noise leaves them, answers are linear in what was measured. The map is read off the answers themselves, number by
 number, so the variance of each cell follows from that of the noise and is compared exactly. The noise is drawn by the
@@ -176,7 +176,7 @@ def figures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.parametrize("name", [statistic.name for statistic in ASKED])
-def test_errors_are_as_foretold(name: str, figures: dict[str, Figures]) -> None:
+def test_errors_are_as_predicted(name: str, figures: dict[str, Figures]) -> None:
     own = figures[name]
     assert 0.97 <= own.noise <= 1.03
     known = own.claimed > 1e-9  # the last share of a cdf is 1

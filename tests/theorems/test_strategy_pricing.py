@@ -1,4 +1,4 @@
-"""What levels of noise cost together, and that the noise is what the error was foretold with."""
+"""What levels of noise cost together, and that the noise is what the error was predicted with."""
 
 from __future__ import annotations
 

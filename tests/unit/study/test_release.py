@@ -38,7 +38,7 @@ def test_the_ledger_is_charged_what_the_plan_costs(study: ft.Study) -> None:
     assert release.receipt.epsilon == pytest.approx(plan.cost.upper, abs=2e-9)
 
 
-def test_a_mean_of_which_nothing_was_known_is_as_exact_as_was_foretold(study: ft.Study) -> None:
+def test_a_mean_of_which_nothing_was_known_is_as_exact_as_was_predicted(study: ft.Study) -> None:
     """The mean is 40,000 between 0 and 250,000: a plan that took it to be in the middle would be far off."""
     plan = study.plan(ft.mean("income"), epsilon=0.9, expected={"rows": 400})
     answer = plan.release()["mean of income"]
@@ -251,10 +251,10 @@ def test_intervals_at_once_are_kept_with_the_release(study: ft.Study) -> None:
     again = study.released(release.request_id)
     together = again.at_once()
     for name, answer in again.items():
-        wide, foretold = together[name], plan.at_once().errors[name]
+        wide, predicted = together[name], plan.at_once().errors[name]
         assert np.all(wide.lower <= answer.lower) and np.all(answer.upper < wide.upper)
         assert np.all(np.isfinite(wide.upper)) and np.all(
-            wide.upper <= np.asarray(answer.raw) + foretold + 1e-9
+            wide.upper <= np.asarray(answer.raw) + predicted + 1e-9
         )
     alone = again.at_once("count by sex")["count by sex"]
     assert np.all(alone.upper <= together["count by sex"].upper)

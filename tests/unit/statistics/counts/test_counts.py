@@ -1,4 +1,4 @@
-"""Counts end to end: designs found without hints, errors foretold exactly, answers that are counts."""
+"""Counts end to end: designs found without hints, errors predicted exactly, answers that are counts."""
 
 from __future__ import annotations
 

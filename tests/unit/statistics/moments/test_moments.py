@@ -1,4 +1,4 @@
-"""Sums, means, variances and standard deviations: what they share, what is foretold, and whether it comes true."""
+"""Sums, means, variances and standard deviations: what they share, what is predicted, and whether it comes true."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ def test_weights_are_derivatives() -> None:
 def simulated(
     statistics: Sequence[Statistic], noise: Noise, truths: Sequence[Any], releases: int, data: Dataset
 ) -> list[tuple[float, float]]:
-    """For each statistic: the RMS error over the foretold one, and the share of errors inside the foretold one."""
+    """For each statistic: the RMS error over the predicted one, and the share of errors inside the predicted one."""
     slots, outputs, derived = made(statistics, data)
     exact = data.derive(**derived).exact({slot.name: slot.aggregate for slot in slots})
     noises = {slot.name: noise for slot in slots}
@@ -327,7 +327,7 @@ def simulated(
     "noise", [Noise("laplace", 0.4), Noise("gaussian", 4.0)], ids=lambda noise: noise.kind
 )
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
-def test_foretold_errors_come_true(noise: Noise, neighbours: str) -> None:
+def test_predicted_errors_come_true(noise: Noise, neighbours: str) -> None:
     bmi, age, sex = PEOPLE["bmi"], PEOPLE["age"], PEOPLE["sex"]
     asked = [mean("bmi"), variance("bmi"), std("bmi"), sum("age"), mean("smoker"), mean("age", by="sex")]
     by_sex = np.array([age[sex == "F"].mean(), age[sex == "M"].mean()])

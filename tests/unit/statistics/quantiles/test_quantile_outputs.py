@@ -1,4 +1,4 @@
-"""Quantiles: their grids, what is foretold of their errors, and whether it comes true."""
+"""Quantiles: their grids, what is predicted of their errors, and whether it comes true."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_one_pass_on_an_engine_gives_quantiles_of_groups() -> None:
 def errors_of(
     output: QuantileOutput, epsilon: float, releases: int, draw: Any, rows: int
 ) -> tuple[np.ndarray[Any, Any], float, float]:
-    """Errors over tables drawn anew from the expected distribution, and what was foretold of them."""
+    """Errors over tables drawn anew from the expected distribution, and what was predicted of them."""
     noise = Noise("exponential", epsilon)
     mechanism = output.slot.mechanism(noise)
     source, generator = TestSource(5), np.random.default_rng(5)
@@ -221,7 +221,7 @@ def normal(generator: np.random.Generator, rows: int) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize(
     ("probability", "rows", "epsilon"), [(0.5, 20_000, 0.1), (0.9, 5_000, 0.4), (0.25, 300, 0.6)]
 )
-def test_foretold_errors_of_real_numbers_come_true(probability: float, rows: int, epsilon: float) -> None:
+def test_predicted_errors_of_real_numbers_come_true(probability: float, rows: int, epsilon: float) -> None:
     output = output_of(quantile("bmi", probability), people(), rows=rows, bmi=(27.0, 5.0))
     errors, deviation, bound = errors_of(output, epsilon, 500, normal, rows)
     found = np.sqrt(np.mean(errors**2))
@@ -233,7 +233,7 @@ def test_foretold_errors_of_real_numbers_come_true(probability: float, rows: int
 
 
 @pytest.mark.slow
-def test_foretold_errors_of_whole_numbers_come_true_over_many_tables() -> None:
+def test_predicted_errors_of_whole_numbers_come_true_over_many_tables() -> None:
     """A year holds more rows than the noise moves: where its border lies is a matter of the sample."""
     output = output_of(median("age"), people(), rows=20_000)
     errors, deviation, _ = errors_of(

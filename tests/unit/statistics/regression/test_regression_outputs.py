@@ -237,7 +237,7 @@ def test_one_pass_on_an_engine_gives_the_line() -> None:
 @pytest.mark.parametrize(
     "noise", [Noise("laplace", 0.3), Noise("gaussian", 4.0)], ids=lambda noise: noise.kind
 )
-def test_foretold_errors_and_intervals_come_true(noise: Noise) -> None:
+def test_predicted_errors_and_intervals_come_true(noise: Noise) -> None:
     slots, output, derived, _ = made(**PUBLIC)
     sums = exact_sums(slots, derived, people())
     noises = {slot.name: noise for slot in slots}
