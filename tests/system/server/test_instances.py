@@ -280,14 +280,14 @@ def test_the_check_notices_a_server_that_takes_a_retry_for_a_new_request(
 ) -> None:
     from farthing.server.routes import release_routes
 
-    honest = release_routes._submitted
+    honest = release_routes.submitted_release
 
     def each_time_anew(state: Any, who: Any, body: Any) -> Any:
         another = f"{body.request_id}-{secrets.token_hex(4)}"
         return honest(state, who, body.model_copy(update={"request_id": another}))
 
     if forgetful:
-        monkeypatch.setattr(release_routes, "_submitted", each_time_anew)
+        monkeypatch.setattr(release_routes, "submitted_release", each_time_anew)
     served = served_in(tmp_path)
     worker = Worker(served.state, look=0.02)
     thread = threading.Thread(target=worker.run)

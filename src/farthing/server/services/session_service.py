@@ -39,7 +39,7 @@ _PRICE_WAIT = 20.0  # seconds to wait for other prices
 MOST_LISTED = 50
 _WAY_OUT = (
     "what was answered can be asked again and keeps its answer; for other questions open another session, which is "
-    "paid anew"
+    "charged again"
 )
 
 

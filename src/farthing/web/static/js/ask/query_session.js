@@ -138,7 +138,7 @@ function Ended({ session, error, dataset, again }) {
         </div>`
           : null
       }
-      <p class="ask-next">For other questions <a href=${link("ask", dataset)}>open another session</a>, which is paid anew, or <a href=${link("plan", dataset)}>plan a release</a>.</p>
+      <p class="ask-next">For other questions <a href=${link("ask", dataset)}>open another session</a>, which is charged again, or <a href=${link("plan", dataset)}>plan a release</a>.</p>
     <//>`;
 }
 

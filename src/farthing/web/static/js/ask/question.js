@@ -52,7 +52,7 @@ export function QuestionCard({ session, schema, text, setText, answered, ended }
           onKeyDown=${(event) => {
             if (event.key === "Enter" && !event.shiftKey) send(event);
           }}></textarea>
-        <p class="hint" id="ask-hint">Words such as <code>and</code>, <code>or</code>, <code>not</code>, <code>between 18 and 64</code>, <code>in ('a', 'b')</code>. Enter asks.</p>
+        <p class="hint" id="ask-hint">Words such as <code>and</code>, <code>or</code>, <code>not</code>, <code>between 18 and 64</code>, <code>in ('a', 'b')</code>. Press Enter to ask.</p>
         <div class="row"><${Button} kind="primary" type="submit" busy=${busy} disabled=${!text.trim()}>Ask<//></div>
       </form>
       <div class="ask-said" aria-live="polite">

@@ -17,7 +17,7 @@ export function releasable(draft, view) {
   return { ...asked, epsilon: view.epsilon };
 }
 
-/** What was agreed to: planned anew, a plan may come out a hair dearer, and never above its share. */
+/** What was agreed to: planned again, a plan may cost a hair more, and never above its share. */
 const limitOf = ({ cost, epsilon: most }) => (cost.proven ? Math.min(most, cost.upper * 1.01) : most);
 
 export function ConfirmRelease({ view, draft, budget, me, onClose }) {

@@ -24,7 +24,7 @@ const WORDS = {
     tone: "bad",
     title: "This was paid for, and its answer is lost",
     text: "The work stopped after the budget was charged. The charge stays, because the rows may have been read by then; the same numbers are never drawn a second time.",
-    next: "To get answers, release the plan again. That is charged anew.",
+    next: "To get answers, release the plan again. That is charged again.",
   },
 };
 

@@ -19,7 +19,7 @@ function fresh() {
   return `page-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
-/** The request for this draft: the same one for the same draft, until `again` says that it is meant anew. */
+/** The request for this draft: the same one for the same draft, until `again` asks for a new one. */
 export function requestFor(draft, { again = false } = {}) {
   const all = read();
   const asked = JSON.stringify(draft);
