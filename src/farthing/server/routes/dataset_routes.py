@@ -36,7 +36,7 @@ Label = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
 def sources(
     state: TheState, only: Annotated[str | None, Query(min_length=1, max_length=500)] = None
 ) -> dict[str, Any]:
-    """Names and types of columns, never a row. Tables of engines tell their columns only when one is asked for."""
+    """Names and types of columns, never a row. An engine's table shows its columns when it is asked for by name."""
     return dataset_registry.table_list(state, only)
 
 

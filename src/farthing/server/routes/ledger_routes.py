@@ -81,7 +81,7 @@ def burn_down(
         str | None, Query(max_length=64, description="whose grant; analysts see their own")
     ] = None,
 ) -> BurnDownView:
-    """What was spent after each entry; of very many entries, some. Analysts see their own grant."""
+    """What was spent after each entry (a sample, if there are very many). Analysts see their own grant."""
     return ledger_pages.burn_down(state, who, dataset, analyst)
 
 

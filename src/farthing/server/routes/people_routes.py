@@ -99,7 +99,7 @@ def me(request: Request, state: TheState, who: Who) -> Me:
 
 @router.post("/password", status_code=204, responses=refusals("conflict"))
 def change_password(body: PasswordBody, request: Request, state: TheState, who: Who) -> None:
-    """Change one's own password; all other sessions end, tokens stay."""
+    """Change your own password; all other login sessions end, tokens stay."""
     user = known_user(state.store, who.name)
     if user.has_password:
         if body.old is None:
@@ -162,7 +162,7 @@ def removed_user(name: Named, state: TheState, who: Who) -> None:
 
 @router.get("/tokens")
 def tokens(state: TheState, who: Who) -> TokensView:
-    """One's own tokens, without the words."""
+    """Your own tokens, without their secrets."""
     return token_list(tokens_of(state.store, who.name))
 
 
@@ -176,5 +176,5 @@ def new_token(body: NewTokenBody, state: TheState, who: Who) -> NewTokenView:
 
 @router.delete("/tokens/{id}", status_code=204, responses=refusals("not_found"))
 def revoked_token(id: TokenId, state: TheState, who: Who) -> None:
-    """Revoke one of one's own tokens at once."""
+    """Revoke one of your own tokens at once."""
     revoke_token(state.store, who.name, id, by=who.name)

@@ -54,7 +54,7 @@ async def release(body: ReleaseRequest, response: Response, who: Who, state: The
 def releases(
     who: Who, state: TheState, dataset: Annotated[str | None, Query(max_length=64)] = None
 ) -> ReleaseList:
-    """The newest releases, one's own or (curators and auditors) everybody's; without their answers."""
+    """The newest releases without their answers: your own, for curators and auditors everybody's."""
     return release_list(state, who, dataset)
 
 
@@ -111,7 +111,7 @@ def file(
     summary="Whether the table has changed since a release",
 )
 def table(request_id: AnyId, who: Who, state: TheState) -> TableView:
-    """For curators: whether a table has other rows now depends on the rows, so that nobody else is told."""
+    """For curators: whether a table has changed depends on its rows, so nobody else may know."""
     return table_view(state, who, request_id)
 
 

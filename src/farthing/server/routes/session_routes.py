@@ -89,7 +89,7 @@ def one_session(
     state: TheState,
     limit: Annotated[int, Query(ge=0, le=1_000, description="how many of the last answers")] = 200,
 ) -> SessionView:
-    """What is left of a session, what may be asked, and the last answers; of others' sessions nothing is told."""
+    """What is left of a session, what may be asked, and the last answers. Sessions of other people are not found."""
     return session_view(state, who, own_session(state, who, id), history=limit)
 
 

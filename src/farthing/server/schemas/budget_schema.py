@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class View(BaseModel):
-    """A model of what is shown."""
+    """The base of what is answered: no field that is not declared."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -25,7 +25,7 @@ class Spent(View):
 
 
 class BudgetView(View):
-    """How a budget stands: a dataset's own, or an analyst's grant in it."""
+    """The state of a budget: a dataset's own, or an analyst's grant in it."""
 
     dataset: str
     analyst: str | None

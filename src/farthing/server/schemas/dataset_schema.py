@@ -39,7 +39,7 @@ class ColumnWords(Words):
 
 
 class CheckedDeclaration(Words):
-    """What was filled in so far."""
+    """A declaration as far as it was filled in."""
 
     name: DatasetName = "dataset"
     source: SourceName
@@ -83,7 +83,7 @@ class BudgetWords(Words):
 
 
 class SourceColumn(View):
-    """A column of a table; `holds` is null where only rows could tell."""
+    """A column of a table; `holds` is null where the type does not say it."""
 
     name: str
     holds: str | None
@@ -106,7 +106,7 @@ class SourcesView(View):
 
 
 class ColumnCheck(View):
-    """What becomes of the cells of a column."""
+    """How the cells of a column are read."""
 
     name: str
     sentence: str
@@ -120,7 +120,7 @@ class Problem(View):
 
 
 class CheckView(View):
-    """What a declaration comes to so far; nothing was written."""
+    """The result of checking a declaration; nothing was written."""
 
     ok: bool
     columns: list[ColumnCheck]

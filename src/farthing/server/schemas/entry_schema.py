@@ -33,7 +33,7 @@ class EntriesView(View):
 
 
 class VerifiedView(View):
-    """Whether the ledger was found to be what was written, and when; null if that is not known here."""
+    """Whether the ledger was intact when it was last verified, and when that was."""
 
     ok: bool
     at: str
@@ -49,7 +49,7 @@ class LedgerView(View):
 
 
 class VerificationView(View):
-    """What reading the whole ledger again came to."""
+    """The result of reading the whole ledger again."""
 
     ok: bool
     ledger_ok: bool = Field(description="whether the ledger is intact by itself, whatever the receipt says")
@@ -71,7 +71,7 @@ class PointView(View):
 
 
 class BurnDownView(View):
-    """How a budget or a grant came to be what it is."""
+    """How a budget or a grant was used, entry by entry."""
 
     dataset: str
     analyst: str | None

@@ -17,13 +17,13 @@ Label = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]*$", max_len
 
 
 class Body(BaseModel):
-    """What is sent: no field that is not known, no value of another kind."""
+    """The base of what is sent: no unknown field, no value of another type."""
 
     model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
 
 
 class View(BaseModel):
-    """What is shown."""
+    """The base of what is answered."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -37,7 +37,7 @@ class LoginBody(Body):
 
 
 class PasswordBody(Body):
-    """The old password and a new one; somebody who came by a one-time link may have no old one."""
+    """The old password and a new one; somebody who signed in with a one-time link may have no old one."""
 
     old: Password | None = None
     new: Password
@@ -54,7 +54,7 @@ class NewUserBody(Body):
 
 
 class ChangedUserBody(Body):
-    """What to change of somebody; what is left out stays."""
+    """Changes to a user; what is left out stays as it is."""
 
     role: Role | None = None
     disabled: bool | None = None
@@ -84,7 +84,7 @@ class Me(View):
 
 
 class Elsewhere(View):
-    """Where people can sign in elsewhere: what it is called, and where it starts."""
+    """A provider where people sign in: its name, and the address that starts it."""
 
     name: str
     start: str
@@ -115,7 +115,7 @@ class UsersView(View):
 
 
 class TokenView(View):
-    """One token, without the word."""
+    """One token, without its secret."""
 
     id: str
     label: str
@@ -126,7 +126,7 @@ class TokenView(View):
 
 
 class NewTokenView(TokenView):
-    """A token just made: the only time the word is shown."""
+    """A new token: the only time its secret is shown."""
 
     token: str
 

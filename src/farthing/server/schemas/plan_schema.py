@@ -72,7 +72,7 @@ class StatisticWords(Words):
 
 
 class Draft(Words):
-    """What a plan is asked for; nothing is spent by saying it."""
+    """The statistics and controls of a plan; sending it spends nothing."""
 
     dataset: DatasetName
     title: Annotated[str, StringConstraints(strict=True, max_length=200, pattern=PLAIN)] | None = None
@@ -96,7 +96,7 @@ class Draft(Words):
 
 
 class ChangedDraft(Draft):
-    """A draft that takes the place of the one of this version."""
+    """A draft that replaces the saved one, if that still has this version."""
 
     version: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 
@@ -139,7 +139,7 @@ class PriceView(View):
 
 
 class StatisticView(View):
-    """What is predicted of one statistic; null where nothing can be predicted."""
+    """The predictions for one statistic; null where nothing can be predicted."""
 
     name: str
     kind: str
@@ -187,7 +187,7 @@ class StatisticView(View):
 
 
 class AtOnceView(View):
-    """The errors within which all numbers of the plan are together."""
+    """The errors that hold for all numbers of the plan at once."""
 
     confidence: float
     numbers: int

@@ -40,7 +40,7 @@ class CellView(View):
 
 
 class AnswerView(View):
-    """One statistic; of very many cells the first ones."""
+    """The answer to one statistic; of very many cells, the first ones."""
 
     name: str
     cells: list[CellView]
@@ -49,7 +49,7 @@ class AnswerView(View):
 
 
 class ReleaseView(View):
-    """A release: how far it is, what it cost, what it says."""
+    """A release: its state, its cost and its answers."""
 
     request_id: str = Field(description="the full one, as the ledger has it: owner:request_id")
     state: Literal["queued", "running", "released", "forfeited", "refused", "failed"]
@@ -82,7 +82,7 @@ RequestId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
 
 
 class TableView(BaseModel):
-    """Whether a table has other rows than when a release of it was charged; null where that cannot be told."""
+    """Whether a table has other rows than when a release of it was charged; null where that is not known."""
 
     model_config = ConfigDict(extra="forbid")
     request_id: str

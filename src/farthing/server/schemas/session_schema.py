@@ -18,7 +18,7 @@ _Name = Annotated[str, Field(min_length=1, max_length=255)]
 
 
 class SessionAsked(BaseModel):
-    """The session that somebody wants; only the dataset must be named."""
+    """A session to be priced; only the dataset is required."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     dataset: DatasetName
@@ -48,13 +48,13 @@ class SessionAsked(BaseModel):
     confidence: Annotated[FiniteFloat, Field(gt=0, lt=1)] = 0.95
 
     def words(self) -> dict[str, Any]:
-        """What was wished for, without the dataset."""
+        """The request as plain data, without the dataset."""
         names = ("alpha", "queries", "columns", "bins", "rows", "epsilon", "updates", "confidence")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
 class SessionOpening(SessionAsked):
-    """The same, to be paid for."""
+    """A session to be opened and paid for."""
 
     request_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] = Field(
         description="chosen by the client, once for each request: a retry repeats it"

@@ -198,7 +198,7 @@ _QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {"composed": composed, "r
 
 
 def answer(line: str) -> dict[str, Any]:
-    """What a question comes to: `answer`, or `refused` with the words of the refusal.
+    """The reply to a question: `answer`, or `refused` with the fields of the refusal.
 
     >>> answer('{"what": "regions", "with": {"k": 1, "epsilon": 1, "delta": 2, "at_delta": 0}}')["refused"]["name"]
     'delta'

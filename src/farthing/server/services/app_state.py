@@ -114,7 +114,7 @@ class State:
 
     @classmethod
     def open(cls, settings: Settings, workers: Callable[[Settings, Store], Workers]) -> State:
-        """Open the ledger and the store of the settings; `workers` makes what is told that there is work."""
+        """Open the ledger and the store of the settings; `workers` makes the processes that do the work."""
         root = open_ledger(settings.ledger, actor=ACTOR, role="curator", key=settings.ledger_key)
         try:
             store = Store.beside(settings.ledger)

@@ -82,7 +82,7 @@ def declare(store: Store, name: str, words: Mapping[str, Any], by: str) -> Store
 
 
 def not_there(name: str) -> RequestRefused:
-    """Said of a dataset that is not there, or not for whoever asks."""
+    """The refusal of a dataset that does not exist, or that the caller may not see."""
     return RequestRefused(
         "not_found",
         f"there is no dataset {name!r} that you may see; look at the list of datasets.",

@@ -92,7 +92,7 @@ def burn_down(state: State, who: Caller, dataset: str, analyst: str | None) -> B
 
 
 def refuse_unknown(ledger: Ledger, who: Caller, dataset: str) -> None:
-    """A dataset that is not there, or that an analyst has no grant in, is not there."""
+    """Refuse a dataset that does not exist, or in which an analyst has no grant."""
     if dataset not in ledger.datasets() or not _may_see(ledger, who, dataset):
         raise RequestRefused(
             "not_found", f"there is no dataset {dataset!r} that you may see; look at the list of datasets."
@@ -112,7 +112,7 @@ def _may_see(ledger: Ledger, who: Caller, dataset: str) -> bool:
 def verification_view(verification: Verification, who: Caller, ledger_ok: bool) -> VerificationView:
     """What was found, and whether the ledger by itself is intact, whatever a receipt says.
 
-    Analysts are not told the names of others, which problems may hold.
+    Analysts do not see the problems themselves, which may name other people.
     """
     problems, notes = list(verification.problems), list(verification.notes)
     if who.role == "analyst":
@@ -143,7 +143,7 @@ def read_receipt(text: str) -> Receipt:
 
 
 def exported(state: State) -> Iterator[str]:
-    """All entries as JSON lines; the first page is read before anything is sent, so that a failure is told."""
+    """All entries as JSON lines; the first page is read before anything is sent, so that a failure is an error."""
     entries = state.root.entries()
     first = list(islice(entries, 1_000))
     return (

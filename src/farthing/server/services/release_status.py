@@ -63,7 +63,7 @@ _TYPES: dict[str, tuple[str, str]] = {
 
 
 def release_view(state: State, job: Job, *, with_answers: bool = True) -> ReleaseView:
-    """What may be told of a release to whoever may see it."""
+    """The view of a release, for somebody who may see it."""
     job = as_the_ledger_has_it(state, job)
     # Whoever may see the job may see the whole of it, so the root looks it up: roles may have changed since.
     paid = job.state in (RELEASED, FORFEITED, RUNNING)

@@ -229,7 +229,7 @@ def _view(
 
 
 def wish_of(asked: Any) -> Wish:
-    """What was wished for, as the words of the request have it."""
+    """The wish of a request as a value."""
     from farthing.study.sessions.session_defaults import Wish
 
     words = {name: value for name, value in asked.items() if value is not None}
@@ -305,7 +305,7 @@ def asked_view(one: Asked) -> AskedView:
 
 
 def answer_sentence(one: Asked, repeated: bool = False) -> str:
-    """An answer in words; what it took when it was first given is not taken again.
+    """An answer in words; asking the same again uses nothing up.
 
     >>> answer_sentence(Asked(1, "age < 30", "ab", 1200, 300, False, 0))
     'About 1,200 rows, give or take 300: this answer was free.'
@@ -320,7 +320,7 @@ def answer_sentence(one: Asked, repeated: bool = False) -> str:
 
 
 def state_sentence(state: str, left: int | None) -> str:
-    """How a session stands, in words."""
+    """The state of a session in words."""
     if state == "released":
         if left == 0:
             return "Its updates are used up: what was answered can be asked again, nothing else."

@@ -44,14 +44,14 @@ class Folder:
 
 
 def no_plan(id: str) -> RequestRefused:
-    """Said of a draft that is not there, or not for whoever asks."""
+    """The refusal of a draft that does not exist, or that the caller may not see."""
     return RequestRefused(
         "not_found", "there is no such plan that you may see; look at the list of plans.", {"id": id}
     )
 
 
 def no_study(id: str) -> RequestRefused:
-    """Said of a study that is not there, or not for whoever asks."""
+    """The refusal of a study that does not exist, or that the caller may not see."""
     return RequestRefused(
         "not_found", "there is no such study that you may see; look at the list of studies.", {"id": id}
     )
