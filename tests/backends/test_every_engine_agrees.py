@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,15 +14,21 @@ from backends.cases import AGGREGATES, DERIVED, FILTERS, Case
 from backends.chain_cases import CHAINS
 from backends.engine_under_test import EngineUnderTest
 from backends.tables import SCHEMAS, TABLES
-from farthing.data import dataset
+from farthing.data import Dataset, dataset
 
 CASES = [*AGGREGATES, *FILTERS, *DERIVED, *CHAINS]
 
 
 @pytest.fixture(scope="session")
-def loaded(engine: EngineUnderTest) -> dict[str, Any]:
-    """Every table of the cases, in the engine."""
-    return {name: engine.load(table) for name, table in TABLES.items()}
+def described(engine: EngineUnderTest) -> Callable[..., Dataset]:
+    """The tables of the cases, in the engine; each is looked at once for all cases that describe it alike."""
+    loaded = {name: engine.load(table) for name, table in TABLES.items()}
+
+    @cache
+    def made(table: str, unit: tuple[str, ...], max_rows: int | None) -> Dataset:
+        return dataset(loaded[table], unit=unit or None, max_rows=max_rows, schema=SCHEMAS[table])
+
+    return made
 
 
 def test_there_are_enough_cases_each_with_a_name_of_its_own() -> None:
@@ -30,12 +38,9 @@ def test_there_are_enough_cases_each_with_a_name_of_its_own() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.draws(false_alarm=0, miss=0)  # no unit has more rows than are kept
-def test_the_engine_gives_the_integers_of_the_twin(case: Case, loaded: dict[str, Any]) -> None:
-    def described(table: str) -> Any:
-        return dataset(loaded[table], unit=case.unit or None, max_rows=case.max_rows, schema=SCHEMAS[table])
-
-    others = {"stays": described("stays")} if case.unit == ("person",) else {}
-    chain = case.chain(described(case.table), others)
+def test_the_engine_gives_the_integers_of_the_twin(case: Case, described: Callable[..., Dataset]) -> None:
+    others = {"stays": described("stays", case.unit, case.max_rows)} if case.unit == ("person",) else {}
+    chain = case.chain(described(case.table, case.unit, case.max_rows), others)
     found = chain.exact({name: asked.aggregate for name, asked in case.asked.items()})
     assert {name: _plain(value) for name, value in found.items()} == _expected(case)
 
