@@ -119,6 +119,7 @@ def _opened(path: str, gate: object) -> str:
         return ledger.id
 
 
+@pytest.mark.slow
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_many_who_make_a_ledger_at_once_make_one(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")

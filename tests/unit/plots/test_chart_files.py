@@ -44,6 +44,7 @@ class Fetches(HTMLParser):
         self.found += [f"{tag} {name}" for name, _ in attrs if name in {"src", "href"}]
 
 
+@pytest.mark.slow
 def test_html_carries_its_viewer_and_fetches_nothing(chart: Any, tmp_path: Path) -> None:
     page = save(chart, tmp_path / "curve.html").read_text(encoding="utf-8")
     parser = Fetches()

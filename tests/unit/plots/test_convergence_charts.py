@@ -9,6 +9,7 @@ from farthing.errors import InvalidValue
 from farthing.plots.convergence_charts import MOST_POINTS, convergence
 
 
+@pytest.mark.slow
 def test_every_paid_answer_is_drawn_however_long_the_stream() -> None:
     paid = {7, 4_001, 9_998}
     steps = [

@@ -220,6 +220,7 @@ def test_what_was_spent_and_set_aside_shows_in_the_bar(curator: TestClient, serv
     assert checked(curator.get(f"/api/v1/plans/{saved['id']}"))["error"]["code"] == "budget_exceeded"
 
 
+@pytest.mark.slow
 def test_a_lock_in_the_way_is_named_with_the_closest_that_fits(curator: TestClient) -> None:
     draft = json.loads(json.dumps(DRAFT))
     draft["statistics"][1]["within"] = 5.0

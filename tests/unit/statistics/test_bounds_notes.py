@@ -49,6 +49,7 @@ def release(study: ft.Study) -> ft.study.Release:
     return study.plan(*asked, expected={"rows": ROWS}).release()
 
 
+@pytest.mark.slow
 def test_every_number_that_clipping_can_change_says_so(release: ft.study.Release) -> None:
     said = {name: answer.note for name, answer in release.items()}
     for name in (

@@ -52,6 +52,7 @@ def test_one_release_in_a_thousand_is_wider_than_promised(asked: Any, kind: Any)
     assert np.mean(widths > output.predicted(noises).worst(0.95)) > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "parameter", "deviation"),
     [("laplace", 0.3, 3.0), ("laplace", 0.05, 15.0), ("gaussian", 40.0, 3.0)],
@@ -90,6 +91,7 @@ def _noise(draw: np.random.Generator, kind: str, scale: float, number: int) -> A
     return np.rint(draw.laplace(0, scale, number) if kind == "laplace" else draw.normal(0, scale, number))
 
 
+@pytest.mark.slow
 def test_every_released_mean_of_unequal_groups_is_within_what_was_required(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -235,6 +235,7 @@ def test_thirty_columns_of_ten_values_are_no_obstacle() -> None:
     assert model.rows(100).shape == (100, 30)
 
 
+@pytest.mark.slow
 def test_known_columns_and_the_known_number_of_rows_are_trusted() -> None:
     """Far too little budget for any column, but earlier releases had the number of rows, and one column finely."""
     rows = rows_of()

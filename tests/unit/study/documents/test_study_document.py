@@ -51,6 +51,7 @@ def asked() -> Asked:
     return replace(asked_of(ENTRIES), expected={"rows": 400, "income": (40_000.0, 12_000.0)}, epsilon=0.5)
 
 
+@pytest.mark.slow
 def test_all_controls_at_once_are_the_controls_one_by_one(study: Study, asked: Asked) -> None:
     at_once = plan_of(study, replace(asked, reserve=0.1))
     one_by_one = (
@@ -95,6 +96,7 @@ def test_a_quick_plan_keeps_its_locks(study: Study, asked: Asked) -> None:
         assert quick[name].worst_error(asked_for.confidence) <= asked_for.within
 
 
+@pytest.mark.slow
 def test_a_quick_plan_that_cannot_be_is_refused_as_a_thorough_one(study: Study, asked: Asked) -> None:
     plan = plan_of(study, asked)
     controls = ({}, {"within": 1.0}, {}, {})
@@ -163,6 +165,7 @@ def test_the_file_that_is_written_asks_for_the_same_plan(study: Study, asked: As
     again.study.close()
 
 
+@pytest.mark.slow
 def test_the_code_that_is_written_runs(study: Study, asked: Asked, tmp_path: Path) -> None:
     pq.write_table(table(), tmp_path / "people.parquet")
     text = local_code(asked, study.dataset, "people", {"epsilon": 1.0, "delta": 1e-6})
