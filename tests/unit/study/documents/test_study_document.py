@@ -16,7 +16,7 @@ from farthing.errors import FarthingError, Infeasible
 from farthing.privacy import ApproxDP
 from farthing.study import Plan, Study
 from farthing.study.documents.study_document import (
-    Asked,
+    PlanDescription,
     asked_of,
     client_code,
     dated,
@@ -47,12 +47,12 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 @pytest.fixture(scope="module")
-def asked() -> Asked:
+def asked() -> PlanDescription:
     return replace(asked_of(ENTRIES), expected={"rows": 400, "income": (40_000.0, 12_000.0)}, epsilon=0.5)
 
 
 @pytest.mark.slow
-def test_all_controls_at_once_are_the_controls_one_by_one(study: Study, asked: Asked) -> None:
+def test_all_controls_at_once_are_the_controls_one_by_one(study: Study, asked: PlanDescription) -> None:
     at_once = plan_of(study, replace(asked, reserve=0.1))
     one_by_one = (
         study.plan(*asked.statistics, epsilon=0.5, expected=asked.expected)
@@ -67,7 +67,7 @@ def test_all_controls_at_once_are_the_controls_one_by_one(study: Study, asked: A
 
 
 @pytest.mark.slow
-def test_a_known_plan_changes_the_time_and_not_the_answer(study: Study, asked: Asked) -> None:
+def test_a_known_plan_changes_the_time_and_not_the_answer(study: Study, asked: PlanDescription) -> None:
     first = plan_of(study, asked)
     assert plan_of(study, asked, first).allocation.noises == first.allocation.noises
     other = replace(asked, expected={"rows": 900})
@@ -87,7 +87,7 @@ def test_a_quick_plan_is_close_and_never_above_what_it_may_use(study: Study) -> 
         assert plan.cost.upper <= 1.0 * (1 + 1e-6)  # the proof agrees, though nobody waits for it
 
 
-def test_a_quick_plan_keeps_its_locks(study: Study, asked: Asked) -> None:
+def test_a_quick_plan_keeps_its_locks(study: Study, asked: PlanDescription) -> None:
     plan = plan_of(study, asked)
     moved = asked_of([{**ENTRIES[0], "weight": 9.0}, *ENTRIES[1:]])
     quick = plan_of(study, replace(asked, controls=moved.controls), plan, quick=True)
@@ -97,7 +97,9 @@ def test_a_quick_plan_keeps_its_locks(study: Study, asked: Asked) -> None:
 
 
 @pytest.mark.slow
-def test_a_quick_plan_that_cannot_be_is_refused_as_a_thorough_one(study: Study, asked: Asked) -> None:
+def test_a_quick_plan_that_cannot_be_is_refused_as_a_thorough_one(
+    study: Study, asked: PlanDescription
+) -> None:
     plan = plan_of(study, asked)
     controls = ({}, {"within": 1.0}, {}, {})
     with pytest.raises(Infeasible) as refusal:
@@ -154,7 +156,9 @@ def test_a_fault_is_named_with_its_place(entry: dict[str, object], message: str)
     assert message in str(refusal.value)
 
 
-def test_the_file_that_is_written_asks_for_the_same_plan(study: Study, asked: Asked, tmp_path: Path) -> None:
+def test_the_file_that_is_written_asks_for_the_same_plan(
+    study: Study, asked: PlanDescription, tmp_path: Path
+) -> None:
     pq.write_table(table(), tmp_path / "people.parquet")
     told = replace(asked, reserve=0.1)
     text = study_toml(told, study.dataset, {"epsilon": 1.0, "delta": 1e-6}, "people.parquet", "study.db")
@@ -166,7 +170,7 @@ def test_the_file_that_is_written_asks_for_the_same_plan(study: Study, asked: As
 
 
 @pytest.mark.slow
-def test_the_code_that_is_written_runs(study: Study, asked: Asked, tmp_path: Path) -> None:
+def test_the_code_that_is_written_runs(study: Study, asked: PlanDescription, tmp_path: Path) -> None:
     pq.write_table(table(), tmp_path / "people.parquet")
     text = local_code(asked, study.dataset, "people", {"epsilon": 1.0, "delta": 1e-6})
     text = text.replace("your-file.csv", str(tmp_path / "people.parquet"))
@@ -179,7 +183,7 @@ def test_the_code_that_is_written_runs(study: Study, asked: Asked, tmp_path: Pat
     compile(client_code(asked, "people", "http://127.0.0.1:8642"), "client", "exec")
 
 
-def test_parts_of_the_bar_add_up_whatever_was_spent(study: Study, asked: Asked) -> None:
+def test_parts_of_the_bar_add_up_whatever_was_spent(study: Study, asked: PlanDescription) -> None:
     outlook = Outlook(plan_of(study, asked), proof=False)
     standing = study.budget
     for spent, waiting, kept in ((0.0, 0.0, 0.0), (0.3, 0.1, 0.2), (0.9, 0.9, 0.5), (7.0, 1.0, 9.0)):
