@@ -11,12 +11,12 @@ import pytest
 from backends.engine_under_test import EngineUnderTest, SparkUnderTest, address, url
 from backends.tables import TABLES
 from farthing.data import postgres_table
-from farthing.data.sources import opened
+from farthing.data.sources import open_source
 from farthing.data.table_identity import pieces_of
 
 
 def _known(table: Any) -> list[set[str]]:
-    return [set(piece.known_by) for piece in pieces_of(opened(table))]
+    return [set(piece.known_by) for piece in pieces_of(open_source(table))]
 
 
 def test_a_postgres_table_is_known_by_number_and_name(postgres_server: dict[str, Any]) -> None:

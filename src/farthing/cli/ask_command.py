@@ -178,7 +178,7 @@ def _edge(text: str) -> Any:
 
 def _show_plan(study: Study, asked: QuerySessionOptions, session: str | None, as_json: bool) -> None:
     """Price and promise: of a session that exists, what is left of it; for a guess at the rows where there is none."""
-    from farthing.study.sessions.query_sessions import planned_for_a_guess
+    from farthing.study.sessions.query_sessions import plan_for_assumed_rows
 
     more: dict[str, Any] = {}
     if study.ledger.stored(session or asked.name(study)) is not None:
@@ -192,7 +192,7 @@ def _show_plan(study: Study, asked: QuerySessionOptions, session: str | None, as
         except InvalidValue as unknown:
             if not _are_unknown_rows(unknown):
                 raise
-            plan = planned_for_a_guess(study, asked)
+            plan = plan_for_assumed_rows(study, asked)
             more = {"rows_are_a_guess": True}
             words = (
                 f"{plan.rows:,} rows are a guess: their number is not public, and a hundredth of epsilon goes "

@@ -172,12 +172,12 @@ def current_directory_first() -> Iterator[None]:
         sys.path[:] = before
 
 
-def found(target: str) -> Any:
+def audit_target(target: str) -> Any:
     """The object that a target names.
 
-    >>> found("math:floor")(2.5)
+    >>> audit_target("math:floor")(2.5)
     2
-    >>> found("no_such_module:f")
+    >>> audit_target("no_such_module:f")
     Traceback (most recent call last):
         ...
     farthing.errors.InvalidValue: target='no_such_module:f': cannot be found (No module named 'no_such_module'); ...
@@ -368,7 +368,7 @@ def _audit_target(
     from farthing.auditing import audit
 
     with current_directory_first():
-        mechanism, show = found(target), None if bar else False
+        mechanism, show = audit_target(target), None if bar else False
         try:
             report = audit(mechanism, promised, pairs, samples=samples, confidence=confidence, progress=show)
         except SystemExit:  # its code would pass for a verdict
@@ -396,18 +396,18 @@ def _chosen(checks: list[Check], only: tuple[str, ...]) -> list[Check]:
     if not only:
         return checks
 
-    def meant(word: str, check: Check) -> bool:
+    def is_named(word: str, check: Check) -> bool:
         if word.startswith("="):
             return word[1:].lower() == check.name.lower()
         return word.lower() in check.name.lower() or word.lower() in check.kind
 
     for word in only:
-        if not any(meant(word, check) for check in checks):
+        if not any(is_named(word, check) for check in checks):
             rule = "must be part of a check's name or of its kind, or =NAME for one check"
             names = "".join(f"\n  {check.name}" for check in checks)
             way_out = f"the names are{names}\nand the kinds are 'mechanism' and 'planted bug'"
             raise InvalidValue("only", word, rule, way_out)
-    return [check for check in checks if any(meant(word, check) for word in only)]
+    return [check for check in checks if any(is_named(word, check) for word in only)]
 
 
 def _pairs_of(text: str) -> list[tuple[Any, Any]]:

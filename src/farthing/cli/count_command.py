@@ -67,10 +67,10 @@ class CountFirst:
 def count_command(file: str, share: str, as_json: bool, fresh: bool, yes: bool) -> None:
     """Look for a stored count, else confirm and count."""
     from farthing.study.documents.study_file import read_study
-    from farthing.study.study_account import found_count
+    from farthing.study.study_account import stored_count
 
     study = read_study(file, statistics=False).study()
-    before = found_count(study)
+    before = stored_count(study)
     if before.answer is not None and not fresh:
         assert before.receipt is not None
         say_if_changed(study, before.receipt, f"farthing count {shlex.quote(file)} --fresh")

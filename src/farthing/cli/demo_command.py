@@ -219,7 +219,7 @@ def _price(plan: Plan) -> None:
     from farthing.planner import COMPARED
     from farthing.study.plan_text import aligned
 
-    more = Plan.made(plan.study, tuple(sixty_means()), plan.expected, None)
+    more = Plan.of(plan.study, tuple(sixty_means()), plan.expected, None)
     rows: list[tuple[str, ...]] = [("theorem", "this plan", "60 means")]
     names = {theorem.key: theorem.name for theorem in COMPARED} | {"own": "own curves (charged)"}
     for key, name in names.items():

@@ -150,22 +150,22 @@ def show_command(
         _refuse_undrawable(plot)
     from rich.console import Console
 
-    from farthing.cli.ledger_table import Shown, json_of_shown, print_shown, without_secrets
+    from farthing.cli.ledger_table import LedgerView, ledger_json, print_ledger, without_secrets
 
     with _opened(place, key, "auditor") as ledger:
         wanted = [_known(ledger, name) for name in names] or list(ledger.datasets())
         if plot is not None and len(wanted) != 1:
             way_out = f"name one of {', '.join(wanted)}" if wanted else "set a budget first"
             raise InvalidValue("plot", plot, f"can show one dataset, not {len(wanted)}", way_out)
-        shown = Shown.of(ledger, without_secrets(place), wanted, count)
+        shown = LedgerView.of(ledger, without_secrets(place), wanted, count)
         if plot is not None:
             from farthing.plots import save
 
             save(picture_of(ledger, wanted[0]), plot)
         if as_json:
-            _print_json(json_of_shown(shown))
+            _print_json(ledger_json(shown))
         else:
-            print_shown(shown, Console())
+            print_ledger(shown, Console())
     if plot is not None:
         click.echo(f"Picture: {plot}", err=as_json)
 

@@ -21,7 +21,7 @@ _WIDE = 100  # columns of a terminal in which every figure has a column of its o
 
 
 @dataclass(frozen=True)
-class Shown:
+class LedgerView:
     """What `farthing ledger show` shows: budgets and grants, and the last entries."""
 
     place: str
@@ -33,7 +33,7 @@ class Shown:
     told: Mapping[str, str]  # what the answers among these entries are about, by request id
 
     @classmethod
-    def of(cls, ledger: Ledger, place: str, datasets: Sequence[str], most: int) -> Shown:
+    def of(cls, ledger: Ledger, place: str, datasets: Sequence[str], most: int) -> LedgerView:
         """Read it in one pass: budgets of these datasets, grants in them, their last entries."""
         wanted, head, count = set(datasets), "", 0
         grants: dict[tuple[str, str], None] = {}
@@ -50,7 +50,7 @@ class Shown:
         return cls(place, ledger.id, head, count, tuple(budgets), tuple(last), told)
 
 
-def print_shown(state: Shown, console: Console) -> None:
+def print_ledger(state: LedgerView, console: Console) -> None:
     """A line about the ledger, a table of budgets, a table of entries."""
 
     def say(text: str) -> None:
@@ -70,7 +70,7 @@ def print_shown(state: Shown, console: Console) -> None:
         console.print(_entries_in_brief(state) if narrow else _entries(state))
 
 
-def json_of_shown(state: Shown) -> dict[str, Any]:
+def ledger_json(state: LedgerView) -> dict[str, Any]:
     """The same as JSON-ready data."""
     return {
         "ledger": state.ledger,
@@ -213,7 +213,7 @@ def _name(budget: Budget) -> str:
     return budget.dataset + (f" / {budget.analyst}" if budget.analyst else "")
 
 
-def _entries(state: Shown) -> Any:
+def _entries(state: LedgerView) -> Any:
     entries = state.last
     columns: dict[str, list[str]] = {
         "entry": [f"{each.sequence:,}" for each in entries],
@@ -227,7 +227,7 @@ def _entries(state: Shown) -> Any:
     return _table(columns, words=("time (UTC)", "what", "dataset", "who", "request"))
 
 
-def _entries_in_brief(state: Shown) -> Any:
+def _entries_in_brief(state: LedgerView) -> Any:
     """Words in one column, which folds between them, and days without their hours."""
     about, entries = "dataset, who: request", state.last
     columns: dict[str, list[str]] = {
@@ -249,16 +249,16 @@ def _payers(entry: Entry) -> str:
     return " + ".join((entry.dataset, *entry.others)) if entry.dataset else ""
 
 
-def _request(state: Shown, entry: Entry) -> str:
+def _request(state: LedgerView, entry: Entry) -> str:
     """The request id, and what was released where that is known."""
     told = state.told.get(entry.request_id) if entry.kind == "released" else ""
     return f"{entry.request_id}: {told}" if told else entry.request_id
 
 
 def _told(ledger: Ledger, entry: Entry) -> str:
-    from farthing.study.release import told_of
+    from farthing.study.release import answer_subject
 
-    told = told_of(ledger, entry.request_id)
+    told = answer_subject(ledger, entry.request_id)
     return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 3]}..."
 
 

@@ -158,22 +158,22 @@ def _pace(watch: str | None, looks: str | None) -> tuple[float | None, int | Non
 
 
 def _plan(study: Study, asked: MonitorOptions) -> Any:
-    from farthing.study.sessions.monitor_sessions import planned_monitor
+    from farthing.study.sessions.monitor_sessions import monitor_plan
 
-    return planned_monitor(study, asked)
+    return monitor_plan(study, asked)
 
 
 def _opened(
     study: Study, asked: MonitorOptions, session: str | None, *, agreed: bool, as_json: bool
 ) -> Monitor:
-    from farthing.study.sessions.monitor_sessions import opened_monitor, session_name
+    from farthing.study.sessions.monitor_sessions import open_monitor, session_name
 
     name = session or session_name(study, asked)
     if study.ledger.stored(name) is None and not agreed:
         plan = _plan(study, asked)
         click.echo(str(plan), err=as_json)
         confirm_spending(study, plan.epsilon, "Open it?", err=as_json)
-    return opened_monitor(study, asked, name)
+    return open_monitor(study, asked, name)
 
 
 def _watch(watching: Monitor, pause: float | None, most: int | None, as_json: bool) -> int:

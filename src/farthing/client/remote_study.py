@@ -19,7 +19,7 @@ from farthing.privacy import ApproxDP
 from farthing.statistics import Statistic
 from farthing.study import Release
 from farthing.study.documents.study_document import entry_of
-from farthing.study.request import listed
+from farthing.study.request import checked_statistics
 from farthing.study.study_account import SHARE, RowAnswer, row_answer
 
 
@@ -187,7 +187,7 @@ class RemoteStudy:
             raise InvalidValue(
                 "require", require, "must map statistics to their errors", 'such as {"mean of income": 500}'
             )
-        names = [statistic.name for statistic in listed(statistics)]
+        names = [statistic.name for statistic in checked_statistics(statistics)]
         for name in require:
             if name not in names:
                 raise InvalidValue("require", name, "must be a statistic", f"there are: {', '.join(names)}")
@@ -231,10 +231,8 @@ class RemoteStudy:
         body = self._session(alpha, queries, columns, bins, updates, rows, epsilon, confidence)
         return opened(self.connection, body, request_id, progress)
 
-    answerer_plan, answerer = (
-        query_session_plan,
-        query_session,
-    )  # their old names; deprecated, they go with 1.0
+    # Their old names; deprecated, they go with 1.0.
+    answerer_plan, answerer = query_session_plan, query_session
 
     @property
     def budget(self) -> Budget:
@@ -301,7 +299,7 @@ class RemoteStudy:
         *,
         fit: bool = False,
     ) -> RemotePlan:
-        asked = listed(statistics)
+        asked = checked_statistics(statistics)
         draft: dict[str, Any] = {
             "dataset": self.name,
             "statistics": [entry_of(one, controls.get(one.name, {})) for one in asked],

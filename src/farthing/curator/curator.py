@@ -18,7 +18,7 @@ from farthing.curator.questions import (
     Answers,
     Finish,
     OneNumber,
-    Planned,
+    PlanQuestion,
     Progress,
     Question,
     Single,
@@ -136,9 +136,9 @@ class Curator:
         up, unless `give_up` is false: then it is refused, and whoever is running it can still record the answer.
         """
         request, limit = _checked_request(request_id), _checked_timeout(timeout)
-        asking = _Asking(ledger_name, request, world, delta, limit, sampling_rate, limit, give_up)
+        asking = _ChargeTerms(ledger_name, request, world, delta, limit, sampling_rate, limit, give_up)
         sampled = None if sampling_rate is None else (sampling_rate, delta or 0.0)
-        return self._ask(Planned(measurements, sampled, post_processing), dataset, asking, progress)
+        return self._ask(PlanQuestion(measurements, sampled, post_processing), dataset, asking, progress)
 
     def answer(
         self,
@@ -189,11 +189,13 @@ class Curator:
         """
         limit = _checked_timeout(timeout)
         waiting = limit if patience is None else _checked_timeout(patience)
-        asking = _Asking(ledger_name, _checked_request(request_id), world, delta, limit, patience=waiting)
+        asking = _ChargeTerms(
+            ledger_name, _checked_request(request_id), world, delta, limit, patience=waiting
+        )
         return self._ask(question, dataset, asking, progress)
 
     def _ask(
-        self, question: Question, dataset: Dataset, asking: _Asking, progress: Progress | None
+        self, question: Question, dataset: Dataset, asking: _ChargeTerms, progress: Progress | None
     ) -> Answered:
         question.check(dataset)
         self.ledger.budget(asking.name)  # which must be there
@@ -260,7 +262,7 @@ class Curator:
         return self.ledger.table_changed(request_id, fingerprint_of(dataset) or "")
 
     def _charge(
-        self, question: Question, asking: _Asking, digest: str, paying: Accounts, table: str
+        self, question: Question, asking: _ChargeTerms, digest: str, paying: Accounts, table: str
     ) -> Charge:
         try:
             return self.ledger.charge(
@@ -302,7 +304,7 @@ class Curator:
         receipt = record(self.ledger, charge, outcome.text)
         return _answered(outcome.text, receipt, charge.request_id, repeated=False)
 
-    def _refuse_second_sample(self, asking: _Asking, charge: Charge | None) -> None:
+    def _refuse_second_sample(self, asking: _ChargeTerms, charge: Charge | None) -> None:
         """A secret sample is amplified once, as a whole: of its charges only the first may be run.
 
         A charge knows how many came before it, so of any two at most one is ever run. One that was forfeited counts:
@@ -401,7 +403,7 @@ def _answered(text: str, receipt: Receipt, request_id: str, *, repeated: bool) -
 
 
 @dataclass(frozen=True)
-class _Asking:
+class _ChargeTerms:
     name: str
     request_id: str
     world: str

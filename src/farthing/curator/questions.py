@@ -218,7 +218,7 @@ class OneNumber(Protocol):
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlanQuestion:
     """The measurements of a plan.
 
     `sampled` is the rate at which the table was sampled, in secret, and the delta at which the whole is charged then;

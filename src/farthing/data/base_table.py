@@ -44,7 +44,7 @@ from typing import Any
 from farthing.data.engines.engine import Engine
 from farthing.data.expressions import read_column
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema
-from farthing.data.sources import Source, opened
+from farthing.data.sources import Source, open_source
 from farthing.data.stability import NEIGHBOURS
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count
@@ -401,7 +401,7 @@ def based(
         )
     bound = _checked_max_rows(max_rows, units)
     size = None if rows is None else checked_count(rows, "rows")
-    opened_source = opened(source, list(dict.fromkeys([*units, *declared])), _checked_name(name))
+    opened_source = open_source(source, list(dict.fromkeys([*units, *declared])), _checked_name(name))
     kinds = dict(opened_source.table.schema().items())
     for name in declared:
         _refuse_absent(f"schema[{name!r}]", name, opened_source)

@@ -55,14 +55,24 @@ def dataset(
 ) -> Dataset:
     """A table with its public facts: whose rows they are, how many each unit keeps, what the columns may hold.
 
-    `source` is a path or glob of CSV or Parquet files (opened by DuckDB in this process), a list of such paths, a
-    pandas, polars or Arrow table, or an Ibis table of DuckDB, Postgres or Spark. `unit` is None for one row, or the
-    column (or columns) that name a person; then `max_rows` rows of each are kept, chosen uniformly at random.
-    `schema` holds public facts. `neighbours` is "add-remove" or "replace"; `rows` is the number of rows where that is
-    public. `name` is what a ledger calls the table, its file name by default; a frame that is joined to another table,
-    or put below it, must be named, because everybody whose rows are read pays from the budget of that name.
-
     No row is read here: only names and types of columns.
+
+    Args:
+        source: A path or glob of CSV or Parquet files (opened by DuckDB in this process), a list of such paths, a
+            pandas, polars or Arrow table, or an Ibis table of DuckDB, Postgres or Spark.
+        unit: The column, or columns, that name a person; None for one row.
+        max_rows: How many rows of each unit are kept, chosen uniformly at random; needed with a `unit`.
+        schema: For each column its public bounds, categories or kind.
+        neighbours: "add-remove" or "replace".
+        rows: The number of rows, where that is public.
+        name: What a ledger calls the table, its file name by default. A frame that is joined to another table, or put
+            below it, must be named, because everybody whose rows are read pays from the budget of that name.
+
+    Returns:
+        A frozen dataset that can be transformed and studied.
+
+    Raises:
+        InvalidValue: If a declared column is absent, has a type that cannot hold its domain, or an argument is wrong.
 
     >>> import pyarrow
     >>> table = pyarrow.table({"person": [1, 1, 2], "age": [30, 31, 45], "sex": ["F", "F", "M"]})

@@ -174,16 +174,16 @@ class CsvFiles:
         )  # fmt: skip
 
 
-def opened(source: Any, names: Sequence[str] = (), name: str | None = None) -> Source:
+def open_source(source: Any, names: Sequence[str] = (), name: str | None = None) -> Source:
     """The table that `source` names or holds, called `name`; of a frame, the columns `names` are enough."""
     if isinstance(source, Source):
         return source if name is None else replace(source, name=name, is_named=True)
     if isinstance(source, str | os.PathLike) or _is_list_of_paths(source):
-        return opened(_files(source, names), name=name)
+        return open_source(_files(source, names), name=name)
     if _is_in_memory(source):
         return _frame(source, (), source, name)
     if hasattr(source, "op") and hasattr(source, "schema"):
-        return opened(_ibis_table(source, tuple(names)), name=name)
+        return open_source(_ibis_table(source, tuple(names)), name=name)
     cut = _cut(source, list(names))
     left_out = tuple(str(name) for name in _columns(source) if name not in _columns(cut))
     return _frame(cut, left_out, source, name)

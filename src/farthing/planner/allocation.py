@@ -28,7 +28,7 @@ from farthing.numerics import Bounds
 from farthing.numerics.bounds import ceiling
 from farthing.planner.allocation_search import Division, Search, Unaffordable, objective, polished
 from farthing.planner.design_arrays import EXPONENTIAL, GAUSSIAN, LAPLACE, Divider, Model, Shares, noises_of
-from farthing.planner.offers import Lacks, Offers, told, unreachable
+from farthing.planner.offers import Lacks, Offers, exact_text, unreachable
 from farthing.planner.planning_problem import NANO, Problem, outer_epsilon
 from farthing.planner.requirements import Requirements, Unmet, Unreachable
 from farthing.privacy import ApproxDP, BoundedRange, Composed, Event, GaussianNoise, LaplaceNoise
@@ -571,13 +571,14 @@ def _too_dear(problem: Problem, cost: float) -> Infeasible:
     needed = float(ceiling(outer_epsilon(problem, cost), 4)) if cost < 700 else math.inf
     if not names:
         return Infeasible(
-            f"all measurements together, each with as much noise as there is, cost epsilon={told(needed)}, reserve "
-            f"included, and the plan has {told(problem.epsilon)}; raise epsilon, or ask for fewer statistics.",
+            f"all measurements together, each with as much noise as there is, cost epsilon={exact_text(needed)}, "
+            "reserve "
+            f"included, and the plan has {exact_text(problem.epsilon)}; raise epsilon, or ask for fewer statistics.",
             blocking=(), closest=None, epsilon=needed,
         )  # fmt: skip
     shown = " and ".join(map(repr, names))
     return Infeasible(
-        f"the noise held for {shown} alone costs epsilon={told(needed)}, reserve included, and the plan has "
-        f"{told(problem.epsilon)}; hold less, reserve less, or raise epsilon.",
+        f"the noise held for {shown} alone costs epsilon={exact_text(needed)}, reserve included, and the plan has "
+        f"{exact_text(problem.epsilon)}; hold less, reserve less, or raise epsilon.",
         blocking=tuple(names), closest=None, epsilon=needed,
     )  # fmt: skip

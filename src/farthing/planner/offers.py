@@ -52,9 +52,9 @@ class Offers:
         epsilon, held = self._epsilon(), self._holds_in_the_way()
         together = "together " * (len(blocking) > 1)
         parts = [
-            f"{listed(blocking)} cannot be met {together}with epsilon={told(problem.epsilon)}"
+            f"{listed(blocking)} cannot be met {together}with epsilon={exact_text(problem.epsilon)}"
             + (
-                f" ({told(epsilon)} would be enough)"
+                f" ({exact_text(epsilon)} would be enough)"
                 if epsilon < math.inf
                 else ", nor with any epsilon that protects anyone"
             )
@@ -65,8 +65,8 @@ class Offers:
             others = [other for other in problem.requirements if other != name]
             kept = [f"{listed(others)} as required"] * bool(others) + ["next to nothing for the rest"] * rest
             parts.append(
-                f"the closest that fits for {name!r} is within {told(error)} "
-                f"({100 * asked.confidence:g}%, not {told(asked.within)})"
+                f"the closest that fits for {name!r} is within {exact_text(error)} "
+                f"({100 * asked.confidence:g}%, not {exact_text(asked.within)})"
                 + f", with {' and '.join(kept)}"
                 * bool(kept)
             )
@@ -122,7 +122,7 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
     output = next(one for one in problem.design.outputs if one.name == name)
     if math.isinf(refused.error):
         return Infeasible(
-            f"{name!r} within {told(asked.within)} cannot be promised: its error depends on {output.depends_on}; "
+            f"{name!r} within {exact_text(asked.within)} cannot be promised: its error depends on {output.depends_on}; "
             f"{output.limitless}.",
             blocking=(name,), closest=None, epsilon=math.inf, hardest=None, offers={},
         )  # fmt: skip
@@ -146,19 +146,21 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
     rests = f" {output.condition}" if subject else ""
     ways = [f"say what you expect of {subject}"] * bool(subject) + ["drop the hold"] * bool(held)
     # More epsilon alone does not help below what the narrowest noise leaves, and a larger error alone does.
-    ways.append(f"allow more than {ceiling(least, 4)}" if closest is None else f"ask for {told(closest)}")
+    ways.append(
+        f"allow more than {ceiling(least, 4)}" if closest is None else f"ask for {exact_text(closest)}"
+    )
     return Infeasible(
-        f"{name!r} within {told(asked.within)} cannot be met{rests}: {why} leaves an error of "
+        f"{name!r} within {exact_text(asked.within)} cannot be met{rests}: {why} leaves an error of "
         f"{ceiling(refused.error, 4)}; {', or '.join(ways)}.",
         blocking=tuple(held) or (name,), closest=closest, epsilon=math.inf,
         hardest=None if closest is None else name, offers={} if closest is None else {name: closest},
     )  # fmt: skip
 
 
-def told(number: float) -> str:
+def exact_text(number: float) -> str:
     """A number with all of its digits: typed back, it is the same.
 
-    >>> told(4.0), told(4.0625), told(1 / 3)
+    >>> exact_text(4.0), exact_text(4.0625), exact_text(1 / 3)
     ('4', '4.0625', '0.3333333333333333')
     """
     text = f"{number:.12g}"

@@ -62,6 +62,19 @@ def count(
 ) -> Statistic:
     """The number of rows.
 
+    Args:
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
+
     >>> count(where="bmi<25", by="sex").name
     'count where bmi < 25 by sex'
     """
@@ -78,6 +91,20 @@ def sum(
     rounded: bool = False,
 ) -> Statistic:
     """The sum of a numeric column; missing values add nothing.
+
+    Args:
+        column: A column of numbers.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
 
     >>> sum("income").name
     'sum of income'
@@ -98,6 +125,20 @@ def mean(
 ) -> Statistic:
     """The mean of a numeric column over the rows that have it.
 
+    Args:
+        column: A column of numbers, or of true and false.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
+
     >>> mean("income", by=["sex", "smoker"]).name
     'mean of income by sex and smoker'
     """
@@ -116,6 +157,20 @@ def variance(
     rounded: bool = False,
 ) -> Statistic:
     """The variance of a numeric column: the mean squared distance from the mean.
+
+    Args:
+        column: A column of numbers.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
 
     >>> variance("bmi").name
     'variance of bmi'
@@ -142,6 +197,20 @@ def std(
 ) -> Statistic:
     """The standard deviation of a numeric column: the root of its variance.
 
+    Args:
+        column: A column of numbers.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
+
     >>> std("bmi").name
     'std of bmi'
     """
@@ -165,6 +234,21 @@ def histogram(
     `bins` is a number of equal parts between the bounds or a list of edges; it is left out for categories, and for
     whole numbers or days that are few enough to be their own cells. A cell holds its lower edge; the last also its
     upper one.
+
+    Args:
+        column: The column.
+        bins: A number of equal parts between the bounds, or a list of edges.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
 
     >>> histogram("age", bins=[0, 18, 65, 110])
     histogram('age', bins=[0, 18, 65, 110])
@@ -197,6 +281,22 @@ def cdf(
     Without `bins`, for whole numbers or days: the share at or below each of them. Where there are many cells, sums of
     neighbouring cells are measured instead of cells; `strategy` says which (see `ranges`).
 
+    Args:
+        column: A column of numbers or dates.
+        bins: A number of equal parts between the bounds, or a list of edges.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        strategy: What is measured: "auto" takes the best that needs no time, "optimised" may search for a while.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
+
     >>> cdf("age", bins=22).name
     'cdf of age'
     """
@@ -226,6 +326,21 @@ def contingency(
     """The number of rows in every cell of a table of two columns or more.
 
     `bins` says how numeric columns are cut: `{"age": 10}` or `{"age": [0, 18, 65, 110]}`.
+
+    Args:
+        columns: The columns.
+        bins: How numeric columns are cut: a number of equal parts, or a list of edges, by column.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
 
     >>> contingency(["sex", "age"], bins={"age": 10}).name
     'contingency of sex and age'
@@ -263,6 +378,23 @@ def ranges(
     any range, with its error, as often as anybody asks. `ranges`, instead of `bins`, limits it to the pairs (lower,
     upper) that are listed: they are then the cells of the answer. `strategy` names what is measured; "auto" takes the
     best that needs no time, "optimised" may think for a while the first time.
+
+    Args:
+        column: The column.
+        bins: A number of equal parts between the bounds, or a list of edges.
+        ranges: Pairs (lower, upper) to which it is limited, instead of `bins`.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        strategy: What is measured: "auto" takes the best that needs no time, "optimised" may search for a while.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
 
     >>> ranges("age", bins=[0, 18, 65, 110]).name
     'ranges of age'
@@ -302,6 +434,23 @@ def marginals(
     every sum of them right on average; `nonnegative` moves them to the nearest tables that are not and still agree,
     nearer to the truth above all where many cells are empty. `rounded` tables are whole and not negative.
 
+    Args:
+        columns: The columns.
+        way: How many columns each table has.
+        bins: How numeric columns are cut: a number of equal parts, or a list of edges, by column.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        nonnegative: Whether tables are moved to the nearest ones without negative counts that still agree.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
+
     >>> marginals(["sex", "region", "smoker"], way=2).name
     '2-way marginals of sex, region and smoker'
     """
@@ -339,6 +488,21 @@ def quantile(
 ) -> Statistic:
     """The value that a share `probability` of the rows does not exceed.
 
+    Args:
+        column: A column of numbers.
+        probability: The share of rows, between 0 and 1.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
+
     >>> quantile("income", 0.9).name
     '0.9-quantile of income'
     """
@@ -365,6 +529,21 @@ def quantiles(
     rounded: bool = False,
 ) -> Statistic:
     """Several quantiles of one column, which rise together.
+
+    Args:
+        column: A column of numbers.
+        probabilities: Rising shares of rows, between 0 and 1.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
 
     >>> quantiles("income", [0.1, 0.5, 0.9]).probabilities
     (0.1, 0.5, 0.9)
@@ -397,6 +576,20 @@ def median(
 ) -> Statistic:
     """The 0.5-quantile: half of the rows lie on either side.
 
+    Args:
+        column: A column of numbers.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
+
     >>> median("bmi", by="sex").name
     'median of bmi by sex'
     """
@@ -418,6 +611,21 @@ def linear_regression(
     """The intercept and the coefficients of the least-squares line that explains `target` by `features`.
 
     A feature of categories has a coefficient for each but the first, with which they are compared: "sex = M".
+
+    Args:
+        target: The column that is explained.
+        features: The column, or columns, that explain it.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        for_population: Whether the interval also accounts for the rows being a sample of a population.
+        rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
 
     >>> linear_regression("income", ["age", "years_at_school"]).name
     'regression of income on age and years_at_school'

@@ -36,7 +36,7 @@ from farthing.mechanisms.quantiles import NeighboringRelation
 from farthing.privacy import ApproxDP, Composed, Event
 from farthing.privacy.events import checked_delta, checked_real
 from farthing.statistics.public_facts import DerivedColumns
-from farthing.statistics.statistic import Statistic, text_of, told
+from farthing.statistics.statistic import Statistic, column_text, text_of
 
 Kind = Literal["laplace", "gaussian", "exponential"]
 KINDS: tuple[Kind, ...] = ("laplace", "gaussian", "exponential")
@@ -101,7 +101,7 @@ class Slot:
         return [self.name, repr(self.aggregate), repr(self.sensitivity), self.cells, self.step,
                 None if self.merge is None else list(self.merge)]  # fmt: skip
 
-    def told(self, noise: Noise) -> str:
+    def cells_text(self, noise: Noise) -> str:
         """How many numbers get the noise, in words."""
         return f"{self.cells:,} cell{'s' if self.cells > 1 else ''}"
 
@@ -278,7 +278,7 @@ class Measurements:
         """A stable fingerprint of what is measured and how: public facts only."""
         facts = {
             "derived": [[name, repr(what)] for name, what in self.derived],
-            "slots": [[*slot.facts, *_told(self.noises[slot.name])] for slot in self.slots],
+            "slots": [[*slot.facts, *_noise_facts(self.noises[slot.name])] for slot in self.slots],
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
@@ -290,7 +290,7 @@ class Measurements:
         return {slot.name: slot.measure(slot.own(exact), self.noises[slot.name]) for slot in self.slots}
 
 
-def _told(noise: Noise) -> tuple[str, str]:
+def _noise_facts(noise: Noise) -> tuple[str, str]:
     return noise.kind, noise.parameter.hex()
 
 
@@ -439,7 +439,7 @@ class Cells:
         """The cells of one statistic for each of several disjoint conditions; they agree in `by`."""
         first = statistics[0]
         where = "" if first.where is None else f" where {text_of(first.where)}"
-        groups = f" by {' and '.join(map(told, first.by))}" if first.by else ""
+        groups = f" by {' and '.join(map(column_text, first.by))}" if first.by else ""
         if len(statistics) == 1:
             return cls(where + groups, first.by, first.where, {}, 1)
         texts = [read(statistic.where, schema).text for statistic in statistics]

@@ -229,10 +229,10 @@ def text_of(where: Any) -> str:
     return shown[1:-1] if shown.startswith("(") and shown.endswith(")") else shown
 
 
-def told(column: str) -> str:
+def column_text(column: str) -> str:
     """A column's name inside the name of a measurement: in quotes unless it is one word, so that no two are alike.
 
-    >>> print(told("age"), told("age at visit"))
+    >>> print(column_text("age"), column_text("age at visit"))
     age "age at visit"
     """
     return column if column.isidentifier() else '"' + column.replace('"', '""') + '"'

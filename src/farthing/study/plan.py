@@ -23,11 +23,11 @@ from farthing.statistics.measurements import Measurements, Noise
 from farthing.statistics.public_facts import Counted
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.plan_text import (
-    asking_lines,
+    call_lines,
     control_line,
-    explained,
     opening_of,
     plan_data,
+    plan_explanation,
     plan_table,
     study_lines,
 )
@@ -36,21 +36,21 @@ from farthing.study.planned_statistic import (
     PlannedStatistic,
     about_rows,
     errors_rest_on,
-    planned,
+    planned_statistic,
     rows_known,
 )
-from farthing.study.release import Release, released
+from farthing.study.release import Release, release_of_plan
 from farthing.study.request import (
     Control,
     Earlier,
     Request,
-    asked_or_raise,
     changes_of,
     checked_weight,
+    earlier_or_raise,
+    earlier_release,
     fit_control,
     own_name,
     refuse_over,
-    released_before,
     required_by,
     with_controls,
 )
@@ -91,7 +91,7 @@ class Plan:
     _given: Allocation | None = None
 
     @classmethod
-    def made(
+    def of(
         cls,
         study: StudyAccount,
         asked: tuple[Statistic, ...],
@@ -103,20 +103,20 @@ class Plan:
         What the ledger has under the same words needs no budget any more: that plan is shown as it was.
         """
         request = Request.of(study, asked, epsilon, expected)
-        earlier = released_before(study, request)
+        earlier = earlier_release(study, request)
         if earlier is not None:
             return cls.again(study, asked, expected, epsilon, request, earlier)
         try:
-            plan = cls.asked_for(study, asked, study.problem(asked, epsilon, expected), expected, epsilon)
+            plan = cls.draft(study, asked, study.problem(asked, epsilon, expected), expected, epsilon)
             _ = plan.allocation
             return plan
         except (BudgetExceeded, Infeasible, InvalidValue) as refusal:
             return cls.again(
-                study, asked, expected, epsilon, request, asked_or_raise(study, request, refusal)
+                study, asked, expected, epsilon, request, earlier_or_raise(study, request, refusal)
             )
 
     @classmethod
-    def asked_for(
+    def draft(
         cls,
         study: StudyAccount,
         asked: tuple[Statistic, ...],
@@ -156,7 +156,7 @@ class Plan:
             held = {slot: Noise(*noise) for slot, noise in made["held"].items()}
             facts: dict[str, Any] = {name: float(made[name]) for name in ("epsilon", "delta", "reserved")}
             problem = replace(problem, **facts, held=held)
-        plan = cls.asked_for(study, asked, problem, expected, epsilon)
+        plan = cls.draft(study, asked, problem, expected, epsilon)
         return replace(plan, request=request, allowance=allowance, earlier=earlier)
 
     @property
@@ -164,7 +164,7 @@ class Plan:
         """The lines of Python, or the file, that made it: for the report."""
         if self.lines:
             return self.lines
-        call = asking_lines("plan", self.asked, {"epsilon": self.epsilon}, self.expected)
+        call = call_lines("plan", self.asked, {"epsilon": self.epsilon}, self.expected)
         return (*study_lines(self.study), *call)
 
     # What is predicted
@@ -184,7 +184,7 @@ class Plan:
     @cached_property
     def statistics(self) -> tuple[PlannedStatistic, ...]:
         """Each statistic with its mechanism, its epsilon and its error, in the order they were asked for."""
-        return tuple(planned(output, self.allocation) for output in self.design.outputs)
+        return tuple(planned_statistic(output, self.allocation) for output in self.design.outputs)
 
     def named(self, name: str) -> PlannedStatistic:
         """The statistic of this name."""
@@ -294,7 +294,18 @@ class Plan:
         return own_name(self.study, self.request.name)
 
     def weight(self, name: str, weight: float) -> Plan:
-        """The statistic counts `weight` times as much as one that was not given a weight."""
+        """The statistic counts `weight` times as much as one that was not given a weight.
+
+        Args:
+            name: The statistic.
+            weight: From 1e-6 to 1e6.
+
+        Returns:
+            A new plan; nothing is spent.
+
+        Raises:
+            InvalidValue: If there is no such statistic, or the weight is out of range.
+        """
         self.refuse_unknown(name)
         return self._with(control_line("weight", name, weight), "weight", name, checked_weight(weight))
 
@@ -304,6 +315,18 @@ class Plan:
         Neither more nor less: what it does not need goes to the others. Of a statistic of several cells it holds for
         every cell by itself; of ranges it is that of a cell, and `explain()` tells that of a range.
         The plan says in one line how often a release meets it, and on which expectations that rests.
+
+        Args:
+            name: The statistic.
+            within: Its largest error, in the units of the data.
+            confidence: How often the error is kept.
+
+        Returns:
+            A new plan; nothing is spent.
+
+        Raises:
+            InvalidValue: If there is no such statistic, or an argument is out of range.
+            Infeasible: If it cannot be met; the error names what can.
         """
         self.refuse_unknown(name)
         required = Requirement(within, confidence)
@@ -311,12 +334,33 @@ class Plan:
         return self._with(line, "require", name, required.within, required.confidence)
 
     def hold(self, name: str) -> Plan:
-        """The statistic keeps its present noise, whatever happens to the others."""
+        """The statistic keeps its present noise, whatever happens to the others.
+
+        Args:
+            name: The statistic.
+
+        Returns:
+            A new plan; nothing is spent.
+
+        Raises:
+            InvalidValue: If there is no such statistic.
+        """
         self.refuse_unknown(name)
         return self._with(control_line("hold", name), "hold", name)
 
     def reserve(self, epsilon: float) -> Plan:
-        """This much of the plan's epsilon is left unspent, and with it the share of delta that later plans need."""
+        """This much of the plan's epsilon is left unspent, and with it the share of delta that later plans need.
+
+        Args:
+            epsilon: Less than the plan's own.
+
+        Returns:
+            A new plan; nothing is spent.
+
+        Raises:
+            InvalidValue: If it is not less than the plan's epsilon.
+            Infeasible: If what remains cannot meet the requirements.
+        """
         return self._with(control_line("reserve", epsilon=epsilon), "reserve", checked_epsilon(epsilon))
 
     def _reserving(self, epsilon: float) -> dict[str, float]:
@@ -351,7 +395,7 @@ class Plan:
             lines.append(control_line("reserve", epsilon=reserve))
             changes.update(self._reserving(reserve))
         problem = replace(self.problem, **changes)
-        with self._hinted():
+        with self._with_hints():
             found = self._allocated(problem, None if start is None else start.allocation, quick=quick)
         request = with_controls(self.request, weights, requirements, reserve)
         return replace(self, problem=problem, request=request, lines=(*self.code, *lines), _given=found)
@@ -360,7 +404,7 @@ class Plan:
         """The least epsilon that meets these requirements; see `Study.fit`."""
         required = {name: requirement.within for name, requirement in requirements.items()}
         options = {"require": required, "confidence": next(iter(requirements.values())).confidence}
-        lines = (*study_lines(self.study), *asking_lines("fit", self.asked, options, self.expected))
+        lines = (*study_lines(self.study), *call_lines("fit", self.asked, options, self.expected))
         control = fit_control(requirements)
         return replace(self._controlled(control, start), lines=lines)
 
@@ -370,7 +414,7 @@ class Plan:
     def _controlled(self, control: Control, start: Plan | None = None) -> Plan:
         """With one more control: as it was released before, or as the budget allows it now."""
         request = self.request.then(*control)
-        earlier = released_before(self.study, request)
+        earlier = earlier_release(self.study, request)
         if earlier is None and self._leads_to_earlier(request):
             earlier = self.earlier
         if earlier is not None:
@@ -379,7 +423,7 @@ class Plan:
         try:
             return plan._divided(control, start)
         except (BudgetExceeded, Infeasible, InvalidValue) as refusal:
-            return self._again(request, asked_or_raise(self.study, request, refusal), control)
+            return self._again(request, earlier_or_raise(self.study, request, refusal), control)
 
     def _leads_to_earlier(self, request: Request) -> bool:
         """Whether the budget was refused to this plan already, and further controls make of it what was released."""
@@ -389,14 +433,14 @@ class Plan:
     def _again(self, request: Request, earlier: Earlier, control: Control) -> Plan:
         plan = Plan.again(self.study, self.asked, self.expected, self.epsilon, request, earlier)
         if not earlier.exact and "hold" in [one for one, *_ in request.controls]:
-            kept = self._kept(control[1]) if control[0] == "hold" else {}
+            kept = self._held_noises(control[1]) if control[0] == "hold" else {}
             plan = replace(plan, problem=replace(plan.problem, held={**self.problem.held, **kept}))
         return replace(plan, from_file=self.from_file)
 
     def _anew(self) -> Plan:
         """The same words under the budget as it is now."""
         problem = self.study.problem(self.asked, self.epsilon, self.expected)
-        plan = Plan.asked_for(self.study, self.asked, problem, self.expected, self.epsilon)
+        plan = Plan.draft(self.study, self.asked, problem, self.expected, self.epsilon)
         for control in self.request.controls:
             plan = plan._divided(control)
         return replace(plan, lines=self.lines, from_file=self.from_file)
@@ -404,7 +448,7 @@ class Plan:
     def _divided(self, control: Control, start: Plan | None = None) -> Plan:
         """The budget divided with one more control."""
         word, *details = control
-        with self._hinted():
+        with self._with_hints():
             if word == "fit":
                 found = self._fit(required_by(control), start)
             else:
@@ -434,9 +478,9 @@ class Plan:
             return {"weights": {**self.problem.weights, name: numbers[0]}}
         if word == "require":
             return {"requirements": {**self.problem.requirements, name: Requirement(*numbers)}}
-        return {"held": {**self.problem.held, **self._kept(name)}}
+        return {"held": {**self.problem.held, **self._held_noises(name)}}
 
-    def _kept(self, name: str) -> dict[str, Noise]:
+    def _held_noises(self, name: str) -> dict[str, Noise]:
         slots = self.named(name).output.slots
         return {slot.name: self.allocation.noises[slot.name] for slot in slots}
 
@@ -454,7 +498,7 @@ class Plan:
         return found
 
     @contextmanager
-    def _hinted(self) -> Iterator[None]:
+    def _with_hints(self) -> Iterator[None]:
         """What cannot be met under an assumption may be met in truth, and the refusal says so."""
         try:
             yield
@@ -486,10 +530,22 @@ class Plan:
         """Charge the ledger, run once on the engine, add the noise, record, answer.
 
         The same request is answered once: asking again, in another process or next year, returns the stored answers and
-        spends nothing. `fresh=True` draws new noise, which is charged again. `request_id` names a release of your own,
-        which is answered once too.
+        spends nothing.
+
+        Args:
+            request_id: Names a release of your own, which is answered once too.
+            progress: Called with a share between 0 and 1 while the engine runs.
+            fresh: Draw new noise, which is charged again.
+
+        Returns:
+            The answers with their errors, and the receipt of the charge.
+
+        Raises:
+            BudgetExceeded: If the ledger does not admit the charge; nothing is spent.
+            AnswerForfeited: If the run failed after the charge, which stays.
+            InvalidValue: If `request_id` was charged before for something else.
         """
-        return released(self, request_id, progress, fresh=fresh)
+        return release_of_plan(self, request_id, progress, fresh=fresh)
 
     def __str__(self) -> str:
         return plan_table(self)
@@ -499,7 +555,7 @@ class Plan:
 
     def explain(self) -> str:
         """In words: what is measured, what each statistic is made of, and why it costs what it does."""
-        return explained(self)
+        return plan_explanation(self)
 
     def plot(self) -> Any:
         """Errors, shares of the budget and prices, as an Altair chart (needs the extra `plots`)."""

@@ -143,13 +143,13 @@ def study_lines(study: StudyAccount) -> tuple[str, ...]:
     )
 
 
-def asking_lines(
+def call_lines(
     word: str, asked: Sequence[Statistic], options: Mapping[str, Any], expected: Mapping[str, Any] | None
 ) -> tuple[str, ...]:
     """`plan = study.plan(...)` with one line for each statistic.
 
     >>> from farthing.statistics import count
-    >>> print("\\n".join(asking_lines("plan", [count()], {"epsilon": 0.5}, None)))
+    >>> print("\\n".join(call_lines("plan", [count()], {"epsilon": 0.5}, None)))
     plan = study.plan(
         ft.count(),
         epsilon=0.5,
@@ -229,7 +229,7 @@ def opening_of(plan: PlanFacts) -> str | None:
 _FEW_NAMES = 3  # statistics that the first line names
 
 
-def explained(plan: PlanFacts) -> str:
+def plan_explanation(plan: PlanFacts) -> str:
     """What is measured, how each statistic comes out of it, and what it costs."""
     lines = [] if plan.opening is None else [plan.opening]
     lines += ["What is measured (each row is counted in one cell, or in the sums that hold its cell):"]
@@ -238,7 +238,7 @@ def explained(plan: PlanFacts) -> str:
         noise = plan.allocation.noises[slot.name]
         kind = {"laplace": "epsilon", "gaussian": "noise multiplier", "exponential": "epsilon"}[noise.kind]
         lines.append(
-            f"  {slot.name}: {slot.told(noise)}, {noise.kind} noise of {kind} {number_text(noise.parameter)}"
+            f"  {slot.name}: {slot.cells_text(noise)}, {noise.kind} noise of {kind} {number_text(noise.parameter)}"
         )
     lines.append("What comes out of it:")
     for statistic in plan.statistics:

@@ -385,7 +385,7 @@ def _asked(statistic: Statistic) -> dict[str, Any]:
     }
 
 
-def planned(output: Output, allocation: Allocation) -> PlannedStatistic:
+def planned_statistic(output: Output, allocation: Allocation) -> PlannedStatistic:
     """The statistic of one output under an allocation."""
     noises = tuple((slot.name, allocation.noises[slot.name]) for slot in output.slots)
     distribution = allocation.distributions[output.name]

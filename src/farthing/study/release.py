@@ -16,7 +16,7 @@ from farthing.ledger import Ledger, Receipt, Stored
 from farthing.statistics.answer_records import PostProcessing, plain, records_of, restored, stored_form
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.plan_text import PlanFacts, release_table
-from farthing.study.request import drawn_anew, fresh_name, settled, without_answer
+from farthing.study.request import awaited_answer, fresh_answer, fresh_name, without_answer
 from farthing.study.study_account import StudyAccount
 
 _SESSIONS = {"answers": "a session of questions", "monitor": "a monitor", "holdout": "a reusable holdout"}
@@ -162,14 +162,14 @@ class Release(Mapping[str, Answer]):
         return f"Release({len(self)} statistics, epsilon={self.cost:.3g}, request_id={self.request_id!r})"
 
 
-def released(
+def release_of_plan(
     plan: PlanFacts, request_id: str | None, progress: Callable[[float], None] | None, *, fresh: bool = False
 ) -> Release:
     """Run a plan through the curator, or find what was recorded for the same words."""
     study, name = plan.study, request_id or plan.request_id
     if fresh:
         name = request_id or fresh_name(study, plan.request)
-    stored = settled(study, name)
+    stored = awaited_answer(study, name)
     if stored is not None and fresh:
         raise InvalidValue(
             "request_id", name, "was charged before", "a fresh release needs a new one, or none"
@@ -178,7 +178,7 @@ def released(
         changed = study.table_changed(name)
         if request_id is None and (stored.answer is None or changed):
             # What was drawn anew is of a later day, and is paid for.
-            stored = drawn_anew(study, plan.request) or stored
+            stored = fresh_answer(study, plan.request) or stored
         found = _recorded(plan, stored)
         if found is not None:
             if changed and not plan.from_file:  # a command says it in its own way
@@ -213,7 +213,7 @@ def released(
         )
     except (InvalidValue, BudgetExceeded):
         # Another process may have asked for the same meanwhile, and may have found more of the budget, or all of it.
-        stored = settled(study, name)
+        stored = awaited_answer(study, name)
         if stored is None or fresh:
             raise
         found = _recorded(plan, stored)
@@ -257,7 +257,7 @@ def _recorded(plan: PlanFacts, stored: Stored) -> Release | None:
     """What the ledger has for the words of a plan; None where it was written before words were kept with answers."""
     if stored.answer is None:
         raise without_answer(stored, _ANEW_FILE if plan.from_file else _ANEW)
-    found = reopened(plan.study.ledger, stored.charge.request_id)
+    found = stored_release(plan.study.ledger, stored.charge.request_id)
     asked = found.plan.get("asked")
     if asked is None:
         return None
@@ -299,7 +299,7 @@ def _predicted(plan: PlanFacts) -> dict[str, Any]:
     return kept
 
 
-def reopened(ledger: Ledger, request_id: str) -> Release:
+def stored_release(ledger: Ledger, request_id: str) -> Release:
     """A release as the ledger stored it."""
     from farthing.curator import stored_answer
 
@@ -320,13 +320,13 @@ def releases_in(ledger: Ledger, name: str) -> list[str]:
     return [request_id for request_id in paid if _holds_release(ledger, request_id)]
 
 
-def told_of(ledger: Ledger, request_id: str) -> str:
+def answer_subject(ledger: Ledger, request_id: str) -> str:
     """What an answer in the ledger is about, in words: the statistics, or the kind of session; nothing of its numbers.
 
     >>> import tempfile
     >>> from farthing.ledger import open_ledger
     >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
-    ...     told_of(ledger, "never asked")
+    ...     answer_subject(ledger, "never asked")
     ''
     """
     from farthing.curator import stored_answer

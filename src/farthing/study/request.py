@@ -19,7 +19,7 @@ from farthing.curator.payers import table_marks
 from farthing.errors import AnswerForfeited, FarthingError, Infeasible, InvalidValue, NotAllowed
 from farthing.numerics.bounds import ceiling
 from farthing.planner import Problem, Requirement
-from farthing.planner.offers import told
+from farthing.planner.offers import exact_text
 from farthing.privacy.events import checked_real
 from farthing.statistics import Statistic
 from farthing.study.study_account import StudyAccount
@@ -129,7 +129,7 @@ class Earlier:
         return tuple(sorted(asked, key=lambda statistic: places.get(statistic.name, len(places))))
 
 
-def listed(statistics: Sequence[Any]) -> tuple[Statistic, ...]:
+def checked_statistics(statistics: Sequence[Any]) -> tuple[Statistic, ...]:
     """The statistics that were asked for, one by one or as a list."""
     if len(statistics) == 1 and isinstance(statistics[0], list | tuple):
         statistics = tuple(statistics[0])
@@ -141,13 +141,13 @@ def listed(statistics: Sequence[Any]) -> tuple[Statistic, ...]:
     return tuple(statistics)
 
 
-def released_before(study: StudyAccount, request: Request, request_id: str | None = None) -> Earlier | None:
+def earlier_release(study: StudyAccount, request: Request, request_id: str | None = None) -> Earlier | None:
     """The release of these words, if the ledger has it; one that another process makes just now is waited for.
 
     `request_id` is what a server calls it, which has its owner's name in it.
     """
     name = request_id or own_name(study, request.name)
-    stored = settled(study, name)
+    stored = awaited_answer(study, name)
     if stored is None or stored.answer is None:
         return None
     return _earlier(study, request, name)
@@ -171,7 +171,7 @@ def own_name(study: StudyAccount, name: str) -> str:
     return own
 
 
-def asked_before(study: StudyAccount, request: Request) -> Earlier | None:
+def earlier_request(study: StudyAccount, request: Request) -> Earlier | None:
     """A release that these words, perhaps with further controls, have asked for; under whatever request id.
 
     It reads through the ledger, so it is for those whom the budget has refused.
@@ -180,7 +180,7 @@ def asked_before(study: StudyAccount, request: Request) -> Earlier | None:
     for request_id, waits in _charged(study):
         if waits and not request_id.startswith(_PREFIX):
             continue
-        stored = settled(study, request_id)
+        stored = awaited_answer(study, request_id)
         # Whether the digest is in the text is seen sooner than what the text says.
         if stored is None or stored.answer is None or request.base not in stored.answer:
             continue
@@ -195,7 +195,7 @@ def fresh_name(study: StudyAccount, request: Request) -> str:
     return f"{own_name(study, request.name)}-{secrets.token_hex(6)}"
 
 
-def drawn_anew(study: StudyAccount, request: Request) -> Stored | None:
+def fresh_answer(study: StudyAccount, request: Request) -> Stored | None:
     """The last answer that was drawn anew for these words; it reads through the ledger."""
     found: Stored | None = None
     name = own_name(study, request.name)
@@ -208,7 +208,7 @@ def drawn_anew(study: StudyAccount, request: Request) -> Stored | None:
     return found
 
 
-def settled(study: StudyAccount, request_id: str) -> Stored | None:
+def awaited_answer(study: StudyAccount, request_id: str) -> Stored | None:
     """What the ledger knows of a request; a charge of this minute is given time to have its answer.
 
     Whoever made it may be gone, and nobody can tell: it is not given up here.
@@ -362,12 +362,13 @@ def refuse_over(needed: float, limit: float, names: tuple[str, ...]) -> None:
     if needed > limit:
         enough = float(ceiling(needed, 4))  # typed back, it does
         left = (
-            f"{told(limit)} is left"
+            f"{exact_text(limit)} is left"
             if limit > 0
             else "that is more than the ledger admits after what was spent"
         )
         raise Infeasible(
-            f"the errors required of {' and '.join(map(repr, names))} would cost epsilon={told(enough)}, and {left}; "
+            f"the errors required of {' and '.join(map(repr, names))} would cost epsilon={exact_text(enough)}, and "
+            f"{left}; "
             "allow a larger error, or raise the budget.",
             blocking=names, closest=None, epsilon=enough,
         )  # fmt: skip
@@ -381,11 +382,11 @@ def checked_weight(weight: Any) -> float:
     return number
 
 
-def asked_or_raise(study: StudyAccount, request: Request, refusal: Exception) -> Earlier:
+def earlier_or_raise(study: StudyAccount, request: Request, refusal: Exception) -> Earlier:
     """What these words, perhaps with further controls, were answered before; else the refusal itself."""
     if isinstance(refusal, InvalidValue) and refusal.name not in ("sampling_rate", "epsilon", "reserve"):
         raise refusal  # it is not about what is left
-    earlier = asked_before(study, request)
+    earlier = earlier_request(study, request)
     if earlier is None:
         raise refusal
     return earlier

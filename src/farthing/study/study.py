@@ -24,8 +24,8 @@ from farthing.statistics import Statistic
 from farthing.statistics.design import Design, design_of
 from farthing.statistics.public_facts import Counted
 from farthing.study.plan import Plan
-from farthing.study.release import Release, releases_in, reopened, warn_if_changed
-from farthing.study.request import listed, nothing_to_measure
+from farthing.study.release import Release, releases_in, stored_release, warn_if_changed
+from farthing.study.request import checked_statistics, nothing_to_measure
 from farthing.study.sessions import monitor_sessions, query_sessions
 from farthing.study.study_account import (
     SHARE,
@@ -41,7 +41,7 @@ from farthing.study.synthesis.synthetic_table import (
     SynthesisOptions,
     Synthetic,
     earlier_synthesis,
-    reopened_synthetic,
+    stored_synthetic,
     synthesis_name,
     synthesis_offer,
 )
@@ -50,14 +50,24 @@ from farthing.study.synthesis.synthetic_table import (
 class Study:
     """A dataset with a privacy budget, kept by a ledger.
 
-    `ledger` is a file ("study.db"), a Postgres URL or an open Ledger. The budget is written there by the first release
-    or session, or by `register`; planning writes no budget. From then on the ledger's budget counts. `name` is
-    what the ledger calls the dataset, by default the name under which it knows the table, or else the file's name;
-    everything under one name shares one budget. Other tables that the dataset reads, and files that another budget
-    covers, are paid for by their own budgets too, all of them or none. `analyst` spends from a grant of that name.
-    `sampling_rate` states that the table is itself a secret random sample: every unit of a population came into it
-    independently with this probability, and nobody knows who did. A release then costs less, and there can be one only:
-    what is computed from one sample is amplified as a whole.
+    The budget is written to the ledger by the first release or session, or by `register`; planning writes no budget.
+    From then on the ledger's budget counts. Other tables that the dataset reads, and files that another budget covers,
+    are paid for by their own budgets too, all of them or none.
+
+    Args:
+        dataset: The table with its public facts.
+        epsilon: The epsilon of the whole budget, > 0.
+        delta: The delta of the whole budget.
+        ledger: A file ("study.db"), a Postgres URL or an open Ledger.
+        name: What the ledger calls the dataset, by default the name under which it knows the table, or else the file's
+            name; everything under one name shares one budget.
+        analyst: Spend from the grant of this name.
+        sampling_rate: States that the table is itself a secret random sample: every unit of a population came into it
+            independently with this probability, and nobody knows who did. A release then costs less, and there can be
+            one only: what is computed from one sample is amplified as a whole.
+
+    Raises:
+        InvalidValue: If an argument is wrong, or does not agree with the budget that the ledger has.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> people = ft.dataset(
@@ -124,10 +134,29 @@ class Study:
     ) -> Plan:
         """How accurate each statistic would be; nothing is spent and no row is read.
 
-        `epsilon` limits the plan to a part of the budget, by default all that is left. `expected` is what is known:
-        the number of rows (`"rows"`), the value of a statistic, the mean and standard deviation of a column (by name).
+        Args:
+            *statistics: What is asked, such as `ft.count(by="sex")`.
+            epsilon: Limits the plan to a part of the budget, by default all that is left.
+            expected: What is known: the number of rows ("rows"), the value of a statistic, the mean and standard
+                deviation of a column (by name).
+
+        Returns:
+            A plan with the predicted error of every statistic; `release()` spends.
+
+        Raises:
+            InvalidValue: If a statistic does not fit the schema.
+            BudgetExceeded: If the budget does not have what is asked for.
+            Infeasible: If no noise meets what is required.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = Study(people, epsilon=1.0, ledger=folder + "/study.db")
+        ...     print(study.plan(ft.count())["count"].sentence)
+        ...     study.close()
+        95 times in 100 within ±3 of the true value
         """
-        return Plan.made(self, listed(statistics), expected, epsilon)
+        return Plan.of(self, checked_statistics(statistics), expected, epsilon)
 
     def problem(
         self,
@@ -164,7 +193,19 @@ class Study:
 
         Of use where their number is neither public nor expected: errors of means, quantiles and the like depend on it.
         Plans made afterwards use the low end of its interval and what is left. The rows are counted once: asking again,
-        with any share, returns the same answer for nothing. `fresh=True` counts and charges again.
+        with any share, returns the same answer for nothing.
+
+        Args:
+            share: The share of the whole budget, or grant, that is spent.
+            fresh: Count again, and be charged again.
+            progress: Called with a share between 0 and 1 while the engine runs.
+
+        Returns:
+            The number of rows with its interval.
+
+        Raises:
+            InvalidValue: If the number is public, or the table is a secret sample.
+            BudgetExceeded: If too little is left.
 
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41] * 5_000}), schema={"age": (0, 110)})
@@ -191,6 +232,19 @@ class Study:
 
         `study.fit(ft.mean("income"), require={"mean of income": 500})`: in 95 cases out of 100 within 500. What is left
         of epsilon stays with the study, and so does the same share of delta.
+
+        Args:
+            *statistics: What is asked.
+            require: The largest error of each statistic, by its name.
+            confidence: How often each error is kept.
+            expected: What is known, as for `plan`.
+
+        Returns:
+            The cheapest plan that meets the requirements.
+
+        Raises:
+            InvalidValue: If `require` names something that is not asked for.
+            Infeasible: If the budget, or any noise at all, cannot meet them.
         """
         plan = self.plan(*statistics, expected=expected)
         if not isinstance(require, Mapping) or not require:
@@ -246,12 +300,32 @@ class Study:
     ) -> QuerySession:
         """Charge once, then ask: `session.ask("sex = 'M' and age < 30")` is answered at once, within `alpha` of rows.
 
-        `alpha` is the error as a part of the rows, promised for all of `queries` questions together, which may depend
-        on earlier answers. Questions are about `columns`, by default all of the schema; `bins` cuts columns of
-        numbers or dates into cells. Answers near what was expected are free; the others use up one of a fixed number
-        of updates. `rows` is how many rows there are, about; where that is neither public nor given, they are counted
-        first, for a hundredth of epsilon. `known` are earlier releases of this study, or their request ids: they make
-        the first guess better, for nothing. The same arguments, or the same `request_id`, resume the session.
+        Answers near what was expected are free; the others use up one of a fixed number of updates. The same arguments,
+        or the same `request_id`, resume the session.
+
+        Args:
+            alpha: The error as a part of the rows, promised for all questions together.
+            queries: How many questions the promise covers; they may depend on earlier answers.
+            columns: What questions are about, by default all of the schema.
+            bins: Cuts columns of numbers or dates into cells.
+            updates: How many answers to pay for, by default as many as fit.
+            rows: About how many rows there are; where that is neither public nor given, they are counted first, for a
+                hundredth of epsilon.
+            epsilon: What the session may cost, by default all that is left.
+            start: How the first guess is made.
+            known: Earlier releases of this study, or their request ids: they make the first guess better, for nothing.
+            confidence: How often the promise is kept.
+            request_id: Names the session.
+            timeout: Seconds that a reading of the table may take.
+            progress: Called with a share between 0 and 1 while the engine runs.
+
+        Returns:
+            An open session; `ask` answers, `estimate` guesses for nothing.
+
+        Raises:
+            InvalidValue: If the columns have too many cells, or the session was opened with other arguments.
+            Infeasible: If the budget cannot keep `alpha`; the error names the closest that it can.
+            BudgetExceeded: If too little is left.
         """
         earlier = query_sessions.request_ids(known)
         asked = query_sessions.QuerySessionOptions(
@@ -259,10 +333,8 @@ class Study:
         )
         return query_sessions.open_session(self, asked, request_id, timeout, progress)
 
-    answerer_plan, answerer = (
-        query_session_plan,
-        query_session,
-    )  # their old names; deprecated, they go with 1.0
+    # Their old names; deprecated, they go with 1.0.
+    answerer_plan, answerer = query_session_plan, query_session
 
     def monitor_plan(
         self,
@@ -279,7 +351,7 @@ class Study:
         asked = monitor_sessions.MonitorOptions(
             series, threshold, alerts, steps, by, epsilon, mute, confidence
         )
-        return monitor_sessions.planned_monitor(self, asked)
+        return monitor_sessions.monitor_plan(self, asked)
 
     def monitor(
         self,
@@ -306,7 +378,7 @@ class Study:
         asked = monitor_sessions.MonitorOptions(
             series, threshold, alerts, steps, by, epsilon, mute, confidence
         )
-        return monitor_sessions.opened_monitor(self, asked, request_id, timeout, progress)
+        return monitor_sessions.open_monitor(self, asked, request_id, timeout, progress)
 
     def holdout(
         self,
@@ -326,7 +398,7 @@ class Study:
         of the holdout rows with noise, and one of `corrections` is used up. The study's dataset must have a public
         number of rows, each a unit of its own. The same arguments, or the same `request_id`, resume the session.
         """
-        return monitor_sessions.opened_holdout(
+        return monitor_sessions.open_holdout(
             self,
             training,
             queries=queries,
@@ -380,7 +452,7 @@ class Study:
 
     def synthetic(self, request_id: str, rows: int | None = None) -> Synthetic:
         """An earlier synthetic table, from the ledger; no row is read and nothing is spent."""
-        return reopened_synthetic(self.ledger, request_id, rows)
+        return stored_synthetic(self.ledger, request_id, rows)
 
     def allowance(self, epsilon: float | None = None) -> Allowance:
         """The epsilon and delta that a plan may use now."""
@@ -453,7 +525,7 @@ class Study:
 
     def released(self, request_id: str) -> Release:
         """An earlier release, from the ledger; no row is read and nothing is spent."""
-        return reopened(self.ledger, request_id)
+        return stored_release(self.ledger, request_id)
 
     def table_changed(self, request_id: str) -> bool | None:
         """Whether the rows have changed since a request was charged; None if that cannot be detected.

@@ -263,7 +263,7 @@ def can_be_counted(study: StudyAccount) -> bool:
     return study.dataset.rows is None and study.sampling_rate is None
 
 
-def found_count(study: StudyAccount, *, wait: bool = False) -> RowCount:
+def stored_count(study: StudyAccount, *, wait: bool = False) -> RowCount:
     """The last count of this study that has an answer, or where the next one will stand; no row is read.
 
     A count that was lost is made again under another name; so is a fresh one. One that another process makes just now
@@ -300,7 +300,7 @@ def count_rows(
             "holds for one release, and a count of rows would be it",
             "say about how many rows there are: expected={'rows': ...}",
         )
-    found = found_count(study, wait=True)
+    found = stored_count(study, wait=True)
     if found.answer is not None and not fresh:
         return found
     if fresh:
@@ -338,7 +338,7 @@ def counted_rows(study: StudyAccount, expected: Mapping[str, Any] | None = None)
     """The count that was paid for, where plans need it: the number of rows is neither public nor expected."""
     if "rows" in (expected or {}) or not can_be_counted(study):
         return None
-    return found_count(study).counted
+    return stored_count(study).counted
 
 
 def _read(study: StudyAccount, request_id: str) -> RowCount | None:

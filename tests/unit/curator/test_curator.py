@@ -15,7 +15,7 @@ import pytest
 from asking import PEOPLE, Rows, plan, released, spent, state_of
 from farthing.curator import Answered, Curator, stored_answer, unit_of
 from farthing.curator import curator as module
-from farthing.curator.questions import Planned
+from farthing.curator.questions import PlanQuestion
 from farthing.data import Count, Sum, dataset
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Ledger
@@ -201,7 +201,7 @@ def test_one_mechanism_can_be_asked_by_itself(ledger: Ledger, rows: Rows) -> Non
 
 
 def test_a_question_of_any_kind_goes_through_the_same_door(ledger: Ledger, rows: Rows) -> None:
-    question = Planned(plan(), finishing=lambda answers: {"names": sorted(answers)})
+    question = PlanQuestion(plan(), finishing=lambda answers: {"names": sorted(answers)})
     first = Curator(ledger).run(PEOPLE, question, ledger_name="survey", request_id="r-1")
     again = Curator(ledger).run(PEOPLE, question, ledger_name="survey", request_id="r-1")
     assert first.finished == again.finished == {"names": ["people", "years"]}

@@ -18,7 +18,7 @@ from farthing import Study, count, dataset, open_ledger
 from farthing.curator import unit_of
 from farthing.data import Dataset
 from farthing.data.engines.duckdb import quiet
-from farthing.data.sources import opened
+from farthing.data.sources import open_source
 from farthing.data.table_identity import pieces_of
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Ledger, budget_policy
@@ -246,7 +246,7 @@ def test_two_budgets_that_stand_for_one_table_both_pay(ledger: Ledger, folder: P
     """As those of two processes that opened them at the same time do."""
     ledger.register("two", 1.0, unit=unit_of(rows("people.csv")))
     spend(ledger, rows("people.csv"), name="one")
-    ledger.attach("two", [text for piece in pieces_of(opened("people.csv")) for text in piece.kept])
+    ledger.attach("two", [text for piece in pieces_of(open_source("people.csv")) for text in piece.kept])
     for name in ("one", "two"):
         spend(ledger, rows("people.csv"), name=name)
     assert left(ledger, "one", "two") == [0.25, 0.5]

@@ -27,7 +27,7 @@ from farthing.data import Count, Sum, connection, csv_files, sources
 from farthing.data.coded_rows import coded_axes, coded_rows
 from farthing.data.csv_files import header, layout
 from farthing.data.engines.duckdb import quiet
-from farthing.data.sources import opened
+from farthing.data.sources import open_source
 from farthing.errors import EngineError, InvalidData, InvalidValue
 from farthing.ledger import open_ledger
 from farthing.mechanisms import DiscreteLaplace
@@ -65,13 +65,13 @@ def small_cuts(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
 
 def cells_of(source: Any) -> list[tuple[str, ...]]:
     """Every cell that is read, as text; a missing one as an empty one."""
-    table = opened(source)
+    table = open_source(source)
     table.prepare()
     return [tuple(cell or "" for cell in row) for row in table.engine.rows(table.engine.sql(table.table))]
 
 
 def count_of(source: Any) -> int:
-    table = opened(source)
+    table = open_source(source)
     table.prepare()
     return int(table.engine.rows(table.engine.sql(table.table.count()))[0][0])
 
@@ -231,7 +231,7 @@ def test_a_file_is_looked_at_again_when_it_has_changed(tmp_path: Path) -> None:
 def test_a_copy_can_be_read_by_its_owner_alone_and_goes_with_its_dataset(tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_bytes(b"a,b\n1,x\ry\n")
-    source = opened(file)
+    source = open_source(file)
     source.prepare()
     assert source.csv is not None
     copy = next(iter(source.csv._read.values()))

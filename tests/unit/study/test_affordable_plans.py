@@ -132,7 +132,7 @@ def test_what_others_spent_meanwhile_is_why_a_plan_is_refused(tmp_path: Path) ->
     study = ft.Study(WIDE, 1.0, ledger=tmp_path / "study.db")
     study.plan(ft.count(), epsilon=0.5).release()
     asked = tuple(equal_counts(2))
-    plan = Plan.asked_for(study, asked, study.problem(asked, 0.4, None), None, 0.4)
+    plan = Plan.draft(study, asked, study.problem(asked, 0.4, None), None, 0.4)
     study.plan(ft.count(where="c3 = 1"), epsilon=0.5).release()
     with pytest.raises(BudgetExceeded):
         _ = plan.allocation

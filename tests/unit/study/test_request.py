@@ -260,12 +260,12 @@ def test_analysts_with_the_same_words_have_releases_of_their_own(make_study: Mak
 
 
 def test_a_study_in_python_and_in_a_file_ask_for_the_same(make_study: Make) -> None:
-    from farthing.study.documents.study_document import asked_of, plan_of
+    from farthing.study.documents.study_document import plan_description, plan_of
 
     study = make_study()
     first = study.plan(ft.count(by="sex"), ft.mean("age")).weight("mean of age", 2.0).release()
     entries = [{"kind": "count", "by": "sex"}, {"kind": "mean", "column": "age", "weight": 2}]
-    assert plan_of(study, asked_of(entries), again=True).release().request_id == first.request_id
+    assert plan_of(study, plan_description(entries), again=True).release().request_id == first.request_id
 
 
 def test_two_tables_under_one_name_are_two_requests(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_two_files_of_one_name_share_a_budget_and_no_answer(tmp_path: Path) -> N
     opened(paths[1]).query_session(0.3, 3, **words)  # taken up
     with pytest.raises(InvalidValue, match="another table"):
         opened(paths[0]).query_session(
-            0.3, 3, **words, request_id=query_sessions.Asked(0.3, 3, **words).name(studies[1])
+            0.3, 3, **words, request_id=query_sessions.QuerySessionOptions(0.3, 3, **words).name(studies[1])
         )
     moved = Path(paths[1]).rename(tmp_path / "v.csv")
     assert opened(str(moved)).plan(*asked, epsilon=50.0).release().records() == many.records()

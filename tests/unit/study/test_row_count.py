@@ -13,7 +13,7 @@ import farthing as ft
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue
 from farthing.ledger import open_ledger
 from farthing.study import study_account
-from farthing.study.sessions.session_defaults import Wish, offered
+from farthing.study.sessions.session_defaults import SessionWishes, session_offer
 from study_people import SCHEMA, table
 
 Make = Callable[..., ft.Study]
@@ -62,11 +62,11 @@ def test_plans_use_the_low_end_of_the_count_and_what_is_left(make_study: Make) -
 
 def test_sessions_use_the_same_count_and_assume_the_same_size(make_study: Make) -> None:
     study = make_study(epsilon=10.0)
-    wish = Wish(alpha=0.5, columns=("sex",), queries=5)
-    guess = offered(study, wish)
+    wish = SessionWishes(alpha=0.5, columns=("sex",), queries=5)
+    guess = session_offer(study, wish)
     assert (guess.guessed, guess.plan.rows) == (True, study.plan(*ASKED).assumed_rows)
     rows = study.count_rows()
-    offer = offered(study, wish)
+    offer = session_offer(study, wish)
     assert (offer.guessed, offer.plan.rows) == (False, round(float(rows.values)))
     study.query_session(
         0.5, 5, columns=["sex"], epsilon=1.0, request_id="mine"
@@ -124,4 +124,4 @@ def test_a_count_is_of_the_rows_that_a_unit_keeps(tmp_path: Path) -> None:
     study = ft.Study(data, 100.0, ledger=tmp_path / "study.db", name="visits")
     rows = study.count_rows(share=0.5)
     assert abs(float(rows.values) - 103) < 10
-    assert study_account.found_count(study).scale == pytest.approx(3 / 50)
+    assert study_account.stored_count(study).scale == pytest.approx(3 / 50)

@@ -169,7 +169,7 @@ Whole = NDArray[np.int64]
 _SURE = 6.0  # standard errors of the total: further off is less likely than once in a hundred million
 
 
-def drawn_start(plan: QuerySessionPlan, cells: Whole, source: Source) -> dict[str, Any]:
+def noisy_start(plan: QuerySessionPlan, cells: Whole, source: Source) -> dict[str, Any]:
     """Noisy tables and noisy cells, as whole numbers in text; nothing for a start from nothing."""
     opening = plan.opening
     if opening is None:

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from farthing.adaptive.prior_releases import KnownTable
 from farthing.adaptive.query_session.hypothesis import Cells, Mask, goal_of_step, stepped
-from farthing.adaptive.query_session.initial_histogram import Start, drawn_start, starting_weights
+from farthing.adaptive.query_session.initial_histogram import Start, noisy_start, starting_weights
 from farthing.adaptive.query_session.session_plan import QuerySessionPlan, centre_of_gap
-from farthing.adaptive.query_session.session_rounds import Asking
+from farthing.adaptive.query_session.session_rounds import OpenRound
 from farthing.adaptive.session_journal import Journal
 from farthing.errors import FarthingError, InvalidData, InvalidValue, LedgerUnavailable, SessionEnded
 from farthing.matrix.workloads.cell_axes import Axis
@@ -132,7 +132,7 @@ class QuerySession:
         self._fetch, self._journal, self._source = cells, journal, source
         self._lock = threading.RLock()
         self._private: Cells[np.int64] | None = None
-        self._asking: Asking | None = None
+        self._asking: OpenRound | None = None
         self._unrecorded: tuple[int, dict[str, Any]] | None = None
         self._round = 0  # the last round known to be begun by anybody
         self._own = 0  # the last round begun here
@@ -142,7 +142,7 @@ class QuerySession:
         self._kept = 0  # cells of these masks
         self._history: list[Step] = []
         self._asked = 0
-        self._opening = journal.opening(lambda: drawn_start(plan, self._rows().values, source))
+        self._opening = journal.opening(lambda: noisy_start(plan, self._rows().values, source))
         self._known = tuple(known)
         self._guess: tuple[Start, Cells[np.float64]] | None = None
         self._steps: list[tuple[Mask, int, float, float]] = []  # not yet part of the weights
@@ -273,7 +273,7 @@ class QuerySession:
         self._unrecorded = None
         self._catch_up()
 
-    def _current_round(self) -> Asking:
+    def _current_round(self) -> OpenRound:
         """The round under way in this process, or the next one that nobody has begun."""
         if self._asking is not None and self._asking.here and not self._asking.over:
             return self._asking

@@ -90,15 +90,15 @@ class TwoSidedThreshold:
         first = budget * Fraction(self.threshold_parts, _PARTS)
         return first, budget - first
 
-    def start(self) -> Asking:
+    def start(self) -> OpenRound:
         """Draw the thresholds' noise; each start is another round."""
         return self._start(SYSTEM)
 
-    def _start(self, source: Source) -> Asking:
-        return Asking(self.threshold, self.rates, source)
+    def _start(self, source: Source) -> OpenRound:
+        return OpenRound(self.threshold, self.rates, source)
 
 
-class Asking:
+class OpenRound:
     """A round that is under way. It holds secret noise: it cannot be copied or carried into another process.
 
     >>> TwoSidedThreshold(1.0, threshold=1000).start()
@@ -138,7 +138,7 @@ class Asking:
         return None
 
     def __repr__(self) -> str:
-        return f"Asking(over={self._over})"
+        return f"OpenRound(over={self._over})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a round cannot be copied or pickled: a copy would answer against the same noise")

@@ -54,7 +54,6 @@ class Count(Aggregate):
         object.__setattr__(self, "by", names_of(self.by))
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:
-        """One."""
         if self.column is None:
             return (Feature(("one",), (), 0, 1, one),)
         name = self.column
@@ -90,7 +89,6 @@ class CellCounts(Aggregate):
         object.__setattr__(self, "by", self.columns)
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:
-        """One."""
         return (Feature(("one",), (), 0, 1, one),)
 
 
@@ -133,7 +131,6 @@ class Histogram(Aggregate):
         return checked_edges(self.column, domain, self.cells or ())
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:
-        """One."""
         return (Feature(("one",), (), 0, 1, one),)
 
 
@@ -178,7 +175,6 @@ class OrderCounts(Aggregate):
         return (*super().axes(schema), binned_axis(self.column, self._edges(schema), schema))
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:
-        """One."""
         return (Feature(("one",), (), 0, 1, one),)
 
     def cell_count(self, schema: Schema) -> int:
@@ -324,7 +320,6 @@ class Moments(Aggregate):
         return default_grid(self.column, schema) if self.grid is None else self.grid
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:
-        """One for each power."""
         grid = self.grid_of(schema)
         lower, upper, _ = on_grid(self.column, grid, schema)
         found = []
@@ -390,7 +385,6 @@ class CrossProducts(Aggregate):
         return chosen.get(name) or default_grid(name, schema)
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:
-        """One for each pair."""
         factors: dict[str | None, tuple[int, int, Any]] = {None: (1, 1, one)}
         grids = []
         for name in self.columns:

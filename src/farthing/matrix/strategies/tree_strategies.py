@@ -16,10 +16,10 @@ from farthing.matrix.strategies.nested_blocks import BlockEstimator
 from farthing.matrix.strategies.strategy import Floats, Integers, Level, Norm, Strategy, Variances
 from farthing.matrix.strategies.workload_energies import (
     best_shares,
+    converged_shares,
     energy,
     error,
     sampled_energy,
-    settled_shares,
 )
 from farthing.matrix.workloads.workload import Workload
 
@@ -101,7 +101,7 @@ class TreeStrategy(Strategy):
 
     def shares(self, workload: Workload, norm: Norm) -> Floats:
         """The division of least error."""
-        return settled_shares(np.array(self.sizes, dtype=float), details_of(workload, self.sizes), norm)
+        return converged_shares(np.array(self.sizes, dtype=float), details_of(workload, self.sizes), norm)
 
     def fit(self, variances: Variances) -> TreeEstimator:
         """Least squares in one pass up and one down."""

@@ -59,7 +59,7 @@ def best_shares(
     return shares
 
 
-def settled_shares(sizes: Floats, details: Floats, norm: Norm) -> Floats:
+def converged_shares(sizes: Floats, details: Floats, norm: Norm) -> Floats:
     """The best shares of one tree, where levels that would get next to nothing are not measured at all.
 
     For l1 the shares sit in one of many local optima, each with its own set of measured levels: sets that leave out
@@ -68,7 +68,7 @@ def settled_shares(sizes: Floats, details: Floats, norm: Norm) -> Floats:
     >>> from farthing.matrix.strategies.tree_strategies import details_of
     >>> from farthing.matrix.workloads import prefix
     >>> sizes = (1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
-    >>> settled_shares(np.array(sizes, dtype=float), details_of(prefix(1024), sizes), "l1").round(2)
+    >>> converged_shares(np.array(sizes, dtype=float), details_of(prefix(1024), sizes), "l1").round(2)
     array([0.  , 0.  , 0.3 , 0.  , 0.  , 0.  , 0.34, 0.  , 0.  , 0.  , 0.36])
     """
     shares: Floats = best_shares(sizes[None], details[None], norm)[0]

@@ -60,11 +60,11 @@ def nearest_in_answers(estimate: ArrayLike, workload: Workload) -> Floats:
     if isinstance(workload, Product):
         varied = [factor for factor in workload.factors if not isinstance(factor, Identity)]
         if len(varied) <= 1:
-            return _settled_lines(cells, workload)
-    return _settled_cells(cells, workload)
+            return _consistent_lines(cells, workload)
+    return _consistent_cells(cells, workload)
 
 
-def _settled_lines(cells: Floats, workload: Product) -> Floats:
+def _consistent_lines(cells: Floats, workload: Product) -> Floats:
     """One factor asks for more than cells: along it, every line of cells is a problem of its own."""
     sizes = [factor.cells for factor in workload.factors]
     axis = next((a for a, factor in enumerate(workload.factors) if not isinstance(factor, Identity)), 0)
@@ -75,7 +75,7 @@ def _settled_lines(cells: Floats, workload: Product) -> Floats:
     return np.moveaxis(found.reshape(lines.shape), -1, axis).reshape(-1)
 
 
-def _settled_cells(cells: Floats, workload: Workload) -> Floats:
+def _consistent_cells(cells: Floats, workload: Workload) -> Floats:
     """For any workload: conjugate gradients on the cells, from the nearest cells of the same total."""
     diagonal = gram_diagonal(workload)
     little = 1e-9 * float(diagonal.max())  # what no query asks for stays where it is

@@ -43,11 +43,11 @@ def run_row_count(job: Job, state: State, progress: Callable[[float], None]) -> 
 
     The count is charged under a name of its own, which whoever plans looks for: it is one for each account that pays.
     """
-    from farthing.study.study_account import count_rows, found_count, lost_count, price_of_counting
+    from farthing.study.study_account import count_rows, lost_count, price_of_counting, stored_count
 
     study = study_of(state, owner_of(job), job.dataset)
     share, fresh = float(job.asked["share"]), bool(job.asked["fresh"])
-    if found_count(study, wait=True).answer is None:
+    if stored_count(study, wait=True).answer is None:
         lost = lost_count(study, job.created)
         if lost is not None:  # by this very job: who asks for it again has not agreed to pay twice
             raise AnswerForfeited(
@@ -92,7 +92,7 @@ def refuse_dearer(plan: Plan, confirmed: float | None) -> None:
 
 def run_session(job: Job, state: State, progress: Callable[[float], None]) -> None:
     """Open the session of a job, unless it was paid for before. Whoever asks takes it up from the ledger."""
-    from farthing.study.sessions.session_defaults import opened
+    from farthing.study.sessions.session_defaults import open_wished_session
 
     if state.root.stored(job.id) is not None:
         return
@@ -100,7 +100,7 @@ def run_session(job: Job, state: State, progress: Callable[[float], None]) -> No
     progress(0.0)
     confirmed = job.limits.get("confirmed_epsilon")
     try:
-        opened(study, wish_of(job.asked), job.id, confirmed=confirmed, progress=progress)
+        open_wished_session(study, wish_of(job.asked), job.id, confirmed=confirmed, progress=progress)
     except InvalidValue as refusal:
         if refusal.name != "confirmed_epsilon":
             raise

@@ -19,28 +19,28 @@ from farthing.study import Plan, Study
 from farthing.study.documents.study_document import (
     CONTROLS,
     PlanDescription,
-    asked_of,
     client_code,
     dated,
+    expected_values,
     local_code,
-    meant,
+    plan_description,
     plan_of,
     request_of,
     statistic_of,
     study_toml,
 )
 from farthing.study.reports.plan_summary import Outlook
-from farthing.study.request import asked_or_raise, released_before
+from farthing.study.request import earlier_or_raise, earlier_release
 
 
 def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> PlanDescription:
     """What a draft asks of a study."""
     words = draft.words() if isinstance(draft, Draft) else draft
-    asked = asked_of(words["statistics"], _read)
+    asked = plan_description(words["statistics"], _read)
     return replace(
         asked,
         statistics=tuple(dated(statistic, study.dataset) for statistic in asked.statistics),
-        expected=meant(words.get("expected") or {}, study.dataset),
+        expected=expected_values(words.get("expected") or {}, study.dataset),
         epsilon=words.get("epsilon"),
         reserve=words.get("reserve"),
         fit=words.get("fit", False),
@@ -78,14 +78,14 @@ def priced(state: State, who: Caller, draft: Draft, *, proof: bool, again: bool 
     asked = asked_of_draft(study, draft)
     earlier, request = None, request_of(study, asked)
     if again:
-        earlier = released_before(study, request, full_id(who, request.name))
+        earlier = earlier_release(study, request, full_id(who, request.name))
     if earlier is None:
         try:
             plan = _planned(state, who, study, draft, asked, proof=proof)
         except (BudgetExceeded, Infeasible, InvalidValue) as refusal:
             if not again:
                 raise
-            earlier = asked_or_raise(study, request, refusal)
+            earlier = earlier_or_raise(study, request, refusal)
     if earlier is not None:
         plan = Plan.again(study, asked.statistics, asked.expected, asked.epsilon, request, earlier)
     return _view(state, who, study, draft, asked, plan, proof)

@@ -44,8 +44,8 @@ from farthing.server.store.job_rows import (
     listed,
 )
 from farthing.study.documents.study_document import PlanDescription, released_code
-from farthing.study.release import Release, changed_note, reopened
-from farthing.study.study_account import found_count
+from farthing.study.release import Release, changed_note, stored_release
+from farthing.study.study_account import stored_count
 
 MOST_LISTED = 100  # releases
 MOST_CELLS = 2_000  # of one statistic in a view; downloads have all of them
@@ -67,7 +67,7 @@ def release_view(state: State, job: Job, *, with_answers: bool = True) -> Releas
     job = as_the_ledger_has_it(state, job)
     # Whoever may see the job may see the whole of it, so the root looks it up: roles may have changed since.
     paid = job.state in (RELEASED, FORFEITED, RUNNING)
-    release = reopened(state.root, job.id) if job.state == RELEASED and with_answers else None
+    release = stored_release(state.root, job.id) if job.state == RELEASED and with_answers else None
     receipt = release.receipt if release is not None else state.root.receipt(job.id) if paid else None
     return ReleaseView(
         request_id=job.id,
@@ -92,7 +92,7 @@ def is_release_of(state: State, stored: Stored, asked: PlanDescription) -> bool:
     if stored.answer is None:
         return True
     try:
-        release = reopened(state.root, stored.charge.request_id)
+        release = stored_release(state.root, stored.charge.request_id)
     except InvalidValue:  # the opening of a session
         return False
     return list(release) == [statistic.name for statistic in asked.statistics]
@@ -113,7 +113,7 @@ def download(state: State, job: Job, wanted: Format) -> tuple[str, str, str]:
         raise RequestRefused("conflict", "it is not released yet; wait until it is, and download it then.")
     kind, ending = _TYPES[wanted]
     name = f"{job.dataset}-{job.id.partition(':')[2]}".replace(" ", "-")
-    release = reopened(state.root, job.id)
+    release = stored_release(state.root, job.id)
     if wanted == "python":
         asked = str(release.plan.get("code", ""))
         code = released_code(job.dataset, job.id, state.settings.origin, asked)
@@ -285,7 +285,7 @@ def count_view(state: State, who: Caller, job: Job) -> RowCountView:
     view = RowCountView(dataset=job.dataset, state=job.state, progress=job.progress)
     if job.state != RELEASED:
         return view
-    count = found_count(study_of(state, who, job.dataset))
+    count = stored_count(study_of(state, who, job.dataset))
     if count.answer is None:
         return view
     answer = count.answer

@@ -32,7 +32,7 @@ from farthing.server.store.session_answers import Asked
 
 if TYPE_CHECKING:
     from farthing.study import Study
-    from farthing.study.sessions.session_defaults import Column, Offer, QuerySession, Wish
+    from farthing.study.sessions.session_defaults import Column, Offer, QuerySession, SessionWishes
 
 MOST_CATEGORIES = 1_000  # that are shown of one column
 _PRICE_WAIT = 20.0  # seconds to wait for other prices
@@ -45,7 +45,7 @@ _WAY_OUT = (
 
 def priced(state: State, who: Caller, asked: SessionAsked) -> QuoteView:
     """What a session would cost and promise."""
-    from farthing.study.sessions.session_defaults import offered
+    from farthing.study.sessions.session_defaults import session_offer
 
     study = study_of(state, who, asked.dataset)
     if not state.sessions.pricing.acquire(timeout=_PRICE_WAIT):
@@ -53,7 +53,7 @@ def priced(state: State, who: Caller, asked: SessionAsked) -> QuoteView:
             "rate_limited", "other prices are being worked out; ask again in a moment.", {"retry_after": 5}
         )
     try:
-        return quote_view(offered(study, wish_of(asked.words())))
+        return quote_view(session_offer(study, wish_of(asked.words())))
     finally:
         state.sessions.pricing.release()
 
@@ -114,13 +114,13 @@ def answered(state: State, who: Caller, job: Job, question: str) -> AnswerView:
     refuse_unreleased(job)
     if job.state != RELEASED:
         raise RequestRefused("conflict", "the session is not open yet; wait until it is, then ask.")
-    from farthing.study.sessions.session_defaults import taken_up
+    from farthing.study.sessions.session_defaults import resume_session
 
     owner = _owner(job)
     text = question.strip()
 
     def resume() -> QuerySession:
-        return taken_up(study_of(state, owner, job.dataset), wish_of(job.asked), job.id)
+        return resume_session(study_of(state, owner, job.dataset), wish_of(job.asked), job.id)
 
     with state.sessions.turn((job.id, job.owner, job.role), resume) as (session, query_session):
         key = query_session.key(text)
@@ -182,9 +182,9 @@ def _owner(job: Job) -> Caller:
 
 def _standing(state: State, study: Study, job: Job) -> tuple[SessionPlanView, int]:
     """The plan, and how many updates are left."""
-    from farthing.study.sessions.session_defaults import opened_facts, updates_begun
+    from farthing.study.sessions.session_defaults import session_facts, updates_begun
 
-    plan = state.sessions.plan(job.id, lambda: facts_plan(opened_facts(study, job.id)))
+    plan = state.sessions.plan(job.id, lambda: facts_plan(session_facts(study, job.id)))
     here = state.sessions.is_running((job.id, job.owner, job.role))
     begun = updates_begun(study, job.id, plan.updates)
     return plan, min(plan.updates, plan.updates - begun + here)
@@ -228,14 +228,14 @@ def _view(
     )
 
 
-def wish_of(asked: Any) -> Wish:
+def wish_of(asked: Any) -> SessionWishes:
     """The wish of a request as a value."""
-    from farthing.study.sessions.session_defaults import Wish
+    from farthing.study.sessions.session_defaults import SessionWishes
 
     words = {name: value for name, value in asked.items() if value is not None}
     if "columns" in words:
         words["columns"] = tuple(words["columns"])
-    return Wish(**words)
+    return SessionWishes(**words)
 
 
 def plan_view(plan: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from farthing.statistics.counts.cell_partitions import Group, RefinedQuestion, g
 from farthing.statistics.counts.count_outputs import CountOutput, ExactOutput
 from farthing.statistics.counts.count_queries import question_of
 from farthing.statistics.counts.cumulative_shares import CdfOutput
-from farthing.statistics.counts.expected_shares import assumptions_of, shares_told
+from farthing.statistics.counts.expected_shares import assumptions_of, shares_expected
 from farthing.statistics.counts.slot_combination import Combination, CombinedOutput, combinations_of
 from farthing.statistics.measurements import Output, Slot
 from farthing.statistics.public_facts import Assumption, Facts
@@ -63,7 +63,7 @@ def _outputs(facts: Facts, group: Group, slot: Slot, shared: Combination | None)
     for asked, members in zip(group.asked, group.refinement.members, strict=True):
         statistic = asked.question.statistic
         if statistic.kind == "cdf":
-            told = shares_told(facts, asked.question)
+            told = shares_expected(facts, asked.question)
             yield CdfOutput.of(asked.question, asked.reference, slot, members, asked.expected, units, told)
             continue
         known: Any = {

@@ -30,16 +30,18 @@ NEAR = 2.0
 _LARGEST = 2**45
 
 
-def settled_cells(cells: NDArray[np.int64], members: Sequence[Places], deviation: float) -> NDArray[np.int64]:
+def consistent_cells(
+    cells: NDArray[np.int64], members: Sequence[Places], deviation: float
+) -> NDArray[np.int64]:
     """The cells of a slot, moved so that no count that is a sum of them is negative and totals stay what they are.
 
     `members` is, for each statistic, the place of every cell in it, -1 for none. Statistics without a negative count
     keep all of their counts, unless even their cells near zero are negative together; the others keep their total.
 
     >>> everybody, by_age = np.array([0, 0, 0, 0]), np.array([0, 1, 2, 3])
-    >>> settled_cells(np.array([500, 4, 3, -2]), [everybody, by_age], 2.0)
+    >>> consistent_cells(np.array([500, 4, 3, -2]), [everybody, by_age], 2.0)
     array([500,   3,   2,   0])
-    >>> settled_cells(np.array([500, 4, -9, -2]), [by_age], 2.0)
+    >>> consistent_cells(np.array([500, 4, -9, -2]), [by_age], 2.0)
     array([493,   0,   0,   0])
     """
     plain = np.clip(cells, -(2**53), 2**53).astype(np.int64)  # noise without a limit may leave 64 bits
@@ -166,7 +168,6 @@ class RememberedDistribution(ErrorDistribution):
         return {}
 
     def worst(self, confidence: float = 0.95) -> float:
-        """The largest of `errors`."""
         if confidence not in self._largest:
             self._largest[confidence] = super().worst(confidence)
         return self._largest[confidence]
@@ -187,7 +188,6 @@ class ScaledDistribution(StatedDistribution):
         return self._stepped(self._distribution.error(confidence) * self._factor)
 
     def worst(self, confidence: float = 0.95) -> float:
-        """The largest of `errors`."""
         return self._stepped(self._distribution.worst(confidence) * self._factor)
 
     def _stepped(self, error: float) -> float:
@@ -205,17 +205,14 @@ class ExactOutput(Output):
 
     @property
     def coefficients(self) -> Mapping[str, Floats]:
-        """Nothing is measured."""
         return {}
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
-        """No error."""
         return ErrorDistribution((), len(self.values))
 
     def answer(
         self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
     ) -> Answer:
-        """The public numbers."""
         distribution = self.predicted(noises)
         return Answer.around(
             self.name, self.values, distribution, self.labels, confidence=confidence, least=0.0
@@ -288,7 +285,7 @@ class CountOutput(Output):
         cells = np.asarray(measured[slot.name])
         deviation = float(np.sqrt(slot.variance(noises[slot.name])))
         plain = self._sums(cells)
-        values = self._sums(settled_cells(cells, self.together, deviation))
+        values = self._sums(consistent_cells(cells, self.together, deviation))
         return Answer.around(
             self.name, values, self._distribution(noises, values), self.labels,
             confidence=confidence, centre=plain, least=0.0,

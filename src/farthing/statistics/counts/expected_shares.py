@@ -209,7 +209,7 @@ def expected_counts(facts: Facts, question: Question, cells: Refinement | None =
     return _added_up(found.members[0], amounts, question.cells)
 
 
-def sizes_told(facts: Facts, where: Any, by: Sequence[str]) -> bool:
+def sizes_expected(facts: Facts, where: Any, by: Sequence[str]) -> bool:
     """Whether somebody told how many rows meet a condition, or lie in each group."""
     if where is None and not by:
         return True
@@ -220,7 +220,7 @@ def sizes_told(facts: Facts, where: Any, by: Sequence[str]) -> bool:
     return not question.conditions and columns <= set(facts.expected)
 
 
-def shares_told(facts: Facts, question: Question) -> bool:
+def shares_expected(facts: Facts, question: Question) -> bool:
     """Whether somebody told how the rows lie over the cells of a question."""
     columns = {axis.column for axis in question.axes} | set(question.plain_atoms)
     return not question.conditions and columns <= set(facts.expected)

@@ -40,7 +40,6 @@ class PieceCounts(Aggregate):
         return tuple(_engine_axis(axis, schema) for axis in self.pieces)
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:
-        """One."""
         return (Feature(("one",), (), 0, 1, one),)
 
     def cell_count(self, schema: Schema) -> int:

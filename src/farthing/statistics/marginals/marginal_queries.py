@@ -17,9 +17,9 @@ from farthing.inference.answers import Asking
 from farthing.inference.consistent_marginals import Subset, closure, residual, summed
 from farthing.statistics.marginals.marginal_transforms import MarginalCells
 from farthing.statistics.measurements import Kind
-from farthing.statistics.ranges.cell_conditions import columns_asked, condition_on, mask_of
+from farthing.statistics.ranges.cell_conditions import condition_on, mask_of, query_columns
 from farthing.statistics.ranges.error_shapes import NORMAL, UNKNOWN, ShapedInterval
-from farthing.statistics.ranges.range_queries import asked_text, restored_ranges
+from farthing.statistics.ranges.range_queries import query_text, restored_ranges
 from farthing.statistics.ranges.strategy_codec import restored_axis, stored_axis
 
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ class MarginalAsking:
     def query(self, what: Any, confidence: float) -> Answer:
         """The sum of the cells that `what` holds of, in the smallest table that has its columns."""
         groups, axes = self.cells.groups, self.cells.axes
-        named = columns_asked(what, (*groups, *axes))
+        named = query_columns(what, (*groups, *axes))
         subset = tuple(place for place, axis in enumerate(axes) if axis.column in named)
         held = [one for one in self.cells.subsets if set(subset) <= set(one)]
         if not held:
@@ -61,7 +61,7 @@ class MarginalAsking:
         error = math.sqrt(noise + sampling)
         distribution = NORMAL if self.kind == "gaussian" else UNKNOWN
         return Answer.within(
-            f"{self.name}: {asked_text(what)}", max(centre, 0.0), error,
+            f"{self.name}: {query_text(what)}", max(centre, 0.0), error,
             ShapedInterval(np.array([centre]), np.array([error]), distribution), confidence=confidence,
         )  # fmt: skip
 

@@ -70,7 +70,7 @@ class MomentOutput(Output):
             return "" if self.told or self._told_enough else f"the true {self._subject}"
         if not self.told:
             found.append(f"the true {self._subject}")
-        if not shared.sizes_told:
+        if not shared.sizes_expected:
             found.append("how many rows there are")
         elif not self.told:
             found.append("how many values are missing")
@@ -111,10 +111,10 @@ class MomentOutput(Output):
     def _least_rows(self) -> str:
         """How many rows must have a value for the error to be as predicted, where nobody said how many have."""
         shared, asked = self.shared, self.statistic
-        if shared.known_rows is not None or (self.told and shared.sizes_told):
+        if shared.known_rows is not None or (self.told and shared.sizes_expected):
             return ""
         if np.ptp(self._rows) > 0:  # groups that differ: each has its own number
-            share = (1.0 if shared.sizes_told else SMALLER) * (1.0 if self.told else PRESENT)
+            share = (1.0 if shared.sizes_expected else SMALLER) * (1.0 if self.told else PRESENT)
             return (
                 f"every group has at least {100 * share:.3g}% of the rows expected of it with {asked.column}"
             )
@@ -145,7 +145,7 @@ class MomentOutput(Output):
         """The rows that errors are predicted for: as expected, or fewer."""
         if self.shared.known_rows is not None:
             return self.shared.rows
-        share = (1.0 if self.shared.sizes_told else SMALLER) * (1.0 if self.told else PRESENT)
+        share = (1.0 if self.shared.sizes_expected else SMALLER) * (1.0 if self.told else PRESENT)
         return np.maximum(self.shared.rows * share, 1.0)
 
     @property
@@ -426,7 +426,6 @@ class MeanOutput(MomentOutput):
         return 2 * self.shared.centred.half_width
 
     def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
-        """The bounds."""
         return self.shared.centred.lower, self.shared.centred.upper
 
     def _near_a_bound(self, plain: ErrorDistribution) -> bool:

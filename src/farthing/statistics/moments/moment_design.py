@@ -13,7 +13,7 @@ from farthing.data.aggregates.aggregate import MOST_CELLS
 from farthing.data.schema import Flags
 from farthing.errors import InvalidValue
 from farthing.statistics.counts.count_queries import group_axes
-from farthing.statistics.counts.expected_shares import sizes_told
+from farthing.statistics.counts.expected_shares import sizes_expected
 from farthing.statistics.disjoint_conditions import disjoint_sets
 from farthing.statistics.measurements import Output, Slot
 from farthing.statistics.moments.mean_outputs import MeanOutput, MomentOutput
@@ -73,7 +73,7 @@ def _assumed(facts: Facts, statistics: Sequence[Statistic], known: bool) -> Iter
     plain = {statistic.kind for statistic in statistics} == {"sum"}
     for statistic in statistics:
         whole = statistic.where is None and not statistic.by
-        if not (plain or known or whole or sizes_told(facts, statistic.where, statistic.by)):
+        if not (plain or known or whole or sizes_expected(facts, statistic.where, statistic.by)):
             name = Statistic("count", where=statistic.where, by=statistic.by).name
             fact = "errors of groups and conditions are predicted for half of an equal share of the rows"
             yield Assumption(fact, name)

@@ -26,11 +26,11 @@ from farthing.data.aggregates.aggregate import Aggregate, domain_of
 from farthing.data.schema import Domain, Flags
 from farthing.errors import InvalidValue
 from farthing.statistics.counts.count_queries import group_axes, labels_of
-from farthing.statistics.counts.expected_shares import category_shares, expected_rows, sizes_told
+from farthing.statistics.counts.expected_shares import category_shares, expected_rows, sizes_expected
 from farthing.statistics.measurements import Cells, Slot
 from farthing.statistics.measurements import Integers as WholeNumbers
 from farthing.statistics.public_facts import DerivedColumns, Facts, without_missing
-from farthing.statistics.statistic import Statistic, told
+from farthing.statistics.statistic import Statistic, column_text
 
 STEPS = 20
 """Reals are rounded to about a millionth of the largest term; sums of 10^12 rows then stay within 64 bits."""
@@ -178,7 +178,7 @@ class Shared:
     """The slots of one column, condition and groups; those that nobody needs are None.
 
     `known_rows` is the number of rows where it is public and `number` is therefore not measured. `rows` are the
-    expected rows of every cell, which are a guess where no `sizes_told`.
+    expected rows of every cell, which are a guess where no `sizes_expected`.
     `mean` and `variance` are what is expected of the column, or a guess where it is not `told`. The slots may have the
     cells of other conditions too: those of this one begin at `start`.
     """
@@ -196,7 +196,7 @@ class Shared:
     rows_per_unit: int = 1
     start: int = 0
     told: bool = True
-    sizes_told: bool = True
+    sizes_expected: bool = True
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -246,11 +246,11 @@ def _sizes(facts: Facts, statistic: Statistic, known: float | None) -> dict[str,
     """The rows that are expected to have the column in every cell, and whether anybody told how many there are."""
     if statistic.where is None and not statistic.by:
         whole = np.array([facts.whole_table])
-        return {"rows": np.maximum(whole * facts.present(statistic.column), 1.0), "sizes_told": True}
+        return {"rows": np.maximum(whole * facts.present(statistic.column), 1.0), "sizes_expected": True}
     asked = np.atleast_1d(expected_rows(facts, statistic.where, statistic.by))
     rows = np.maximum(asked * facts.present(statistic.column), 1.0)
-    told = known is not None or sizes_told(facts, statistic.where, statistic.by)
-    return {"rows": rows, "sizes_told": told}
+    told = known is not None or sizes_expected(facts, statistic.where, statistic.by)
+    return {"rows": rows, "sizes_expected": told}
 
 
 @dataclass
@@ -271,7 +271,7 @@ class _Maker:
 
     def _slot(self, word: str, aggregate: Aggregate, step: float, derived: dict[str, Any]) -> Slot:
         return Slot(
-            name=f"{word} of {told(self.column)}{self.cells.subject}",
+            name=f"{word} of {column_text(self.column)}{self.cells.subject}",
             aggregate=aggregate,
             sensitivity=self.facts.sensitivity(aggregate, {**derived, **self.cells.derived}),
             cells=self.cells.conditions * self.groups,

@@ -24,7 +24,6 @@ class SumOutput(MomentOutput):
 
     @property
     def depends_on(self) -> str:
-        """Nothing: sums are linear."""
         return ""
 
     @property
@@ -164,7 +163,6 @@ class VarianceOutput(MomentOutput):
 
     @property
     def most(self) -> float:
-        """The largest variance."""
         return self.shared.centred.half_width**2
 
     def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
@@ -253,7 +251,6 @@ class DeviationOutput(VarianceOutput):
 
     @property
     def most(self) -> float:
-        """The largest standard deviation."""
         return self.shared.centred.half_width
 
     @cached_property

@@ -33,7 +33,7 @@ from farthing.statistics.quantiles.quantile_intervals import (
     note_of,
     spread_assumptions,
 )
-from farthing.statistics.statistic import Statistic, text_of, told
+from farthing.statistics.statistic import Statistic, column_text, text_of
 
 Floats = NDArray[np.float64]
 
@@ -143,7 +143,6 @@ class QuantileOutput(Output):
         )
 
     def limits(self, measured: Mapping[str, WholeNumbers]) -> tuple[Floats | float, Floats | float] | None:
-        """The bounds."""
         return self.grid.lower, self.grid.upper
 
     def _ends(self, ranks: NoisyRanks, chosen: WholeNumbers, level: float) -> list[tuple[int, int]]:
@@ -342,7 +341,7 @@ def _slot(
     aggregate = CellCounts([*cells.by, counted], where=cells.where)
     places = ", ".join(f"{q!r}" for q in first.probabilities)
     slot = QuantileSlot(
-        name=f"choice of the {places} quantile of {told(first.column)}{cells.subject}",
+        name=f"choice of the {places} quantile of {column_text(first.column)}{cells.subject}",
         aggregate=aggregate,
         sensitivity=facts.sensitivity(aggregate, columns.found or None),
         cells=groups * len(first.probabilities),

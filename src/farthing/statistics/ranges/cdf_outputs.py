@@ -14,7 +14,7 @@ from farthing.matrix.workloads.interval_queries import SomeRanges
 from farthing.statistics.counts.cumulative_shares import CdfAssumptions, shares_between
 from farthing.statistics.measurements import Integers, Kind, Noise
 from farthing.statistics.ranges.error_shapes import ShapedDistribution, ShapedErrors
-from farthing.statistics.ranges.range_outputs import shape_of, told_strategy, transform_of
+from farthing.statistics.ranges.range_outputs import shape_of, strategy_text, transform_of
 from farthing.statistics.ranges.strategy_slots import StrategyOutput
 from farthing.statistics.ranges.strategy_transforms import StrategyTransform
 
@@ -55,7 +55,7 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
     def remarks(self, noises: Mapping[str, Noise]) -> tuple[str, ...]:
         """What is measured for it."""
         kind = noises[self.slot.name].kind
-        return (told_strategy(transform_of(self.slot, kind), self.statistic),)
+        return (strategy_text(transform_of(self.slot, kind), self.statistic),)
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """The distribution of the linear part of the error at the expected shares, or at the worst."""

@@ -95,7 +95,7 @@ def mask_of(what: Any, axes: Sequence[CellAxis]) -> Mask:
     return _met(what, axes)
 
 
-def columns_asked(what: Any, known: Sequence[CellAxis]) -> tuple[str, ...]:
+def query_columns(what: Any, known: Sequence[CellAxis]) -> tuple[str, ...]:
     """The columns that a question looks at, in the order of the axes."""
     if isinstance(what, Mapping):
         named = {axes_name for axes_name in what if _place(axes_name, known) >= 0}

@@ -23,7 +23,7 @@ from farthing.matrix.workloads.workload import Workload
 from farthing.statistics.counts.cell_partitions import RefinedQuestion, groups_of
 from farthing.statistics.counts.count_queries import labels_of, question_of
 from farthing.statistics.counts.cumulative_shares import CdfOutput, cdf_labels
-from farthing.statistics.counts.expected_shares import assumptions_of, shares_told
+from farthing.statistics.counts.expected_shares import assumptions_of, shares_expected
 from farthing.statistics.measurements import Kind, Output, Slot
 from farthing.statistics.public_facts import Assumption, Facts
 from farthing.statistics.ranges.cdf_outputs import StrategyCdfOutput, cdf_loss
@@ -270,7 +270,7 @@ def _output(facts: Facts, member: Member, slot: StrategySlot) -> Output:
     if statistic.kind == "cdf":
         return StrategyCdfOutput(
             statistic, cdf_labels(question), (slot,), member.asked.reference,
-            expected=member.expected, rows_per_unit=units, told=shares_told(facts, question),
+            expected=member.expected, rows_per_unit=units, told=shares_expected(facts, question),
         )  # fmt: skip
     shown = member.shown
     counts = np.concatenate([shown.answers(group) for group in member.expected])

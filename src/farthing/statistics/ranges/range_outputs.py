@@ -64,7 +64,7 @@ class RangesOutput(StrategyOutput):
         """The error of a range, where cells are shown."""
         noise = noises[self.slot.name]
         transform = transform_of(self.slot, noise.kind)
-        known = told_strategy(transform, self.statistic)
+        known = strategy_text(transform, self.statistic)
         if self.statistic.ranges:
             return (known,)
         error = math.sqrt(self._of_any_range(noise.kind) * self.slot.variance(noise))
@@ -170,7 +170,7 @@ def _of_total(cells: Floats, total: float) -> Floats:
     return np.diff(inner, prepend=0.0, append=total)
 
 
-def told_strategy(transform: StrategyTransform, statistic: Statistic) -> str:
+def strategy_text(transform: StrategyTransform, statistic: Statistic) -> str:
     """What is measured, and whether there may be something better."""
     known = f"measured by the strategy {transform.strategy.name!r}"
     better = statistic.strategy == "auto" and transform.strategy.name == "tree"

@@ -61,7 +61,7 @@ class RangeAsking:
         error = math.sqrt(noise + sampling)
         interval = ShapedInterval(np.array([centre]), np.array([error]), shape.blurred if sampling else shape)
         return Answer.within(
-            f"{self.name}: {asked_text(what)}", max(value, 0.0), error, interval, confidence=confidence
+            f"{self.name}: {query_text(what)}", max(value, 0.0), error, interval, confidence=confidence
         )
 
     def _shape(self, asked: list[Floats], variances: list[float]) -> Shape:
@@ -126,14 +126,14 @@ def restored_ranges(form: Mapping[str, Any], shown: Any) -> RangeAsking:
     )
 
 
-def asked_text(what: Any) -> str:
+def query_text(what: Any) -> str:
     """A question in words, for the name of its answer.
 
-    >>> asked_text((10, 25)), asked_text({"sex": "F", "age": (10, 25)}), asked_text("age < 25")
+    >>> query_text((10, 25)), query_text({"sex": "F", "age": (10, 25)}), query_text("age < 25")
     ('10 to 25', 'sex = F and age = 10 to 25', 'age < 25')
     """
     if isinstance(what, tuple):
         return " to ".join(map(str, what))
     if isinstance(what, Mapping):
-        return " and ".join(f"{name} = {asked_text(value)}" for name, value in what.items())
+        return " and ".join(f"{name} = {query_text(value)}" for name, value in what.items())
     return str(what)

@@ -80,7 +80,7 @@ class StrategySlot(Slot):
         maps = [[kind, transform.digest] for kind, transform in self.transforms.items()]
         return [*super().facts, [repr(table) for table in self.tables], maps]
 
-    def told(self, noise: Noise) -> str:
+    def cells_text(self, noise: Noise) -> str:
         """How many numbers get the noise, and of which strategy."""
         return f"{self.transforms[noise.kind].size:,} sums of cells ({self.strategy_names[noise.kind]})"
 
@@ -98,7 +98,6 @@ class StrategySlot(Slot):
         return False
 
     def measure(self, exact: Any, noise: Noise) -> Integers:
-        """The combinations with noise."""
         self._check(noise)
         numbers = self.transforms[noise.kind].apply(exact)
         return np.asarray(self.mechanism(noise).release(numbers)).reshape(-1)

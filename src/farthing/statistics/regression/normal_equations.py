@@ -27,7 +27,7 @@ from farthing.errors import InvalidValue
 from farthing.statistics.measurements import Slot
 from farthing.statistics.moments.moment_measurements import quoted
 from farthing.statistics.public_facts import DerivedColumns, Facts
-from farthing.statistics.statistic import Statistic, text_of, told
+from farthing.statistics.statistic import Statistic, column_text, text_of
 
 Floats = NDArray[np.float64]
 FINEST = 2.0**-20
@@ -211,14 +211,18 @@ class _Maker:
     def sum(self, left: Scaled | None, right: Scaled | None) -> Slot:
         assert right is not None
         if left is None:
-            text, bound, word = right.text, 2**20, told(right.label)
+            text, bound, word = right.text, 2**20, column_text(right.label)
         elif left is right:
-            text, bound, word = f"({left.text} * {left.text} - 0.5)", 2**19, f"square of {told(left.label)}"
+            text, bound, word = (
+                f"({left.text} * {left.text} - 0.5)",
+                2**19,
+                f"square of {column_text(left.label)}",
+            )
         else:
             text, bound, word = (
                 f"({left.text} * {right.text})",
                 2**20,
-                f"{told(left.label)} times {told(right.label)}",
+                f"{column_text(left.label)} times {column_text(right.label)}",
             )
         name = self._derive(f"round({text} / {FINEST!r})", (-bound, bound))
         aggregate = Sum(name, grid=1.0, by=self._by, where=self._where)
@@ -249,7 +253,7 @@ class _Maker:
     @property
     def _whose(self) -> str:
         statistic = self.statistic
-        text = f"regression of {told(statistic.target)} on {' and '.join(map(told, statistic.features))}"
+        text = f"regression of {column_text(statistic.target)} on {' and '.join(map(column_text, statistic.features))}"
         if statistic.where is not None:
             text += f" where {text_of(statistic.where)}"
-        return text + (f" by {' and '.join(map(told, statistic.by))}" if statistic.by else "")
+        return text + (f" by {' and '.join(map(column_text, statistic.by))}" if statistic.by else "")

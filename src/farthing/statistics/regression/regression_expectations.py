@@ -46,16 +46,16 @@ class Expectation:
     unsaid: tuple[Scaled, ...] = ()
     joint: bool = True
     table: bool = False  # the columns are expected row by row
-    target_told: bool = True
-    line_told: bool = True
+    target_expected: bool = True
+    line_expected: bool = True
 
     @property
     def best(self) -> tuple[Floats, Floats]:
         """The matrix and the line at which errors are smallest: what nobody said varies as far as its bounds allow."""
         flat = np.zeros_like(self.theta)
-        if self.line_told:
+        if self.line_expected:
             flat = self.theta
-        elif self.target_told:
+        elif self.target_expected:
             flat[0] = self.gram[0] @ self.theta
         return (np.eye(len(flat)) if self.unsaid else self.gram), flat
 
@@ -90,8 +90,8 @@ def expectation_of(statistic: Statistic, facts: Facts, equations: NormalEquation
         complete,
         unsaid=tuple(one for one in equations.features if one.column not in facts.expected),
         joint=len({one.column for one in equations.features}) == 1,
-        target_told=told,
-        line_told=given is not None,
+        target_expected=told,
+        line_expected=given is not None,
     )
 
 
@@ -211,10 +211,10 @@ def assumptions_about(statistic: Statistic, expected: Expectation, sizes: bool) 
                 "public list for every column"
             )
         )
-    if not expected.line_told and not expected.table and not expected.unsaid:
+    if not expected.line_expected and not expected.table and not expected.unsaid:
         fact = f"errors of {name!r} are predicted for the steepest line"
         found.append(Assumption(fact, statistic.name, "[intercept, ...]"))
-    if not expected.target_told and not expected.unsaid and not expected.table:
+    if not expected.target_expected and not expected.unsaid and not expected.table:
         found.append(Assumption(f"a quarter of the rows are assumed to lack {target}", target))
     if not sizes:
         count = Statistic("count", where=statistic.where, by=statistic.by).name

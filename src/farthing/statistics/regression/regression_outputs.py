@@ -15,7 +15,7 @@ from farthing.inference import Answer, ErrorDistribution, StatedDistribution, Te
 from farthing.inference.error_distributions import WorstDistribution, even_cases, noise_at
 from farthing.inference.noise_sums import checked_confidence
 from farthing.statistics.counts.count_queries import group_axes, labels_of
-from farthing.statistics.counts.expected_shares import SMALLER, assumptions_of, expected_rows, sizes_told
+from farthing.statistics.counts.expected_shares import SMALLER, assumptions_of, expected_rows, sizes_expected
 from farthing.statistics.measurements import Integers, Noise, Output, Slot
 from farthing.statistics.moments.moment_measurements import expected_mean, expected_variance
 from farthing.statistics.public_facts import Assumption, DerivedColumns, Facts
@@ -54,7 +54,7 @@ class RegressionOutput(Output):
     rows: Floats
     expected: Expectation
     rows_per_unit: int = 1
-    sizes_told: bool = True
+    sizes_expected: bool = True
     ways_out: tuple[str, ...] = ()  # what to say of each feature of which nothing is expected
 
     @property
@@ -81,7 +81,7 @@ class RegressionOutput(Output):
             return f"how far {_listed(list(names))} {'varies' if len(names) == 1 else 'vary'}"
         return (
             ""
-            if expected.line_told or expected.table
+            if expected.line_expected or expected.table
             else f"how steep the line of {self.statistic.target} is"
         )
 
@@ -96,7 +96,7 @@ class RegressionOutput(Output):
     def rests_on(self) -> tuple[str, ...]:
         """What was told of its columns, and what was not."""
         expected, asked, found = self.expected, self.statistic, []
-        if not self.sizes_told:
+        if not self.sizes_expected:
             part = "every group has" if asked.by else "the condition leaves"
             found.append(
                 f"{part} at least {math.ceil(float(self.rows.min())):,} rows with all columns (assumed)"
@@ -109,11 +109,11 @@ class RegressionOutput(Output):
             found.append(f"{_listed(names)} {'is' if len(names) == 1 else 'are'} distributed as expected")
             if not expected.joint:
                 found.append("its features are not related to each other (assumed)")
-        if expected.line_told:
+        if expected.line_expected:
             found.append("its line is as expected")
-        elif expected.target_told:
+        elif expected.target_expected:
             found.append(f"{asked.target} is as expected")
-        if not expected.target_told:
+        if not expected.target_expected:
             found.append(f"at most a quarter of the rows lack {asked.target} (assumed)")
         return tuple(found)
 
@@ -126,8 +126,8 @@ class RegressionOutput(Output):
     def is_assumed(self) -> bool:
         """Whether sizes of groups, missing values or relations of features are assumed."""
         expected = self.expected
-        known = expected.table or (expected.target_told and expected.joint)
-        return not (self.sizes_told and known)
+        known = expected.table or (expected.target_expected and expected.joint)
+        return not (self.sizes_expected and known)
 
     @cached_property
     def _directions(self) -> tuple[Floats, Floats]:
@@ -416,7 +416,7 @@ def outputs_of(
         equations = found[key]
         slots.update({entry.slot.name: entry.slot for entry in equations.entries})
         expected = expectation_of(statistic, facts, equations)
-        sizes = sizes_told(facts, statistic.where, statistic.by)
+        sizes = sizes_expected(facts, statistic.where, statistic.by)
         asked = np.atleast_1d(expected_rows(facts, statistic.where, statistic.by))
         rows = np.maximum(asked * expected.complete * (1.0 if sizes else SMALLER), 1.0)
         outputs.append(
@@ -429,7 +429,7 @@ def outputs_of(
                 rows=rows,
                 expected=expected,
                 rows_per_unit=facts.dataset.rows_per_unit,
-                sizes_told=sizes,
+                sizes_expected=sizes,
                 ways_out=tuple(way_out(one, facts) for one in expected.unsaid),
             )
         )

@@ -22,7 +22,7 @@ from farthing.data.csv_files import CSV
 from farthing.data.dataset_tables import ZONED, columns_of
 from farthing.data.engines.engine import rows_of
 from farthing.data.parquet_files import PARQUET
-from farthing.data.sources import Source, opened
+from farthing.data.sources import Source, open_source
 from farthing.errors import EngineError, FarthingError, InvalidValue
 
 ENGINES = "sources.toml"
@@ -34,7 +34,7 @@ _SCHEMES = {"postgresql": "postgres", "postgres": "postgres", "sc": "spark"}
 
 
 @dataclass(frozen=True)
-class Listed:
+class FolderTable:
     """A table that could be registered: its columns with what their types say, or why they cannot be told."""
 
     name: str
@@ -69,12 +69,12 @@ class DataFolder:
         """What the folder is called: its last name, not where it is."""
         return self._root.name or "/"
 
-    def listed(self, only: str | None = None) -> list[Listed]:
+    def listed(self, only: str | None = None) -> list[FolderTable]:
         """Every table that could be registered; the columns of engines' tables only where one is asked for."""
         if only is not None:
             return [self._described(only)]
         found = [self._described(name) for name in self._files()]
-        return found + [Listed(name, kind) for name, (kind, _, _) in self._engines().items()]
+        return found + [FolderTable(name, kind) for name, (kind, _, _) in self._engines().items()]
 
     def opened(self, name: str) -> Source:
         """The table of that name, opened; the same as long as the file is the same."""
@@ -89,7 +89,7 @@ class DataFolder:
                 self._open.move_to_end(key)
                 return self._open[key]
         try:
-            source = opened(str(path))
+            source = open_source(str(path))
         except InvalidValue as problem:
             raise InvalidValue("source", name, problem.rule, problem.way_out) from None
         return self._kept(key, source)
@@ -118,16 +118,20 @@ class DataFolder:
                 self._open.popitem(last=False)
             return source
 
-    def _described(self, name: str) -> Listed:
+    def _described(self, name: str) -> FolderTable:
         engines = self._engines()
         if name in engines:
             table = self.opened(name).table
-            return Listed(name, engines[name][0], tuple((c, _holds(k)) for c, k in table.schema().items()))
+            return FolderTable(
+                name, engines[name][0], tuple((c, _holds(k)) for c, k in table.schema().items())
+            )
         path = self._path(name)
         try:
-            return Listed(name, "duckdb", tuple(columns_of(str(path))))
+            return FolderTable(name, "duckdb", tuple(columns_of(str(path))))
         except InvalidValue as problem:  # its text has the whole path
-            return Listed(name, "duckdb", problem=f"{problem.rule}; {problem.way_out}".removesuffix("; "))
+            return FolderTable(
+                name, "duckdb", problem=f"{problem.rule}; {problem.way_out}".removesuffix("; ")
+            )
 
     def _files(self) -> list[str]:
         found: list[str] = []
@@ -199,7 +203,7 @@ class DataFolder:
                 return self._open[key]
         try:
             made = postgres_table(url, table) if kind == "postgres" else spark_table(url, table)
-            return self._kept(key, opened(made))
+            return self._kept(key, open_source(made))
         except EngineError as problem:
             failed = EngineError(kind, "its server or table cannot be reached", problem.way_out)
         except FarthingError:

@@ -25,13 +25,13 @@ from farthing.planner import Problem, Requirement
 from farthing.statistics import Statistic
 from farthing.statistics.constructors import CONSTRUCTORS
 from farthing.study.plan import Plan
-from farthing.study.plan_text import asking_lines, control_line
+from farthing.study.plan_text import call_lines, control_line
 from farthing.study.request import (
     Request,
-    asked_or_raise,
     checked_weight,
+    earlier_or_raise,
+    earlier_release,
     fit_control,
-    released_before,
     with_controls,
 )
 from farthing.study.study import Study
@@ -78,13 +78,13 @@ Reader = Callable[[Mapping[str, Any], str], tuple[Statistic, dict[str, Any]]]
 """What reads one entry: `statistic_of`, or something that remembers what it read."""
 
 
-def asked_of(entries: Sequence[Mapping[str, Any]], read: Reader | None = None) -> PlanDescription:
+def plan_description(entries: Sequence[Mapping[str, Any]], read: Reader | None = None) -> PlanDescription:
     """The statistics that a list of entries describes; a fault is told with its place in the list.
 
-    >>> asked = asked_of([{"kind": "count"}, {"kind": "mean", "column": "age", "weight": 2.0, "within": 1.5}])
+    >>> asked = plan_description([{"kind": "count"}, {"kind": "mean", "column": "age", "weight": 2.0, "within": 1.5}])
     >>> asked.statistics, asked.weights, asked.requirements["mean of age"].within
     ((count(), mean('age')), {'mean of age': 2.0}, 1.5)
-    >>> asked_of([{"kind": "mean", "colum": "age"}])
+    >>> plan_description([{"kind": "mean", "colum": "age"}])
     Traceback (most recent call last):
         ...
     farthing.errors.InvalidValue: statistics[0].colum='age': is not known; did you mean column.
@@ -125,12 +125,12 @@ def entry_of(statistic: Statistic, control: Mapping[str, Any]) -> dict[str, Any]
     return {"kind": statistic.kind, **statistic.arguments, **control}
 
 
-def meant(expected: Mapping[str, Any], dataset: Dataset) -> dict[str, Any]:
+def expected_values(expected: Mapping[str, Any], dataset: Dataset) -> dict[str, Any]:
     """What is expected, with the lists and tables of TOML and JSON as the columns mean them."""
-    return {name: _meant(name, value, dataset) for name, value in expected.items()}
+    return {name: _expected_value(name, value, dataset) for name, value in expected.items()}
 
 
-def _meant(name: str, value: Any, dataset: Dataset) -> Any:
+def _expected_value(name: str, value: Any, dataset: Dataset) -> Any:
     if name not in dataset.schema:
         return value
     domain = dataset.schema[name]
@@ -186,12 +186,12 @@ def plan_of(
     if not again:
         return _plan_now(study, asked, known, quick=quick, from_file=from_file)
     request = request_of(study, asked)
-    earlier = released_before(study, request)
+    earlier = earlier_release(study, request)
     if earlier is None:
         try:
             return _plan_now(study, asked, known, quick=quick, from_file=from_file)
         except (BudgetExceeded, Infeasible, InvalidValue) as refusal:
-            earlier = asked_or_raise(study, request, refusal)
+            earlier = earlier_or_raise(study, request, refusal)
     plan = Plan.again(study, asked.statistics, asked.expected, asked.epsilon, request, earlier)
     return replace(plan, from_file=from_file)
 
@@ -210,7 +210,7 @@ def _plan_now(
     start = known if known is not None and _alike(study, asked, known) else None
     design = None if start is None else start.design
     problem = study.problem(asked.statistics, asked.epsilon, asked.expected, design)
-    plan = Plan.asked_for(study, asked.statistics, problem, asked.expected, asked.epsilon)
+    plan = Plan.draft(study, asked.statistics, problem, asked.expected, asked.epsilon)
     plan = replace(plan, from_file=from_file)
     if asked.fit:
         if not asked.requirements:
@@ -253,9 +253,9 @@ def study_toml(
     """The study.toml that asks for this plan; `about` is what [study] says besides the ledger.
 
     >>> import pyarrow, farthing as ft
-    >>> from farthing.study.documents.study_document import asked_of
+    >>> from farthing.study.documents.study_document import plan_description
     >>> people = ft.dataset(pyarrow.table({"age": [1]}), schema={"age": (0, 110)})
-    >>> asked = asked_of([{"kind": "mean", "column": "age", "within": 2}])
+    >>> asked = plan_description([{"kind": "mean", "column": "age", "within": 2}])
     >>> print(study_toml(asked, people, {"epsilon": 1.0}, "people.csv", "study.db"))
     [dataset]
     source = "people.csv"
@@ -345,8 +345,8 @@ def _key(name: str) -> str:
 def client_code(asked: PlanDescription, dataset: str, address: str) -> str:
     """Python that asks a server for this plan and releases it.
 
-    >>> from farthing.study.documents.study_document import asked_of
-    >>> print(client_code(asked_of([{"kind": "count", "weight": 2}]), "people", "http://127.0.0.1:8642"))
+    >>> from farthing.study.documents.study_document import plan_description
+    >>> print(client_code(plan_description([{"kind": "count", "weight": 2}]), "people", "http://127.0.0.1:8642"))
     import farthing as ft
     <BLANKLINE>
     client = ft.Client('http://127.0.0.1:8642', token="ft_...")
@@ -434,8 +434,8 @@ def plan_lines(asked: PlanDescription) -> list[str]:
             "require": {name: requirement.within for name, requirement in requirements.items()},
             "confidence": next(iter(requirements.values())).confidence,
         }
-        return [*asking_lines("fit", asked.statistics, options, asked.expected)]
-    lines = [*asking_lines("plan", asked.statistics, {"epsilon": asked.epsilon}, asked.expected)]
+        return [*call_lines("fit", asked.statistics, options, asked.expected)]
+    lines = [*call_lines("plan", asked.statistics, {"epsilon": asked.epsilon}, asked.expected)]
     given = list(zip(asked.statistics, asked.controls, strict=True))
     lines += [control_line("weight", one.name, told["weight"]) for one, told in given if "weight" in told]
     lines += [

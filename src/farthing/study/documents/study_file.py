@@ -42,7 +42,13 @@ from farthing.errors import InvalidValue
 from farthing.ledger import Ledger
 from farthing.ledger.ledger_access import has_ledger
 from farthing.statistics import Statistic
-from farthing.study.documents.study_document import PlanDescription, asked_of, meant, plan_of, refuse_unknown
+from farthing.study.documents.study_document import (
+    PlanDescription,
+    expected_values,
+    plan_description,
+    plan_of,
+    refuse_unknown,
+)
 from farthing.study.plan import Plan
 from farthing.study.study import Study
 
@@ -126,7 +132,7 @@ class StudyFile:
     @property
     def expected(self) -> dict[str, Any]:
         """What the steward expects, with TOML's lists and tables as the columns mean them."""
-        return meant(self.facts.get("expected", {}), self.dataset)
+        return expected_values(self.facts.get("expected", {}), self.dataset)
 
 
 def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> StudyFile:
@@ -164,7 +170,7 @@ def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> Stud
             "must be a list of at least one",
             'write [[statistics]] and kind = "count" below it',
         )
-    return StudyFile(file, text, facts, asked_of(asked))
+    return StudyFile(file, text, facts, plan_description(asked))
 
 
 def _table(facts: Mapping[str, Any], name: str, header: str) -> dict[str, Any]:

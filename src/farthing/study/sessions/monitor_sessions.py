@@ -24,7 +24,7 @@ from farthing.study.study_account import StudyAccount
 _HOLDOUTS_PRICE = ("epsilon", "delta")
 
 
-def opened_holdout(
+def open_holdout(
     study: StudyAccount,
     training: Dataset,
     *,
@@ -146,7 +146,7 @@ class MonitorOptions:
         return own_name(study, f"monitor-{_hashed(*facts, *_defined(seen), definition)[:24]}")
 
 
-def planned_monitor(study: StudyAccount, asked: MonitorOptions) -> MonitorPlan:
+def monitor_plan(study: StudyAccount, asked: MonitorOptions) -> MonitorPlan:
     """What it would cost and how far off it may be; nothing is spent and no row is read.
 
     Of a monitor that was opened with the same words, it is what was paid for.
@@ -164,7 +164,7 @@ def session_name(study: StudyAccount, asked: MonitorOptions) -> str:
     return asked.request_id(study, _seen(study, asked))
 
 
-def opened_monitor(
+def open_monitor(
     study: StudyAccount,
     asked: MonitorOptions,
     request_id: str | None = None,

@@ -26,9 +26,9 @@ from farthing.matrix.workloads.statistic_cells import size_of
 from farthing.privacy.events import checked_epsilon
 from farthing.statistics.public_facts import ASSUMED_ROWS
 from farthing.study.attacker_odds import budget_cautions
-from farthing.study.release import Release, reopened
+from farthing.study.release import Release, stored_release
 from farthing.study.request import own_name
-from farthing.study.study_account import Allowance, StudyAccount, count_rows, found_count
+from farthing.study.study_account import Allowance, StudyAccount, count_rows, stored_count
 
 _STATED = ("alpha", "queries", "confidence", "updates", "rows")
 _COUNTING = 0.01  # of epsilon, for the number of rows where nobody knows it
@@ -123,7 +123,7 @@ def plan_session(
         raise InvalidValue("request_id", name, "is being run by another process just now", "try again later")
     stored = stored_session(study.curator, name)
     if stored is not None:
-        return _warned(_taken_up(stored, asked, axes, name))
+        return _warned(_resumed_plan(stored, asked, axes, name))
     for one in asked.known:
         _release(study, one)  # refuses what is none
     found = _rows(study, asked)
@@ -141,7 +141,7 @@ def _warned(plan: QuerySessionPlan) -> QuerySessionPlan:
     return replace(plan, warnings=tuple(budget_cautions(plan.epsilon, plan.delta, plan.rows)))
 
 
-def planned_for_a_guess(study: StudyAccount, asked: QuerySessionOptions) -> QuerySessionPlan:
+def plan_for_assumed_rows(study: StudyAccount, asked: QuerySessionOptions) -> QuerySessionPlan:
     """The plan for a round number of rows, to look at where nobody knows theirs; what counting costs is taken off."""
     whole = study.allowance(asked.epsilon)
     left = replace(whole, epsilon=(1 - _COUNTING) * whole.epsilon)
@@ -173,8 +173,8 @@ def open_session(
         study.register()
         plan = _fresh(study, asked, axes)
     else:
-        plan = _taken_up(stored, asked, axes, name)
-    asking = [_asking_axis(axis) for axis in axes]
+        plan = _resumed_plan(stored, asked, axes, name)
+    asking = [_query_axis(axis) for axis in axes]
     known = [table for release in releases for table in known_tables(release, asking, plan.rows)]
 
     def check(dataset: Dataset) -> None:
@@ -276,7 +276,7 @@ def _facts(plan: QuerySessionPlan, asked: QuerySessionOptions, axes: Sequence[Co
     }
 
 
-def _taken_up(
+def _resumed_plan(
     facts: Mapping[str, Any], asked: QuerySessionOptions, axes: Sequence[CodedAxis], name: str
 ) -> QuerySessionPlan:
     """The plan that a session was opened with, if it is the one that is asked for."""
@@ -317,7 +317,7 @@ def _rows(study: StudyAccount, asked: QuerySessionOptions) -> _Rows:
         return _Rows(asked.rows)
     if study.dataset.rows is not None:
         return _Rows(study.dataset.rows)
-    found = found_count(study)
+    found = stored_count(study)
     return _Rows(None if found.counted is None else found.counted.rows, found.epsilon)
 
 
@@ -333,7 +333,7 @@ def request_ids(known: Known) -> tuple[str, ...]:
 def _release(study: StudyAccount, request_id: str) -> Release:
     """An earlier release of the same rows."""
     try:
-        release = reopened(study.ledger, request_id)
+        release = stored_release(study.ledger, request_id)
     except InvalidValue as refusal:
         raise InvalidValue("known", request_id, refusal.rule, refusal.way_out) from None
     if release.receipt.dataset != study.name:
@@ -346,7 +346,7 @@ def _digest(plan: QuerySessionPlan, axes: Sequence[CodedAxis], known: Sequence[s
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _asking_axis(axis: CodedAxis) -> Axis:
+def _query_axis(axis: CodedAxis) -> Axis:
     return Axis(axis.column, axis.labels, axis.edges, axis.domain)
 
 

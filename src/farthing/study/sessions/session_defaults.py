@@ -24,8 +24,8 @@ from farthing.numerics.bounds import ceiling
 from farthing.study.sessions.query_sessions import (
     QuerySessionOptions,
     open_session,
+    plan_for_assumed_rows,
     plan_session,
-    planned_for_a_guess,
 )
 from farthing.study.study import Study
 
@@ -42,7 +42,7 @@ Column = CodedAxis
 
 
 @dataclass(frozen=True)
-class Wish:
+class SessionWishes:
     """What somebody says about the session they want; everything may be left out."""
 
     alpha: float | None = None
@@ -73,7 +73,7 @@ class Offer:
     guessed: bool
 
 
-def offered(study: Study, wish: Wish) -> Offer:
+def session_offer(study: Study, wish: SessionWishes) -> Offer:
     """The price and the promise; nothing is spent and no row is read.
 
     >>> import pyarrow, tempfile, farthing as ft
@@ -81,7 +81,7 @@ def offered(study: Study, wish: Wish) -> Offer:
     >>> people = ft.dataset(table, schema={"sex": ["F", "M"], "income": (0.0, 200_000.0)})
     >>> folder = tempfile.TemporaryDirectory()
     >>> study = Study(people, epsilon=1.0, ledger=folder.name + "/study.db")
-    >>> offer = offered(study, Wish(rows=10_000))
+    >>> offer = session_offer(study, SessionWishes(rows=10_000))
     >>> offer.plan.alpha, offer.plan.error, offer.columns[1].edges[:3]
     (0.05, 500, (0.0, 5000.0, 10000.0))
     >>> folder.cleanup()
@@ -94,9 +94,9 @@ def offered(study: Study, wish: Wish) -> Offer:
     return Offer(plan, columns, missing if wish.columns is None else (), guessed)
 
 
-def opened(
+def open_wished_session(
     study: Study,
-    wish: Wish,
+    wish: SessionWishes,
     request_id: str,
     *,
     confirmed: float | None = None,
@@ -122,12 +122,12 @@ def opened(
     return open_session(study, asked, request_id, progress=progress)
 
 
-def taken_up(study: Study, wish: Wish, request_id: str) -> QuerySession:
+def resume_session(study: Study, wish: SessionWishes, request_id: str) -> QuerySession:
     """A session that was opened, here or elsewhere, as it stands in the ledger; nothing is charged."""
     return open_session(study, _asked_again(study, wish, request_id), request_id)
 
 
-def is_session_of(study: Study, wish: Wish, request_id: str) -> bool:
+def is_session_of(study: Study, wish: SessionWishes, request_id: str) -> bool:
     """Whether a session of that id was opened for the same columns, cuts and promises; no row is read.
 
     What it may have been opened with is not compared where the budget of that day had a say: alpha, rows, epsilon.
@@ -139,15 +139,15 @@ def is_session_of(study: Study, wish: Wish, request_id: str) -> bool:
     return True
 
 
-def _asked_again(study: Study, wish: Wish, request_id: str) -> QuerySessionOptions:
-    facts = opened_facts(study, request_id)
+def _asked_again(study: Study, wish: SessionWishes, request_id: str) -> QuerySessionOptions:
+    facts = session_facts(study, request_id)
     plan = facts["plan"]
     known = tuple(facts.get("known", ()))
     asked = wish.asked(study.dataset)
     return replace(asked, alpha=plan["alpha"], rows=plan["rows"], epsilon=facts["epsilon"], known=known)
 
 
-def opened_facts(study: Study, request_id: str) -> Mapping[str, Any]:
+def session_facts(study: Study, request_id: str) -> Mapping[str, Any]:
     """What was recorded when a session was opened. One that is just being opened is not waited for, nor given up."""
     stored = study.ledger.stored(request_id)
     if stored is None or stored.state != "released":
@@ -168,7 +168,7 @@ def updates_begun(study: Study, request_id: str, updates: int) -> int:
     return rounds_begun(study.curator, request_id, updates)
 
 
-def columns_of(dataset: Dataset, wish: Wish) -> tuple[Column, ...]:
+def columns_of(dataset: Dataset, wish: SessionWishes) -> tuple[Column, ...]:
     """The columns that a session of this wish is about."""
     return wish.asked(dataset).axes(dataset)
 
@@ -267,4 +267,4 @@ def _plan(study: Study, asked: QuerySessionOptions) -> tuple[QuerySessionPlan, b
     except InvalidValue as unknown:
         if (unknown.name, unknown.value) != ("rows", None):
             raise
-    return planned_for_a_guess(study, asked), True
+    return plan_for_assumed_rows(study, asked), True

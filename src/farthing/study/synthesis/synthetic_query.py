@@ -35,7 +35,7 @@ class SyntheticAnswer:
         return f"{number_text(self.value, 6)} {told}"
 
 
-def asked_of(
+def synthetic_answer(
     what: str | Mapping[str, Any], table: Any, schema: Schema, axes: Sequence[CodedAxis], quality: Quality
 ) -> SyntheticAnswer:
     """The answer of the synthetic rows."""

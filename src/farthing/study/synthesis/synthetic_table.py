@@ -37,7 +37,7 @@ from farthing.study.request import own_name
 from farthing.study.study_account import StudyAccount
 from farthing.study.synthesis.cell_values import decoded
 from farthing.study.synthesis.synthetic_quality import Quality, quality_of
-from farthing.study.synthesis.synthetic_query import SyntheticAnswer, asked_of
+from farthing.study.synthesis.synthetic_query import SyntheticAnswer, synthetic_answer
 
 Progress = Callable[[float], None]
 
@@ -89,7 +89,7 @@ class SynthesisOffer:
         The same `request_id` gives the same table again and spends nothing, and so do the same words without one.
         """
         if request_id is None and self.made_before:
-            return reopened_synthetic(self.study.ledger, self.request_id, self.rows)
+            return stored_synthetic(self.study.ledger, self.request_id, self.rows)
         self.study.register()
         answered = self.study.curator.run(
             self.study.dataset,
@@ -243,7 +243,7 @@ class Synthetic:
         The number is that of the synthetic rows, as a share of the number of rows that was measured. Its `error` is
         what the check vouches for, where it can: the condition is about one or two columns and cuts no cell.
         """
-        return asked_of(what, self._table, self._schema, self.axes, self.quality)
+        return synthetic_answer(what, self._table, self._schema, self.axes, self.quality)
 
     @property
     def _schema(self) -> Schema:
@@ -375,7 +375,7 @@ def _hashed(facts: list[Any]) -> str:
     return f"synthesis-{hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()[:24]}"
 
 
-def reopened_synthetic(ledger: Ledger, request_id: str, rows: int | None = None) -> Synthetic:
+def stored_synthetic(ledger: Ledger, request_id: str, rows: int | None = None) -> Synthetic:
     """A synthetic table as the ledger has it; no row is read and nothing is spent."""
     return _earlier(ledger, request_id).table(rows)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from farthing.adaptive.query_session import QuerySession, plan_query_session
-from farthing.adaptive.query_session.initial_histogram import drawn_start, settled, shrunk, starting_weights
+from farthing.adaptive.query_session.initial_histogram import noisy_start, settled, shrunk, starting_weights
 from farthing.adaptive.query_session.initial_measurements import Opening
 from farthing.adaptive.query_session.wavelets import Wavelets, _split
 from farthing.adaptive.session_journal import MemoryJournal
@@ -63,7 +63,7 @@ def test_weights_are_positive_and_near_the_rows(shape: tuple[int, ...]) -> None:
     plan = plan_query_session(axes, 1.0, 1e-9, 0.05, 1000, 20_000)
     counts = np.zeros(shape, dtype=np.int64)
     counts.flat[::3] = 230
-    weights, least, most = starting_weights(plan, axes, drawn_start(plan, counts, TestSource(5)))
+    weights, least, most = starting_weights(plan, axes, noisy_start(plan, counts, TestSource(5)))
     assert weights.min() > 0 and least <= weights.sum() <= most * (1 + 1e-6)
     assert least < counts.sum() < most
     assert abs(weights[0].sum() - counts[0].sum()) < 500
@@ -82,7 +82,7 @@ def test_the_start_draws_the_noise_that_it_pays_for() -> None:
     mean, variance = 2 * rate / (1 - rate**2), opening.of_cells(1, plan.cells).variance
     distances = np.abs(expected - mean) / math.sqrt((variance - mean**2) / plan.cells)
     assert distances[0] < 4.9 < min(distances[1:])
-    record = drawn_start(plan, np.zeros(shape, dtype=np.int64), TestSource(7))
+    record = noisy_start(plan, np.zeros(shape, dtype=np.int64), TestSource(7))
     assert set(record) == {"start", "tables", "cells"}
 
 

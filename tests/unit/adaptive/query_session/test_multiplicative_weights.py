@@ -12,7 +12,7 @@ import pytest
 from farthing.accounting import compose
 from farthing.adaptive.prior_releases import KnownTable
 from farthing.adaptive.query_session import QuerySession, QuerySessionPlan, plan_query_session
-from farthing.adaptive.query_session.session_rounds import Asking
+from farthing.adaptive.query_session.session_rounds import OpenRound
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.errors import BudgetExceeded, Infeasible, InvalidExpression, InvalidValue, LedgerUnavailable
 from farthing.matrix.workloads.cell_axes import Axis
@@ -82,14 +82,14 @@ def test_a_round_that_is_interrupted_after_its_last_answer_is_lost_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     session = opened(made(updates=2), MemoryJournal())
-    ask = Asking.ask
+    ask = OpenRound.ask
 
-    def interrupted(asking: Asking, difference: int) -> None:
+    def interrupted(asking: OpenRound, difference: int) -> None:
         ask(asking, difference)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as now, pytest.raises(KeyboardInterrupt):
-        now.setattr(Asking, "ask", interrupted)
+        now.setattr(OpenRound, "ask", interrupted)
         session.ask("age = 2")
     assert session.ask("age = 2").paid and session.updates_left == 0
 

@@ -20,7 +20,7 @@ from farthing.statistics.counts.count_outputs import (
     WIDE,
     RememberedDistribution,
     ScaledDistribution,
-    settled_cells,
+    consistent_cells,
     smooth_noise,
 )
 from farthing.statistics.counts.expected_shares import expected_rows
@@ -208,7 +208,7 @@ def test_negative_counts_become_zero_and_totals_agree_with_parts() -> None:
 @settings(max_examples=100)
 @given(some.lists(some.integers(-20, 60), min_size=1, max_size=30), some.integers(1, 9))
 def test_counts_are_whole_and_keep_the_total_of_their_noise(values: list[int], deviation: int) -> None:
-    found = settled_cells(np.array(values), [np.arange(len(values))], float(deviation))
+    found = consistent_cells(np.array(values), [np.arange(len(values))], float(deviation))
     assert (found >= 0).all()
     assert found.sum() == max(0, sum(values))
     if min(values) >= 0:
@@ -219,7 +219,7 @@ def test_every_statistic_of_shared_cells_keeps_its_total() -> None:
     """A histogram with negative cells beside a count of the same rows, some of which have no value (the last cell)."""
     cells = np.array([400, -3, 5, -4, 2, -7])
     everybody, by_age = np.zeros(6, dtype=int), np.array([0, 1, 2, 3, 4, -1])
-    found = settled_cells(cells, [everybody, by_age], 3.0)
+    found = consistent_cells(cells, [everybody, by_age], 3.0)
     assert found.sum() == cells.sum() and found[:5].sum() == cells[:5].sum()
     assert (found[:5] >= 0).all() and found[0] >= 398
 
@@ -227,9 +227,9 @@ def test_every_statistic_of_shared_cells_keeps_its_total() -> None:
 def test_negative_groups_take_from_the_other_groups_of_the_same_total() -> None:
     """Counts by sex stay, as they are not negative; of two ages one is, and of one sex both cells are."""
     by_sex, by_age = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    found = settled_cells(np.array([50, -9, -3, 5]), [by_sex, by_age], 4.0)
+    found = consistent_cells(np.array([50, -9, -3, 5]), [by_sex, by_age], 4.0)
     assert found.tolist() == [41, 0, 0, 2]
-    below = settled_cells(np.array([50, -9, -3, -5]), [by_sex, by_age], 4.0)
+    below = consistent_cells(np.array([50, -9, -3, -5]), [by_sex, by_age], 4.0)
     assert (below >= 0).all() and below.sum() == 33
 
 
@@ -240,7 +240,7 @@ def test_a_sparse_table_has_the_total_that_its_noise_implies() -> None:
     truth[:300] = np.sort(draw.pareto(1.2, 300) * 150).astype(int)
     stop = 1 - np.exp(-1 / 110)
     noisy = truth + draw.geometric(stop, 1458) - draw.geometric(stop, 1458)
-    found = settled_cells(noisy, [np.arange(1458)], 110 * 2**0.5)
+    found = consistent_cells(noisy, [np.arange(1458)], 110 * 2**0.5)
     assert found.sum() == noisy.sum() and (found >= 0).all()
     large = truth > 2_000
     assert abs(np.mean((found - noisy)[large])) < 5  # a thirtieth of a standard deviation

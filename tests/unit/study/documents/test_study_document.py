@@ -17,12 +17,12 @@ from farthing.privacy import ApproxDP
 from farthing.study import Plan, Study
 from farthing.study.documents.study_document import (
     PlanDescription,
-    asked_of,
     client_code,
     dated,
     entry_of,
+    expected_values,
     local_code,
-    meant,
+    plan_description,
     plan_of,
     statistic_of,
     study_toml,
@@ -48,7 +48,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 @pytest.fixture(scope="module")
 def asked() -> PlanDescription:
-    return replace(asked_of(ENTRIES), expected={"rows": 400, "income": (40_000.0, 12_000.0)}, epsilon=0.5)
+    return replace(
+        plan_description(ENTRIES), expected={"rows": 400, "income": (40_000.0, 12_000.0)}, epsilon=0.5
+    )
 
 
 @pytest.mark.slow
@@ -75,10 +77,10 @@ def test_a_known_plan_changes_the_time_and_not_the_answer(study: Study, asked: P
 
 
 def test_a_quick_plan_is_close_and_never_above_what_it_may_use(study: Study) -> None:
-    plan = plan_of(study, replace(asked_of(ENTRIES[:1] + ENTRIES[2:]), expected={"rows": 400}))
+    plan = plan_of(study, replace(plan_description(ENTRIES[:1] + ENTRIES[2:]), expected={"rows": 400}))
     for weight in (0.2, 1.0, 5.0, 40.0):
         moved = [{**ENTRIES[0], "weight": weight}, *ENTRIES[2:]]
-        asked = replace(asked_of(moved), expected={"rows": 400})
+        asked = replace(plan_description(moved), expected={"rows": 400})
         plan = plan_of(study, asked, plan, quick=True)
         thorough = plan_of(study, asked)
         assert plan.allocation.quick and not thorough.allocation.quick
@@ -89,7 +91,7 @@ def test_a_quick_plan_is_close_and_never_above_what_it_may_use(study: Study) -> 
 
 def test_a_quick_plan_keeps_its_locks(study: Study, asked: PlanDescription) -> None:
     plan = plan_of(study, asked)
-    moved = asked_of([{**ENTRIES[0], "weight": 9.0}, *ENTRIES[1:]])
+    moved = plan_description([{**ENTRIES[0], "weight": 9.0}, *ENTRIES[1:]])
     quick = plan_of(study, replace(asked, controls=moved.controls), plan, quick=True)
     assert quick.allocation.quick
     for name, asked_for in quick.problem.requirements.items():
@@ -108,11 +110,13 @@ def test_a_quick_plan_that_cannot_be_is_refused_as_a_thorough_one(
 
 
 def test_fit_takes_the_least_epsilon_and_needs_requirements(study: Study) -> None:
-    asked = asked_of([{"kind": "count", "within": 50}, {"kind": "mean", "column": "age", "within": 20}])
+    asked = plan_description(
+        [{"kind": "count", "within": 50}, {"kind": "mean", "column": "age", "within": 20}]
+    )
     fitted = plan_of(study, replace(asked, fit=True))
     assert fitted.problem.epsilon < 0.9 and fitted["count"].error() <= 50
     with pytest.raises(FarthingError, match="needs a required error"):
-        plan_of(study, replace(asked_of([{"kind": "count"}]), fit=True))
+        plan_of(study, replace(plan_description([{"kind": "count"}]), fit=True))
 
 
 def test_an_entry_is_the_statistic_and_back() -> None:
@@ -138,7 +142,7 @@ def test_what_is_expected_is_read_as_the_column_means_it() -> None:
         pa.table({"n": [1], "f": [True], "age": [3]}), schema={"n": [1, 2], "f": bool, "age": (0, 9)}
     )
     told = {"n": {"1": 0.5}, "f": {"true": 0.1}, "age": [4.0, 1.0], "rows": 7}
-    assert meant(told, people) == {"n": {1: 0.5}, "f": {True: 0.1}, "age": (4.0, 1.0), "rows": 7}
+    assert expected_values(told, people) == {"n": {1: 0.5}, "f": {True: 0.1}, "age": (4.0, 1.0), "rows": 7}
 
 
 @pytest.mark.parametrize(
@@ -152,7 +156,7 @@ def test_what_is_expected_is_read_as_the_column_means_it() -> None:
 )
 def test_a_fault_is_named_with_its_place(entry: dict[str, object], message: str) -> None:
     with pytest.raises(FarthingError) as refusal:
-        asked_of([entry])
+        plan_description([entry])
     assert message in str(refusal.value)
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as ft
-from farthing.curator.questions import Planned
+from farthing.curator.questions import PlanQuestion
 from farthing.errors import Infeasible, InvalidValue
 from farthing.study.documents.study_file import read_study
 from study_people import SCHEMA, table
@@ -129,8 +129,8 @@ def test_a_plan_for_single_rows_is_refused_by_a_table_of_persons(make_study: Cal
     rows = table().append_column("person", [[place // 3 for place in range(400)]])
     persons = ft.dataset(rows, schema=SCHEMA, unit="person", max_rows=3)
     with pytest.raises(InvalidValue, match="sensitivity of 'ranges 1"):
-        Planned(plan.measurements).check(persons)
-    Planned(plan.measurements).check(plan.study.dataset)
+        PlanQuestion(plan.measurements).check(persons)
+    PlanQuestion(plan.measurements).check(plan.study.dataset)
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-12, 1e-16])

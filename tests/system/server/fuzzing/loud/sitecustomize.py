@@ -12,6 +12,6 @@ if _file := os.environ.get("FARTHING_LOUD_LOG"):
     )
     logging.getLogger("sqlalchemy").setLevel(logging.DEBUG)  # it would set itself to warnings
 if (_plant := os.environ.get("FARTHING_PLANTED_IN_WORKERS")) and any(
-    "jobs.job_worker" in word for word in sys.orig_argv
+    "work.worker" in word for word in sys.orig_argv
 ):
     print(_plant, file=sys.stderr)
