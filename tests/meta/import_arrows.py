@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile
@@ -37,17 +37,6 @@ ARROWS = _arrows()
 # For each folder: what each of its parts may import of the others; "." are the modules that stand in the folder itself.
 INSIDE: dict[str, dict[str, list[str]]] = TABLES["inside"]
 
-
-def _source_file(module: str) -> str:
-    return module.replace(".", "/") + ".py"
-
-
-# Imports (importer, imported) that close a cycle and are known; every other cycle is refused.
-KNOWN = {
-    (_source_file(row["importer"]), _source_file(target))
-    for row in TABLES["closes_cycle"]
-    for target in row["imports"]
-}
 
 # Third-party modules that may be imported while farthing is being imported. Everything else waits inside a function,
 # so that `import farthing` stays quick and the optional parts stay optional.
@@ -132,29 +121,18 @@ def module_graph(folder: Path) -> dict[str, set[str]]:
     return graph
 
 
-def cycles(graph: Mapping[str, set[str]], known: Set[tuple[str, str]] = frozenset()) -> list[list[str]]:
-    """Cycles of imports that do without the `known` ones: one for each import that would have to go."""
-    kept: dict[str, set[str]] = {name: set() for name in graph}
-    found = []
+def cycles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """Cycles of imports: one for each import that would have to go."""
+    open_imports: dict[str, set[str]] = {name: set() for name in graph}
+    closed = []
     for name, targets in graph.items():
         for target in sorted(targets):
-            if (name, target) in known:
-                continue
-            way = _way(kept, target, name)
+            way = _way(open_imports, target, name)
             if way:
-                found.append([name, *way])
+                closed.append([name, *way])
             else:
-                kept[name].add(target)
-    return found
-
-
-def outdated(graph: Mapping[str, set[str]], known: Set[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Known imports that are gone, or that close no cycle any more."""
-    return sorted(
-        (name, target)
-        for name, target in known
-        if target not in graph.get(name, ()) or not _way(graph, target, name)
-    )
+                open_imports[name].add(target)
+    return closed
 
 
 def _way(graph: Mapping[str, set[str]], start: str, end: str) -> list[str]:

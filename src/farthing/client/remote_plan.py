@@ -8,9 +8,9 @@ import secrets
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from farthing.client.http_connection import awaited, part, refusal_of
+from farthing.client.http_connection import Connection, awaited, part, refusal_of
 from farthing.errors import InvalidValue, LedgerUnavailable
 from farthing.ledger import Receipt
 from farthing.numerics import Bounds
@@ -19,9 +19,6 @@ from farthing.statistics.answer_records import restored
 from farthing.study import Release
 from farthing.study.plan_text import aligned
 from farthing.study.planned_statistic import AtOnce
-
-if TYPE_CHECKING:
-    from farthing.client.remote_study import RemoteStudy
 
 _INFINITE = float("inf")
 
@@ -103,11 +100,25 @@ class RemotePrice:
     sentence: str
 
 
+class PlannedStudy(Protocol):
+    """What a plan needs of the study it belongs to (`farthing.client.remote_study.RemoteStudy`)."""
+
+    @property
+    def connection(self) -> Connection:
+        """The way to the server."""
+
+    def was_released(self, request_id: str) -> bool:
+        """Whether there is a release under this request id, whose answers cost nothing any more."""
+
+    def released(self, request_id: str) -> Release:
+        """An earlier release, from the server's ledger."""
+
+
 @dataclass(frozen=True, eq=False)
 class RemotePlan:
     """A frozen value: every control asks the server for a new plan, and none of them spends anything."""
 
-    study: RemoteStudy
+    study: PlannedStudy
     draft: Mapping[str, Any]
     view: Mapping[str, Any]
 
@@ -236,8 +247,8 @@ class RemotePlan:
             raise refusal_of(view["error"] or {"code": "internal", "message": str(view["sentence"])})
         if progress is not None:
             progress(1.0)
-        told = connection.text(f"/releases/{part(view['request_id'])}/download", format="json")
-        return release_from(told, repeated=repeated)
+        document = connection.text(f"/releases/{part(view['request_id'])}/download", format="json")
+        return release_from(document, repeated=repeated)
 
     def explain(self) -> str:
         """In words: what each statistic will be like, and why it costs what it does."""
