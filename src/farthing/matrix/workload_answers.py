@@ -311,25 +311,9 @@ def _answer_workload(
     whole = _flag("integers", integers)
     if name == "dawa" or (name == "auto" and suits_choice(workload)):
         steps = partitioned if name == "dawa" else automatic
-        outcome = steps(
-            checked_histogram(histogram, workload), workload, budget, leak, source, nonnegative=settle
-        )
-        return WorkloadAnswers(
-            workload=workload,
-            strategy=outcome.strategy,
-            event=outcome.spending.event,
-            cost=outcome.spending.cost,
-            delta=leak,
-            cells=_rounded(outcome.estimate) if whole else outcome.estimate,
-            centre=outcome.centre,
-            estimator=outcome.estimator,
-            distribution=outcome.distribution,
-            candidates=outcome.candidates,
-            confidence=level,
-            note=outcome.note,
-            look=_look(name, outcome),
-            whole=whole,
-        )
+        counts = checked_histogram(histogram, workload)
+        outcome = steps(counts, workload, budget, leak, source, nonnegative=settle)
+        return _answers_of(outcome, workload, name, delta=leak, confidence=level, whole=whole)
     chosen, candidates = _chosen(strategy, workload, budget, leak)
     cells = checked_histogram(histogram, workload)
     measured = chosen.measure(cells, source)
@@ -349,6 +333,28 @@ def _answer_workload(
         distribution=partial(error_distribution, chosen),
         candidates=candidates,
         confidence=level,
+        whole=whole,
+    )
+
+
+def _answers_of(
+    outcome: Outcome, workload: Workload, name: str, *, delta: float, confidence: float, whole: bool
+) -> WorkloadAnswers:
+    """The answers of steps that looked at the data first."""
+    return WorkloadAnswers(
+        workload=workload,
+        strategy=outcome.strategy,
+        event=outcome.spending.event,
+        cost=outcome.spending.cost,
+        delta=delta,
+        cells=_rounded(outcome.estimate) if whole else outcome.estimate,
+        centre=outcome.centre,
+        estimator=outcome.estimator,
+        distribution=outcome.distribution,
+        candidates=outcome.candidates,
+        confidence=confidence,
+        note=outcome.note,
+        look=_look(name, outcome),
         whole=whole,
     )
 

@@ -103,7 +103,7 @@ def convergence(history: Sequence[Step], *, updates: int | None = None, rows: in
         raise InvalidValue("history", [], "must hold at least one answer", "ask a question first")
     alt = altair()
     used = history[-1].updates
-    shown = [_row(step, rows) for step in _thinned(history)]
+    points = [_row(step, rows) for step in _thinned(history)]
     unit = "rows" if rows is None else "% of the rows"
     x = alt.X(
         "question:Q", title="questions", scale=alt.Scale(zero=False, nice=False),
@@ -117,10 +117,9 @@ def convergence(history: Sequence[Step], *, updates: int | None = None, rows: in
     ]  # fmt: skip
     kinds = [_FREE, _PAID]
     promised = (
-        alt.Chart(data_of(shown))
-        .mark_point(
-            filled=True, size=28, aria=False
-        )  # hundreds of points read aloud would tell less than the title
+        # Hundreds of points read aloud would tell less than the title.
+        alt.Chart(data_of(points))
+        .mark_point(filled=True, size=28, aria=False)
         .encode(
             x=x,
             y=alt.Y("promised:Q", title=unit, scale=alt.Scale(zero=True)),
@@ -130,12 +129,27 @@ def convergence(history: Sequence[Step], *, updates: int | None = None, rows: in
         )
     )
     corrections = (
-        alt.Chart(data_of([row for row in shown if row["kind"] == _PAID]))
+        alt.Chart(data_of([row for row in points if row["kind"] == _PAID]))
         .mark_bar(width=2, color=VERMILLION, opacity=0.6, aria=False)
         .encode(x=x, y="correction:Q", tooltip=tooltip)
     )
+    spent = _updates(data_of(points), used, updates, x, tooltip)
+    number = f"{used:,} update{'s' * (used != 1)}" if updates is None else f"{used:,} of {updates:,} updates"
+    return finished(
+        alt.vconcat(
+            alt.layer(corrections, promised).properties(width=560, height=160), spent, spacing=24
+        ),
+        f"{len(history):,} question{'s' * (len(history) != 1)} used up {number}",
+        "Points: promised errors, which hold for all answers at once. Bars: how far paid answers moved the guess."
+        + ("" if updates is None else " Dashed: where paying ends."),
+    )  # fmt: skip
+
+
+def _updates(points: Any, used: int, updates: int | None, x: Any, tooltip: list[Any]) -> Any:
+    """The updates used up, and the dashed line where paying ends."""
+    alt = altair()
     spent = (
-        alt.Chart(data_of(shown))
+        alt.Chart(points)
         .mark_line(interpolate="step-after", strokeWidth=2.2, color=VERMILLION)
         .encode(
             x=x,
@@ -152,15 +166,7 @@ def convergence(history: Sequence[Step], *, updates: int | None = None, rows: in
         .mark_rule(strokeDash=[6, 3], color=GREY)
         .encode(y="updates:Q")
     )
-    number = f"{used:,} update{'s' * (used != 1)}" if updates is None else f"{used:,} of {updates:,} updates"
-    return finished(
-        alt.vconcat(
-            alt.layer(corrections, promised).properties(width=560, height=160), alt.layer(spent, limit), spacing=24
-        ),
-        f"{len(history):,} question{'s' * (len(history) != 1)} used up {number}",
-        "Points: promised errors, which hold for all answers at once. Bars: how far paid answers moved the guess."
-        + ("" if updates is None else " Dashed: where paying ends."),
-    )  # fmt: skip
+    return alt.layer(spent, limit)
 
 
 def _row(step: Step, rows: int | None) -> Row:

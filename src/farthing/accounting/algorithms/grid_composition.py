@@ -97,9 +97,7 @@ def composed_curves(
             upper_distribution(part.pair, step, part.offset, bulk)
             for part, bulk in zip(parts, bulks, strict=True)
         ]
-        split = _tilted(
-            parts, [(distribution.index, distribution.log_mass) for distribution in upper], step, rate, 1.0
-        )
+        split = _tilted(parts, [(each.index, each.log_mass) for each in upper], step, rate, 1.0)
         reach = tails(split, step, rate)
         if (reach.top(need) - reach.bottom(need)) / step <= 2 * most_cells:
             break
@@ -108,12 +106,8 @@ def composed_curves(
         lower_distribution(part.pair, step, part.offset, bulk)
         for part, bulk in zip(parts, bulks, strict=True)
     ]
-    merged_p = _tilted(
-        parts, [(distribution.index, distribution.log_p) for distribution in lower], step, rate, -1.0
-    )
-    merged_q = _tilted(
-        parts, [(distribution.index, distribution.log_q) for distribution in lower], step, rate + 1, 1.0
-    )
+    merged_p = _tilted(parts, [(each.index, each.log_p) for each in lower], step, rate, -1.0)
+    merged_q = _tilted(parts, [(each.index, each.log_q) for each in lower], step, rate + 1, 1.0)
     window = _window(parts, step, reach, need)
     ends = window.ends[0] + window.error, window.ends[1] - window.error
     counts = [part.count for part in parts]
@@ -123,9 +117,8 @@ def composed_curves(
         rate=rate,
         log_scale=_scale(split),
         outside=reach.outside(*ends) + lost_mass(split),
-        shift=math.fsum(n * distribution.shift for n, distribution in zip(counts, upper, strict=True))
-        * (1 + 1e-12),
-        log_infinite=_infinite([distribution.log_mass for distribution in upper], upper, counts, 1.0),
+        shift=math.fsum(n * each.shift for n, each in zip(counts, upper, strict=True)) * (1 + 1e-12),
+        log_infinite=_infinite([each.log_mass for each in upper], upper, counts, 1.0),
     )
     lower_curve = LowerCurve(
         window=window,
@@ -136,7 +129,7 @@ def composed_curves(
         excess=_scale(merged_q) - _scale(merged_p),
         outside=tails(merged_p, step, rate).outside(*ends),
         lost_q=lost_mass(merged_q),
-        log_infinite=_infinite([distribution.log_p for distribution in lower], lower, counts, -1.0),
+        log_infinite=_infinite([each.log_p for each in lower], lower, counts, -1.0),
     )
     return Curves(upper_curve, lower_curve, step, window.cells, step == lattice)
 

@@ -1,0 +1,102 @@
+"""Nothing of any length is written twice in the source, and no function is too long to be read at once."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tree import TOP
+
+SOURCE = TOP / "src" / "farthing"
+MOST_REPEATED = 12
+MOST_LINES = 60
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+def code_lines(source: str) -> list[tuple[int, str]]:
+    """The lines of a file with their numbers, as tokens.
+
+    Comments, docstrings, imports, `__all__` and lists of parameters are left out: two public functions that take the same
+    arguments have to say so twice.
+    """
+    tree = ast.parse(source)
+    left_out: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            left_out |= _lines_of(node.body[0])
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            left_out |= set(range(node.lineno + 1, node.body[0].lineno))
+        elif isinstance(node, ast.Import | ast.ImportFrom) or _is_export(node):
+            left_out |= _lines_of(node)
+    lines: defaultdict[int, list[str]] = defaultdict(list)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in _LAYOUT and token.start[0] not in left_out:
+            lines[token.start[0]].append(token.string)
+    return [(number, " ".join(tokens)) for number, tokens in sorted(lines.items())]
+
+
+def repeats(sources: Mapping[str, str], most: int = MOST_REPEATED) -> list[str]:
+    """Runs of more than `most` lines that stand twice: where each begins."""
+    places: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, source in sources.items():
+        lines = code_lines(source)
+        for start in range(len(lines) - most):
+            window = lines[start : start + most + 1]
+            places[tuple(text for _, text in window)].append(f"{name}:{window[0][0]}")
+    return [" = ".join(found) for found in places.values() if len(found) > 1]
+
+
+def long_functions(source: str, most: int = MOST_LINES) -> Iterator[str]:
+    """Functions of more than `most` lines, their docstrings left out."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            documented = ast.get_docstring(node, clean=False) is not None
+            lines = len(_lines_of(node)) - (len(_lines_of(node.body[0])) if documented else 0)
+            if lines > most:
+                yield f"{node.lineno}: {node.name} has {lines} lines"
+
+
+def _is_export(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign) and [ast.unparse(one) for one in node.targets] == ["__all__"]
+
+
+def _lines_of(node: ast.stmt) -> set[int]:
+    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+
+
+def _sources(folder: Path = SOURCE) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
+
+
+def test_no_run_of_more_than_twelve_lines_stands_twice() -> None:
+    assert repeats(_sources()) == []
+
+
+def test_no_function_has_more_than_sixty_lines() -> None:
+    assert {name: said for name, text in _sources().items() if (said := list(long_functions(text)))} == {}
+
+
+def test_a_repeated_run_is_found_whatever_its_comments_and_spaces() -> None:
+    body = [f"x{n} = f({n})" for n in range(4)]
+    other = [f"x{n} = f( {n} )  # again" for n in range(4)]
+    sources = {"a.py": "import os\n" + "\n".join(body), "b.py": '"""Doc."""\n\n' + "\n\n".join(other)}
+    assert repeats(sources, 3) == ["a.py:2 = b.py:3"]
+    assert repeats(sources, 4) == []
+
+
+def test_a_long_function_is_found_without_its_docstring() -> None:
+    source = 'def f():\n    """One\n    two\n    """\n    x = 1\n    return x\n'
+    assert list(long_functions(source, 2)) == ["1: f has 3 lines"]
+    assert list(long_functions(source, 3)) == []
