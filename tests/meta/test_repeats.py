@@ -28,8 +28,8 @@ _LAYOUT = {
 def code_lines(source: str) -> list[tuple[int, str]]:
     """The lines of a file with their numbers, as tokens.
 
-    Comments, docstrings, imports, `__all__` and lists of parameters are left out: two public functions that take the same
-    arguments have to say so twice.
+    Comments, docstrings, imports, `__all__` and lists of parameters are left out: two public functions that take the
+    same arguments have to say so twice.
     """
     tree = ast.parse(source)
     left_out: set[int] = set()

@@ -168,7 +168,6 @@ class Pricing:
         return leak_of(self.loss.leaks)
 
     def epsilon_at(self, delta: float, proof: bool) -> Bounds:
-        """See Composition.epsilon_at."""
         if self.loss.kinds.grid:
             bounds = (self._grid if proof else self._coarse_grid).epsilon_bounds(delta)
             return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
@@ -195,7 +194,6 @@ class Pricing:
         return Bounds(min(lower, upper), max(lower, upper), estimate, proof)
 
     def delta_at(self, epsilon: float, proof: bool) -> Bounds:
-        """See Composition.delta_at."""
         if self.loss.kinds.grid:
             bounds = (self._grid if proof else self._coarse_grid).delta_bounds(epsilon)
             return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
@@ -239,7 +237,6 @@ class Pricing:
         )
 
     def renyi_at(self, alpha: float) -> Bounds:
-        """See Composition.renyi_at."""
         if len(self.loss.leaks.deltas):
             return Bounds(math.inf, math.inf)
         if self.loss.kinds.grid:
@@ -249,7 +246,6 @@ class Pricing:
         return Bounds(max(0.0, value - error), value + error, max(0.0, value))
 
     def engine_at(self, delta: float) -> EngineChoice:
-        """See Composition.engine_at."""
         if self.loss.kinds.grid:
             return EngineChoice(
                 "grid", "some events have no transform in closed form; every loss is put on one grid."

@@ -183,7 +183,6 @@ class _Search:
         return _Point(privacy, max(over, 1e-16), cost)
 
     def _at(self, privacy: float) -> _Point:
-        """A point by estimate."""
         cost = self._cost(self._parameter(privacy), proof=False)
         point = _Point(
             privacy, math.log(cost.estimate / self.epsilon) if cost.estimate > 0 else -math.inf, cost

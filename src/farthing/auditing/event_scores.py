@@ -49,15 +49,12 @@ class Tail:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The columns it reads."""
         return (self.field,)
 
     def of(self, outputs: Outputs) -> Array:
-        """The number itself."""
         return outputs.values(self.field)
 
     def words(self, sign: int, threshold: float) -> str:
-        """In words."""
         return f"{self.field} {relation(sign)} {threshold:.6g}"
 
 
@@ -71,7 +68,6 @@ class TwoSided:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The columns it reads."""
         return (self.field,)
 
     def of(self, outputs: Outputs) -> Array:
@@ -80,7 +76,6 @@ class TwoSided:
             return np.asarray(np.abs(outputs.values(self.field) - self.centre))
 
     def words(self, sign: int, threshold: float) -> str:
-        """In words."""
         if threshold == 0 and sign < 0:
             return f"{self.field} is {self.centre:.6g}"
         return f"the distance of {self.field} from {self.centre:.6g} {relation(sign)} {threshold:.6g}"
@@ -95,7 +90,6 @@ class Presence:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The columns it reads."""
         return (self.field,)
 
     def of(self, outputs: Outputs) -> Array:
@@ -103,7 +97,6 @@ class Presence:
         return np.asarray(outputs.cells(self.field) != np.uint64(ABSENT), dtype=np.float64)
 
     def words(self, sign: int, threshold: float) -> str:
-        """In words."""
         return f"{self.field} is {'present' if sign > 0 else 'absent'}"
 
 
@@ -122,7 +115,6 @@ class Atoms:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The columns it reads."""
         return (self.field,)
 
     def of(self, outputs: Outputs) -> Array:
@@ -156,7 +148,6 @@ class Histogram:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The columns it reads."""
         return (self.field,)
 
     def of(self, outputs: Outputs) -> Array:
@@ -195,7 +186,6 @@ class LowestBit:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The columns it reads."""
         return (self.field,)
 
     def of(self, outputs: Outputs) -> Array:
@@ -203,7 +193,6 @@ class LowestBit:
         return lowest_bits(outputs.values(self.field))
 
     def words(self, sign: int, threshold: float) -> str:
-        """In words."""
         side = "or higher" if sign > 0 else "or lower"
         return f"the lowest set bit of {self.field} is 2^{threshold:g} {side}"
 
@@ -220,7 +209,6 @@ class BitsAndSize:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The columns it reads."""
         return (self.field,)
 
     def of(self, outputs: Outputs) -> Array:
@@ -229,7 +217,6 @@ class BitsAndSize:
         return _looked_up(self.codes, self.ratios, codes)
 
     def words(self, sign: int, threshold: float) -> str:
-        """In words."""
         count = int(np.sum(sign * self.ratios >= sign * threshold))
         return f"the lowest set bit and the size of {self.field} are among {count:,} combinations"
 
@@ -243,18 +230,15 @@ class SumOfRatios:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The columns it reads."""
         return tuple(field for part in self.parts for field in part.fields)
 
     def of(self, outputs: Outputs) -> Array:
-        """The sum over fields."""
         total = np.zeros(outputs.count)
         for part in self.parts:
             total += part.of(outputs)
         return total
 
     def words(self, sign: int, threshold: float) -> str:
-        """In words."""
         return f"the sum of log-ratios over {len(self.parts)} fields of the output {relation(sign)} {threshold:.6g}"
 
 
@@ -270,7 +254,6 @@ class Linear:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The columns it reads."""
         return self.entries
 
     def of(self, outputs: Outputs) -> Array:
@@ -281,7 +264,6 @@ class Linear:
         return total
 
     def words(self, sign: int, threshold: float) -> str:
-        """In words."""
         return f"a weighted sum of {len(self.entries)} entries of the output {relation(sign)} {threshold:.6g}"
 
 

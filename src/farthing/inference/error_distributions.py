@@ -332,11 +332,9 @@ class StatedDistribution(ErrorDistribution):
 
     @cached_property
     def standard_errors(self) -> Floats:
-        """As stated."""
         return self._stated
 
     def errors(self, confidence: float = 0.95) -> Floats:
-        """As stated."""
         found = np.asarray(self._errors(checked_confidence(confidence)), dtype=float)
         return np.array(np.broadcast_to(found, (self.cells,)))
 
@@ -358,7 +356,6 @@ class StatedDistribution(ErrorDistribution):
         return _least(tail, 1 - level, single.min(), single.max())
 
     def worst(self, confidence: float = 0.95) -> float:
-        """The largest of `errors`."""
         return float(self.errors(confidence).max(initial=0.0))
 
     def scaled(self, factor: float) -> ErrorDistribution:

@@ -291,11 +291,9 @@ class Nothing:
     """No noise at all."""
 
     def tail(self, x: float) -> float:
-        """Zero from zero on."""
         return 0.0 if x >= 0 else 1.0
 
     def error(self, confidence: float) -> float:
-        """Zero."""
         return 0.0
 
 
@@ -307,7 +305,6 @@ class OneLaplace:
     size: float
 
     def tail(self, x: float) -> float:
-        """The closed form."""
         if x < 0:
             return 1.0
         k = math.floor(x / self.size * (1 + 1e-12))

@@ -67,7 +67,6 @@ class Variance:
 
     @cached_property
     def standard_errors(self) -> Floats:
-        """To first order."""
         mean = np.clip(self._mean, -self.half_width, self.half_width)
         turn = mean**2 + self.half_width**2 / 2 - self.values
         noise = self.second.variances + 4 * mean**2 * self.first.variances + turn**2 * self.count.variances
@@ -108,7 +107,6 @@ class StandardDeviation:
 
     @cached_property
     def values(self) -> Floats:
-        """The square root."""
         return np.sqrt(self.variance.values)
 
     @cached_property

@@ -38,7 +38,6 @@ class Standing:
 
     @property
     def holding(self) -> Holding:
-        """The whole state."""
         held = self._holding
         if self._price is not None:
             held = held.charged_many(self._price, self._times)
@@ -50,12 +49,10 @@ class Standing:
         return held
 
     def change(self, sequence: int, holding: Holding) -> None:
-        """Another state altogether."""
         self.sequence, self._holding = sequence, holding
         self._price, self._times, self._answered, self._answered_nano = None, 0, 0, 0
 
     def charge(self, sequence: int, price: ChargePrice, reserve: str) -> None:
-        """One more charge."""
         if price is self._price and not reserve:
             self._times += 1
         elif reserve or self._holding.account.untouched:  # which changes more than sums
@@ -72,7 +69,6 @@ class Standing:
         self.sequence = sequence
 
     def sums(self) -> str:
-        """What `Holding.sums` says."""
         price = self._price
         if price is None:
             return self._holding.sums()
@@ -85,7 +81,6 @@ class Standing:
         )
 
     def text(self) -> str:
-        """What `Holding.text` says."""
         return self.holding.text()
 
 
@@ -135,7 +130,6 @@ class Replay:
         return {whose: (found.sequence, found.holding) for whose, found in self._standings.items()}
 
     def holding(self, dataset: str, analyst: str = "") -> Holding:
-        """One of them."""
         return self._standings[dataset, analyst].holding
 
     def follow(self, entry: Entry) -> None:
@@ -270,7 +264,6 @@ class Thinning:
         self._last: Moment | None = None
 
     def add(self, entry: Entry, holding: Holding) -> None:
-        """Take the next entry."""
         self._last = Moment(entry, holding)
         if entry.kind not in ("charge", "refused"):
             self._policy.append(self._last)

@@ -98,7 +98,6 @@ class PostgresStore(Store):
             raise MissingExtra("ledgers on PostgreSQL", "psycopg", "postgres") from None
 
     def prepare(self, run: Run) -> None:
-        """No waiting for ever."""
         wait = max(1, round(1000 * self.timeout))  # to the server 0 means for ever
         settings = {
             "lock_timeout": wait,

@@ -388,7 +388,6 @@ class SQLiteStore(Store):
         self._lock.acquire()
 
     def release(self) -> None:
-        """Wake the next writer."""
         self._lock.release()
 
     def integrity(self, run: Run) -> str | None:

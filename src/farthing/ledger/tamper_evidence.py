@@ -200,7 +200,6 @@ class Witness:
                 os.pwrite(handle, f"{place}\n".encode(), _WITNESS_LENGTH)
 
     def close(self) -> None:
-        """Close the file."""
         handle, self._handle = self._handle, None
         if handle is not None and self._process == os.getpid():
             os.close(handle)

@@ -74,7 +74,6 @@ class SmoothSensitivity(Mechanism):
 
     @property
     def event(self) -> ApproxDP:
-        """What one release costs."""
         return ApproxDP(self.epsilon, self.delta)
 
     @property
@@ -223,7 +222,6 @@ class SmoothMedian(Mechanism):
 
     @property
     def event(self) -> ApproxDP:
-        """What one release costs."""
         return ApproxDP(self.epsilon, self.delta)
 
     @property

@@ -169,7 +169,6 @@ class PlainKernel:
     """1 / (z (z + 1))."""
 
     def anchor(self, x: float) -> float:
-        """x itself."""
         return x
 
     def values(self, z: ComplexArray, x: float) -> ComplexArray:
@@ -177,7 +176,6 @@ class PlainKernel:
         return 1 / (z * (z + 1))
 
     def derivative(self, z: ComplexArray, x: float) -> ComplexArray:
-        """-z times the kernel."""
         return -1 / (z + 1)
 
 
@@ -188,7 +186,6 @@ class DeconvolvedKernel:
     smoothing: float
 
     def anchor(self, x: float) -> float:
-        """x itself."""
         return x
 
     def values(self, z: ComplexArray, x: float) -> ComplexArray:
@@ -197,7 +194,6 @@ class DeconvolvedKernel:
         return (1 - w + w * w / 2) / (z * (z + 1))
 
     def derivative(self, z: ComplexArray, x: float) -> ComplexArray:
-        """-z times the kernel."""
         return -z * self.values(z, x)
 
 
