@@ -236,9 +236,9 @@ class LedgerTampered(LedgerError):
 
     `sequence` is the first entry that is wrong, where one can be named.
 
-    >>> error = LedgerTampered("entry 7 does not carry the mark it was written with", sequence=7)
+    >>> error = LedgerTampered("entry 7 does not carry the signature it was written with", sequence=7)
     >>> print(error)
-    entry 7 does not carry the mark it was written with; nothing is charged or released until it verifies.
+    entry 7 does not carry the signature it was written with; nothing is charged or released until it verifies.
     >>> error.sequence
     7
     """

@@ -76,7 +76,7 @@ class Target(NamedTuple):
         return math.isnan(self.high)
 
 
-def log_kept(leaks: Leaks) -> Any:
+def log_survival(leaks: Leaks) -> Any:
     """A ball around log prod(1 - delta_i), at the working precision."""
     if len(leaks.deltas) > _MANY:
         terms = leaks.counts * np.log1p(-leaks.deltas)
@@ -90,7 +90,7 @@ def leak_of(leaks: Leaks) -> Bounds:
     if not len(leaks.deltas):
         return Bounds(0.0, 0.0)
     with precision(128):
-        leak = -log_kept(leaks).expm1()
+        leak = -log_survival(leaks).expm1()
         return Bounds(max(0.0, down(leak)), min(1.0, up(leak)), float(leak.mid()))
 
 
@@ -102,7 +102,7 @@ def target_of(leaks: Leaks, delta: float) -> Target:
         return Target(math.nextafter(math.log(delta), -math.inf), math.nextafter(math.log(delta), math.inf))
     for bits in (128, 512, 2048):
         with precision(bits):
-            room = -((-flint.arb(delta)).log1p() - log_kept(leaks)).expm1()
+            room = -((-flint.arb(delta)).log1p() - log_survival(leaks)).expm1()
             if room > 0:
                 if room.rel_accuracy_bits() > 60 or bits == 2048 or len(leaks.deltas) > _MANY:
                     return Target(down(room.log()), up(room.log()))
@@ -118,10 +118,10 @@ def _exactly(leaks: Leaks, delta: float) -> Target | None:
     """Decide in rationals whether delta is exactly the leak; None when that would take too long."""
     if int(leaks.counts.sum()) > 256:
         return None
-    kept = Fraction(1)
+    survival = Fraction(1)
     for leak, count in zip(*leaks, strict=True):
-        kept *= (1 - Fraction(float(leak))) ** int(count)
-    difference = kept - (1 - Fraction(delta))
+        survival *= (1 - Fraction(float(leak))) ** int(count)
+    difference = survival - (1 - Fraction(delta))
     if difference == 0:
         return Target(-math.inf, -math.inf)
     return Target(math.nan, math.nan) if difference < 0 else None

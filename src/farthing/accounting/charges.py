@@ -167,8 +167,8 @@ def _from_arrays(epsilons: Array, deltas: Any, counts: Any) -> Charges:
     count_array = _read_counts(counts, size)
     # A count of 0 is no charge at all.
     if counts is not None and not count_array.all():
-        kept = count_array > 0
-        epsilons, delta_array, count_array = epsilons[kept], delta_array[kept], count_array[kept]
+        present = count_array > 0
+        epsilons, delta_array, count_array = epsilons[present], delta_array[present], count_array[present]
     k = sum(count_array.tolist()) if counts is not None else size
     _check_total(k)
     if not size:

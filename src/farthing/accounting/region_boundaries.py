@@ -29,12 +29,12 @@ def epsilons_of_equals(epsilon: float, delta: float, k: int, delta_g: float) -> 
     {'basic': 100.0, 'advanced': 27.14, 'kov': 21.62, 'optimal': 19.34}
     """
     total, leak = basic_composition([epsilon], deltas=[delta], counts=[k])
-    found: Bounds = compose([epsilon], deltas=[delta], counts=[k]).epsilon_at(delta_g, proof=False)
+    optimum: Bounds = compose([epsilon], deltas=[delta], counts=[k]).epsilon_at(delta_g, proof=False)
     return {
         "basic": total if leak <= delta_g else _INFINITE,
         "advanced": advanced_composition([epsilon], delta_g, deltas=[delta], counts=[k]),
         "kov": kov_homogeneous_bound(epsilon, k, delta_g, delta),
-        "optimal": found.estimate,
+        "optimal": optimum.estimate,
     }
 
 

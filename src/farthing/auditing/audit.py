@@ -278,18 +278,18 @@ def _chosen(
         fit = _gathered(sampler, pair, training, meter)
         silent |= _exceptions_only(fit)
         choice = _gathered(sampler, pair, training, meter)
-        found = promising(pair, choice, fitted_scores(*fit), claimed.points, wanted)
-        for group, candidate in enumerate(found):
+        events = promising(pair, choice, fitted_scores(*fit), claimed.points, wanted)
+        for group, candidate in enumerate(events):
             held = best[group]
             if candidate is not None and (held is None or candidate.promise > held.promise):
                 best[group] = candidate
     if silent:
         rule = f"must answer at least sometimes, and every call raised {', '.join(sorted(silent))}"
         raise InvalidValue("mechanism", "...", rule, "call it once by hand with one of the neighbours")
-    kept = [candidate for candidate in best if candidate is not None]
-    if len(kept) == 2 and _same(kept[0], kept[1]):
-        kept = kept[1:]
-    return kept
+    candidates = [candidate for candidate in best if candidate is not None]
+    if len(candidates) == 2 and _same(candidates[0], candidates[1]):
+        candidates = candidates[1:]
+    return candidates
 
 
 def _same(one: Candidate, other: Candidate) -> bool:
@@ -362,8 +362,8 @@ class _Verdict:
         candidate = self.trial.candidate
         rate = self.trial.ordered[0] / self.holdout
         over = candidate.over
-        alarms, found = self.trial.curve[1 - over] / self.holdout, self.trial.curve[over] / self.holdout
-        points = sorted({(float(a), float(1 - f)) for a, f in zip(alarms, found, strict=True)})
+        alarms, detections = self.trial.curve[1 - over] / self.holdout, self.trial.curve[over] / self.holdout
+        points = sorted({(float(a), float(1 - f)) for a, f in zip(alarms, detections, strict=True)})
         return AuditReport(
             epsilon_lower=epsilon_from_rates(self.low, self.high, self.delta),
             claimed_epsilon=self.epsilon,

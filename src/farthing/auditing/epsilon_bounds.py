@@ -71,13 +71,15 @@ def _of_composition(composition: Composition, words: str, main: tuple[float, flo
     points += [(composition.epsilon_at(delta).upper, delta) for delta in DELTAS if delta < farthest]
     points += [(pure, 0.0), *([] if main is None else [main])]
     # An epsilon that is infinite, or above what samples can show, claims nothing that could be contradicted.
-    kept = tuple(dict.fromkeys(point for point in points if point[0] < 600 and point[1] < 1))
-    if not kept:
+    usable = tuple(dict.fromkeys(point for point in points if point[0] < 600 and point[1] < 1))
+    if not usable:
         raise InvalidValue("claim", composition, "must be finite somewhere", "it allows everything")
-    if main not in kept:  # delta 0 where it is claimed, else a delta that samples have something to say about
-        pure_points = [point for point in kept if point[1] == 0]
-        main = pure_points[0] if pure_points else min(kept, key=lambda point: abs(point[1] - _VISIBLE))
-    return Claim(words, kept, main)
+    if (
+        main not in usable
+    ):  # delta 0 where it is claimed, else a delta that samples have something to say about
+        pure_points = [point for point in usable if point[1] == 0]
+        main = pure_points[0] if pure_points else min(usable, key=lambda point: abs(point[1] - _VISIBLE))
+    return Claim(words, usable, main)
 
 
 def _is_number(value: object) -> bool:

@@ -124,10 +124,10 @@ class Atoms:
     def words(self, sign: int, threshold: float) -> str:
         """In words: the values of the set, a few of them."""
         inside = sign * self.ratios >= sign * threshold
-        shown = [self._name(int(cell)) for cell in self.cells[inside][:4]]
-        more = int(inside.sum()) - len(shown)
+        names = [self._name(int(cell)) for cell in self.cells[inside][:4]]
+        more = int(inside.sum()) - len(names)
         unseen = " or any value not seen before" if sign * 0.0 >= sign * threshold else ""
-        return f"{self.field} is one of {', '.join(shown)}{f' and {more} more' if more else ''}{unseen}"
+        return f"{self.field} is one of {', '.join(names)}{f' and {more} more' if more else ''}{unseen}"
 
     def _name(self, cell: int) -> str:
         value = float(np.uint64(cell).view(np.float64))
@@ -170,11 +170,11 @@ class Histogram:
                 parts[-1][1] = ends[place + 1]
             else:
                 parts.append([ends[place], ends[place + 1]])
-        shown = [f"[{low:.6g}, {high:.6g})" for low, high in parts]
+        intervals = [f"[{low:.6g}, {high:.6g})" for low, high in parts]
         chosen = self.labels[sign * self.label_ratios >= sign * threshold]
-        shown += [self.names.get(int(cell), "a certain value") for cell in chosen]
-        more = f" and {len(shown) - 4} more" if len(shown) > 4 else ""
-        return f"{self.field} in {' or '.join(shown[:4])}{more}"
+        intervals += [self.names.get(int(cell), "a certain value") for cell in chosen]
+        more = f" and {len(intervals) - 4} more" if len(intervals) > 4 else ""
+        return f"{self.field} in {' or '.join(intervals[:4])}{more}"
 
 
 @dataclass(frozen=True)

@@ -227,7 +227,7 @@ def _atoms(field: str, first: Outputs, second: Outputs) -> Atoms:
 
 def _linear(entries: list[str], first: Outputs, second: Outputs) -> Iterator[Score]:
     """Weights by the difference of means over the variance: the best ones for independent entries."""
-    kept, weights, lows, highs = [], [], [], []
+    columns, weights, lows, highs = [], [], [], []
     for field in entries:
         sides = [
             np.nan_to_num(side.values(field), nan=0.0, posinf=0.0, neginf=0.0) for side in (first, second)
@@ -236,12 +236,12 @@ def _linear(entries: list[str], first: Outputs, second: Outputs) -> Iterator[Sco
         clipped = [np.clip(side, low, high) for side in sides]
         variance = float(np.var(clipped[0]) + np.var(clipped[1]))
         if variance > 0 and np.isfinite(variance):
-            kept.append(field)
+            columns.append(field)
             weights.append(float(np.mean(clipped[0]) - np.mean(clipped[1])) / variance)
             lows.append(float(low))
             highs.append(float(high))
-    if len(kept) > 1:
-        yield Linear(tuple(kept), np.array(weights), np.array(lows), np.array(highs))
+    if len(columns) > 1:
+        yield Linear(tuple(columns), np.array(weights), np.array(lows), np.array(highs))
 
 
 def _ratios(first: _Keys, second: _Keys, trials: int, others: int, least: int) -> tuple[_Keys, Array]:

@@ -241,7 +241,7 @@ def _online() -> list[BuiltIn]:
     """Counts that lie at the threshold of "too far from what was expected"; 25 rows are expected in each cell."""
     axes = [Axis("a", range(2)), Axis("b", range(2))]
     questions = [{"a": 0}, {"b": 0}, {"a": 1}]
-    found = []
+    answers = []
     for start, epsilon, updates in (("none", 2.0, 1), ("cells", 4.0, 2)):
         plan = plan_query_session(
             axes, epsilon, 0.0, alpha=0.45, queries=3, rows=100, updates=updates, start=start, confidence=0.5
@@ -254,8 +254,8 @@ def _online() -> list[BuiltIn]:
 
         name = "query session" if start == "none" else "query session, noisy start"
         pair = [plan.threshold + 25, 25, 0, 0], [plan.threshold + 24, 25, 0, 0]
-        found.append(BuiltIn(name, WholeSession(plan.event, run), [pair], _SESSIONS))
-    return found
+        answers.append(BuiltIn(name, WholeSession(plan.event, run), [pair], _SESSIONS))
+    return answers
 
 
 def _long_online() -> BuiltIn:

@@ -91,17 +91,17 @@ def outputs_of(answers: Any) -> Outputs:
     array = _as_array(answers)
     if array is not None:
         return _of_array(array)
-    found: dict[str, Cells] = {}
+    cells: dict[str, Cells] = {}
     names: dict[int, str] = {ABSENT: ABSENT_TEXT, NAN: NAN_TEXT}
     for place, answer in enumerate(answers):
         for field, value in _fields(answer):
-            column = found.get(field)
+            column = cells.get(field)
             if column is None:
-                if len(found) >= MOST_FIELDS:
+                if len(cells) >= MOST_FIELDS:
                     continue
-                column = found[field] = np.full(len(answers), ABSENT, dtype=np.uint64)
+                column = cells[field] = np.full(len(answers), ABSENT, dtype=np.uint64)
             column[place] = _cell(value, names)
-    return Outputs(len(answers), found, names)
+    return Outputs(len(answers), cells, names)
 
 
 def _as_array(answers: Any) -> NDArray[Any] | None:

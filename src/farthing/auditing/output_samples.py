@@ -155,7 +155,7 @@ class Sampler:
         if not self._processes:
             for side in (0, 1):
                 for size in self._sizes(count):
-                    yield side, _kept(drawn(self._batch, self._pairs[pair][side], size), fields)
+                    yield side, _selected(drawn(self._batch, self._pairs[pair][side], size), fields)
             return
         waiting: dict[Connection, tuple[int, list[int]]] = {}
         for side, team in enumerate(self._teams):
@@ -229,7 +229,7 @@ def _received(connection: Connection) -> Outputs:
     return answer
 
 
-def _kept(outputs: Outputs, fields: Sequence[str] | None) -> Outputs:
+def _selected(outputs: Outputs, fields: Sequence[str] | None) -> Outputs:
     return outputs if fields is None else outputs.only(fields)
 
 
@@ -241,7 +241,7 @@ def _work(connection: Connection, batch: Batch, pairs: Sequence[tuple[Any, Any]]
         while True:
             pair, side, count, fields = connection.recv()
             try:
-                connection.send(_kept(drawn(batch, pairs[pair][side], count), fields))
+                connection.send(_selected(drawn(batch, pairs[pair][side], count), fields))
             except InvalidValue as refusal:
                 connection.send(WorkerLost(str(refusal)))
     except (EOFError, OSError, KeyboardInterrupt):

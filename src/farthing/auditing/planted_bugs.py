@@ -356,7 +356,7 @@ def _loop(choice_rate: float | None, cell_rate: float, rounds: int) -> Callable[
         truth = views @ np.asarray(value, dtype=np.int64)
         model = np.zeros((count, len(views)), dtype=np.int64)
         every = np.arange(count)
-        found = []
+        answers = []
         for _ in range(rounds):
             scores = np.abs(truth - model).astype(np.float64)
             if choice_rate is not None:
@@ -364,8 +364,8 @@ def _loop(choice_rate: float | None, cell_rate: float, rounds: int) -> Callable[
             choice = np.argmax(scores, axis=1)
             noisy = truth[choice] + _laplace(generator, cell_rate, count)
             model[every, choice] = noisy
-            found += [choice.astype(np.float64), noisy.astype(np.float64)]
-        return np.column_stack(found)
+            answers += [choice.astype(np.float64), noisy.astype(np.float64)]
+        return np.column_stack(answers)
 
     return batch
 

@@ -103,12 +103,12 @@ def examine(
     each = 1 - (1 - confidence) / max(1, len(checks))
     # What is drawn one by one takes longest, whatever its number of samples: it goes first.
     places = sorted(range(len(checks)), key=lambda at: (checks[at].batch is not None, -checks[at].samples))
-    found: dict[int, AuditReport] = {}
+    reports: dict[int, AuditReport] = {}
 
     def note(place: int, report: AuditReport) -> None:
-        found[place] = report
+        reports[place] = report
         if told is not None:
-            told(len(found), len(checks))
+            told(len(reports), len(checks))
 
     team = min(workers or os.cpu_count() or 1, len(checks))
     possible = "fork" in multiprocessing.get_all_start_methods()
@@ -117,7 +117,7 @@ def examine(
     else:
         for place in places:
             note(place, _audited(checks[place], each, samples))
-    return [Outcome(check, found[place]) for place, check in enumerate(checks)]
+    return [Outcome(check, reports[place]) for place, check in enumerate(checks)]
 
 
 def _audited(check: Check, confidence: float, samples: int | None) -> AuditReport:

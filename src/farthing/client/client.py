@@ -74,9 +74,12 @@ class RemoteLedger:
     def verify(self, receipt: Receipt | None = None) -> Verified:
         """Let the server read everything again, and say whether it contains the receipt if one is given."""
         body = {} if receipt is None else {"receipt": receipt.to_json()}
-        found = self._connection.post("/ledger/verify", body)
+        verification = self._connection.post("/ledger/verify", body)
         return Verified(
-            bool(found["ok"]), int(found["entries"]), tuple(found["problems"]), tuple(found["notes"])
+            bool(verification["ok"]),
+            int(verification["entries"]),
+            tuple(verification["problems"]),
+            tuple(verification["notes"]),
         )
 
 
@@ -138,8 +141,8 @@ class Client:
 
     def dataset(self, name: str) -> dict[str, Any]:
         """What is public about a dataset: its columns, whom it protects, its budget."""
-        found: dict[str, Any] = self._connection.get(f"/datasets/{part(_text(name, 'name'))}")
-        return found
+        view: dict[str, Any] = self._connection.get(f"/datasets/{part(_text(name, 'name'))}")
+        return view
 
     def register(
         self,
@@ -199,16 +202,18 @@ class Client:
         if len(each) != len(charges):
             raise InvalidValue("counts", each, f"must have one number for each of {len(charges)} charges")
         sent = [{**_charge(charge), "count": count} for charge, count in zip(charges, each, strict=True)]
-        found = self._connection.post("/compose", {"charges": sent, "delta": delta})
-        optimal = found["optimal"]
+        composition = self._connection.post("/compose", {"charges": sent, "delta": delta})
+        optimal = composition["optimal"]
         upper = float("inf") if optimal["upper"] is None else float(optimal["upper"])
         lower = upper if optimal["lower"] is None else float(optimal["lower"])
-        return RemoteComposition(Bounds(lower, upper), tuple(found["theorems"]), str(found["sentence"]))
+        return RemoteComposition(
+            Bounds(lower, upper), tuple(composition["theorems"]), str(composition["sentence"])
+        )
 
     def me(self) -> dict[str, Any]:
         """Who the token speaks for, and what it may do."""
-        found: dict[str, Any] = self._connection.get("/me")
-        return {key: value for key, value in found.items() if key != "csrf"}
+        view: dict[str, Any] = self._connection.get("/me")
+        return {key: value for key, value in view.items() if key != "csrf"}
 
     def close(self) -> None:
         """Close the connection; what was charged stays charged."""

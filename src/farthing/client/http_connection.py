@@ -235,8 +235,8 @@ def checked_url(url: object, *, insecure: bool) -> str:
         )
     if parts.username or parts.password:
         raise InvalidValue("url", "...", "must hold no name or password", "give token=")
-    shown = f"[{host}]" if ":" in host else host
-    address = f"{parts.scheme}://{shown}" + (f":{port}" if port else "") + parts.path.rstrip("/")
+    quoted_host = f"[{host}]" if ":" in host else host
+    address = f"{parts.scheme}://{quoted_host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
     if parts.scheme == "http" and not insecure and not _is_loopback(host):
         raise InvalidValue(
             "url", address, "must be https: the token would be readable on the way",

@@ -183,9 +183,9 @@ class RemotePlan:
         """Errors that hold for all numbers of the plan together, at 95%."""
         if confidence != 0.95:
             raise InvalidValue("confidence", confidence, "must be 0.95 here", "a local plan has the others")
-        told = {name: part for name, part in self.view["at_once"].items() if name != "sentence"}
-        errors = {name: _number(error) for name, error in told.pop("errors").items()}
-        return AtOnce(**told, errors=errors)
+        fields_of_view = {name: part for name, part in self.view["at_once"].items() if name != "sentence"}
+        errors = {name: _number(error) for name, error in fields_of_view.pop("errors").items()}
+        return AtOnce(**fields_of_view, errors=errors)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -339,11 +339,11 @@ class RemotePlan:
 def release_from(text: str, *, repeated: bool = True) -> Release:
     """The release that a server tells as JSON: the same answers, predicted errors and receipt as a local one."""
     try:
-        found = json.loads(text)
-        answers = [restored(entry) for entry in found["answers"]]
-        receipt = Receipt.from_json(json.dumps(found["receipt"]))
+        document = json.loads(text)
+        answers = [restored(entry) for entry in document["answers"]]
+        receipt = Receipt.from_json(json.dumps(document["receipt"]))
         named = {answer.name: answer for answer in answers}
-        return Release(named, found["plan"], receipt, str(found["request_id"]), repeated=repeated)
+        return Release(named, document["plan"], receipt, str(document["request_id"]), repeated=repeated)
     except (ValueError, KeyError, TypeError):
         raise LedgerUnavailable(
             "the server's answer cannot be read by this version of farthing",

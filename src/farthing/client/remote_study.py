@@ -60,13 +60,13 @@ class RemoteQuerySession:
 
     def ask(self, question: str) -> Answer:
         """How many rows meet `question`; the same question has the same answer."""
-        found = self._connection.post(f"/sessions/{part(self.request_id)}/ask", {"question": question})
+        view = self._connection.post(f"/sessions/{part(self.request_id)}/ask", {"question": question})
         self._view["updates_left"], self._view["questions_left"] = (
-            found["updates_left"],
-            found["questions_left"],
+            view["updates_left"],
+            view["questions_left"],
         )
-        error = None if found["error"] is None else round(found["error"])
-        return Answer(round(found["value"]), error, bool(found["paid"]), self.rows)
+        error = None if view["error"] is None else round(view["error"])
+        return Answer(round(view["value"]), error, bool(view["paid"]), self.rows)
 
     @property
     def request_id(self) -> str:
@@ -96,8 +96,8 @@ class RemoteQuerySession:
     @property
     def history(self) -> list[dict[str, Any]]:
         """What was asked and answered, oldest first."""
-        found = self._connection.get(f"/sessions/{part(self.request_id)}")
-        return [dict(one) for one in found["history"]]
+        view = self._connection.get(f"/sessions/{part(self.request_id)}")
+        return [dict(one) for one in view["history"]]
 
     def __repr__(self) -> str:
         return f"RemoteQuerySession({self.request_id!r}, {self.updates_left} updates left)"
@@ -132,8 +132,8 @@ def name_of(body: Mapping[str, Any]) -> str:
 
 def plan_from(view: Mapping[str, Any]) -> RemoteQuerySessionPlan:
     """The plan that a server tells."""
-    told = {name: view[name] for name in RemoteQuerySessionPlan.__dataclass_fields__ if name != "notes"}
-    return RemoteQuerySessionPlan(**told, notes=tuple(view.get("notes", ())))
+    values = {name: view[name] for name in RemoteQuerySessionPlan.__dataclass_fields__ if name != "notes"}
+    return RemoteQuerySessionPlan(**values, notes=tuple(view.get("notes", ())))
 
 
 class RemoteStudy:
@@ -241,19 +241,19 @@ class RemoteStudy:
 
     def releases(self) -> list[str]:
         """The request ids of all releases under this name that may be seen, oldest first."""
-        found = self.connection.get("/releases", dataset=self.name)["releases"]
-        done = [one for one in found if one["state"] == "released"]
+        views = self.connection.get("/releases", dataset=self.name)["releases"]
+        done = [one for one in views if one["state"] == "released"]
         return [str(one["request_id"]) for one in sorted(done, key=lambda one: str(one["created"]))]
 
     def was_released(self, request_id: str) -> bool:
         """Whether there is a release under this request id, whose answers cost nothing any more."""
         try:
-            found = self.connection.get(f"/releases/{part(request_id)}")
+            view = self.connection.get(f"/releases/{part(request_id)}")
         except RequestRefused as refused:
             if refused.code in ("not_found", "invalid_request"):
                 return False
             raise
-        return bool(found["state"] == "released")
+        return bool(view["state"] == "released")
 
     def released(self, request_id: str) -> Release:
         """An earlier release, from the server's ledger; no row is read and nothing is spent."""
@@ -261,8 +261,8 @@ class RemoteStudy:
 
     def table_changed(self, request_id: str) -> bool | None:
         """Whether the rows have changed since the release, for curators; None if that cannot be detected."""
-        found: bool | None = self.connection.get(f"/releases/{part(request_id)}/table")["changed"]
-        return found
+        changed: bool | None = self.connection.get(f"/releases/{part(request_id)}/table")["changed"]
+        return changed
 
     def _session(
         self,

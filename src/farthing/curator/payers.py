@@ -186,13 +186,13 @@ class Register:
 
     def holders(self, piece: Piece) -> set[str]:
         """The accounts that stand for a file or a table."""
-        marks = set(self._ledger.marks(piece.known_by))
+        marks = set(self._ledger.source_signatures(piece.known_by))
         return {name for name, known in self._marks.items() if known and known & marks}
 
     def new(self, name: str, sources: Iterable[str]) -> list[str]:
         """Those that an account does not stand for yet."""
         known, wanted = self._marks.get(name) or frozenset(), list(dict.fromkeys(sources))
-        marks = self._ledger.marks(wanted)
+        marks = self._ledger.source_signatures(wanted)
         return [source for source, mark in zip(wanted, marks, strict=True) if mark not in known]
 
     def of_older_version(self, source: Source) -> set[str]:
@@ -268,7 +268,7 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
 def table_marks(ledger: Ledger, dataset: Dataset) -> list[list[str]]:
     """Of every table that is read, what a ledger knows it again by; nothing of a frame, which is known by its name."""
     return [
-        ledger.marks(text for piece in pieces_of(source) for text in piece.known_by)
+        ledger.source_signatures(text for piece in pieces_of(source) for text in piece.known_by)
         for source in dataset.sources()
     ]
 

@@ -104,10 +104,10 @@ def level_at_once(confidence: float, numbers: int, *, independent: bool = False)
         raise InvalidValue("numbers", numbers, "must be a whole number, at least 1")
     if numbers == 1:
         return level
-    found = math.exp(math.log(level) / numbers) if independent else 1 - (1 - level) / numbers
+    each_level = math.exp(math.log(level) / numbers) if independent else 1 - (1 - level) / numbers
     for _ in range(4):  # exp, log and the division are each off by a last digit or so
-        found = math.nextafter(found, 1.0)
-    return min(found, math.nextafter(1.0, 0.0))
+        each_level = math.nextafter(each_level, 1.0)
+    return min(each_level, math.nextafter(1.0, 0.0))
 
 
 Numbers = float | Floats
@@ -297,8 +297,8 @@ class Answer:
 
     def error(self, confidence: float | None = None) -> Numbers:
         """The distance from the value to the further end of the interval."""
-        shown = self if confidence is None else self.at(confidence)
-        ends = np.maximum(np.subtract(shown.upper, shown.values), np.subtract(shown.values, shown.lower))
+        answer = self if confidence is None else self.at(confidence)
+        ends = np.maximum(np.subtract(answer.upper, answer.values), np.subtract(answer.values, answer.lower))
         return ends if self.labels else float(ends)
 
     def renamed(self, name: str) -> Answer:
@@ -378,8 +378,10 @@ def _label(label: Any) -> str:
 
 
 def _few(labels: tuple[Any, ...]) -> str:
-    shown = ", ".join(repr(label) for label in labels[:8])
-    return (shown if len(labels) <= 8 else f"{shown} and {len(labels) - 8} more") or "none: it is one number"
+    first_labels = ", ".join(repr(label) for label in labels[:8])
+    return (
+        first_labels if len(labels) <= 8 else f"{first_labels} and {len(labels) - 8} more"
+    ) or "none: it is one number"
 
 
 def _plain(numbers: Numbers) -> Any:

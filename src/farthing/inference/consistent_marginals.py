@@ -30,11 +30,11 @@ def closure(subsets: Iterable[Subset]) -> tuple[Subset, ...]:
     >>> closure([(0, 2), (1,)])
     ((), (0,), (1,), (2,), (0, 2))
     """
-    found: set[Subset] = {()}
+    closed: set[Subset] = {()}
     for subset in set(subsets):
         for size in range(1, len(subset) + 1):
-            found.update(combinations(subset, size))
-    return tuple(sorted(found, key=lambda subset: (len(subset), subset)))
+            closed.update(combinations(subset, size))
+    return tuple(sorted(closed, key=lambda subset: (len(subset), subset)))
 
 
 def largest(subsets: Iterable[Subset]) -> tuple[Subset, ...]:
@@ -65,14 +65,14 @@ def all_sums(block: NDArray[Any], subsets: Iterable[Subset]) -> dict[Subset, NDA
     {(0,): array([3, 7]), (1,): array([4, 6]), (): array(10)}
     """
     asked = list(subsets)
-    found: dict[Subset, NDArray[Any]] = {}
+    sums: dict[Subset, NDArray[Any]] = {}
 
     def visit(part: NDArray[Any], kept: int, column: int, wanted: list[Subset]) -> None:
         """`part` is summed over all columns before `column` but `kept`; those from `column` on are still there."""
         if len(wanted) == 1:
             rest = range(kept, part.ndim)
             away = tuple(axis for axis in rest if column + axis - kept not in wanted[0])
-            found[wanted[0]] = np.asarray(part.sum(axis=away)) if away else part
+            sums[wanted[0]] = np.asarray(part.sum(axis=away)) if away else part
             return
         having = [subset for subset in wanted if column in subset]
         lacking = [subset for subset in wanted if column not in subset]
@@ -83,7 +83,7 @@ def all_sums(block: NDArray[Any], subsets: Iterable[Subset]) -> dict[Subset, NDA
 
     if asked:
         visit(block, 0, 0, asked)
-    return {subset: found[subset] for subset in asked}
+    return {subset: sums[subset] for subset in asked}
 
 
 def all_spread(sizes: Sequence[int], tables: Mapping[Subset, Floats]) -> Floats:

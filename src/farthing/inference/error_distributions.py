@@ -335,8 +335,8 @@ class StatedDistribution(ErrorDistribution):
         return self._stated
 
     def errors(self, confidence: float = 0.95) -> Floats:
-        found = np.asarray(self._errors(checked_confidence(confidence)), dtype=float)
-        return np.array(np.broadcast_to(found, (self.cells,)))
+        errors = np.asarray(self._errors(checked_confidence(confidence)), dtype=float)
+        return np.array(np.broadcast_to(errors, (self.cells,)))
 
     def error(self, confidence: float = 0.95) -> float:
         """The least e that holds the asked share of errors, all cells taken together."""
@@ -376,16 +376,16 @@ def errors_of_distributions(distributions: Sequence[ErrorDistribution], confiden
     (array([57., 63., 68.]), 63.0)
     """
     level = checked_confidence(confidence)
-    found = np.zeros(len(distributions))
+    errors = np.zeros(len(distributions))
     alike: list[tuple[int, Parts]] = []
     for place, distribution in enumerate(distributions):
         if isinstance(distribution, StatedDistribution) or len(distribution._kinds[0]) != 1:
-            found[place] = distribution.error(level)
+            errors[place] = distribution.error(level)
         else:
             alike.append((place, distribution._kinds[0][0]))
     if alike:
-        found[[place for place, _ in alike]] = errors_of_many([parts for _, parts in alike], level)
-    return found
+        errors[[place for place, _ in alike]] = errors_of_many([parts for _, parts in alike], level)
+    return errors
 
 
 def _least(tail: Callable[[float], float], target: float, low: float, high: float) -> float:
@@ -496,11 +496,11 @@ class SampledDistribution(StatedDistribution):
 
     def _at(self, confidence: float) -> Floats:
         level = min(confidence, 1 - _FEWEST_BEYOND / len(self._sizes))
-        found = self._sizes[int(np.ceil(level * len(self._sizes))) - 1]
+        sizes = self._sizes[int(np.ceil(level * len(self._sizes))) - 1]
         if confidence > level:  # too few cases lie so far out: as the other distribution does from there on
             inner, outer = self._beyond.errors(level), self._beyond.errors(confidence)
-            found = found * np.where(inner > 0, outer / np.where(inner > 0, inner, 1.0), 1.0)
-        return np.asarray(np.minimum(found, self._most))
+            sizes = sizes * np.where(inner > 0, outer / np.where(inner > 0, inner, 1.0), 1.0)
+        return np.asarray(np.minimum(sizes, self._most))
 
     def error(self, confidence: float = 0.95) -> float:
         """The least e that holds the asked share of errors, all cells taken together."""

@@ -108,36 +108,36 @@ def nearest_increasing_in_norm(
             "weights", "an array", "must be finite numbers >= 0, one for each value, not all 0"
         )
     units = np.maximum(own, _LEAST_WEIGHT * own.max())
-    found = _pooled_at_once(goal, units)
-    if np.array_equal(found, goal):
-        return found
+    pooled = _pooled_at_once(goal, units)
+    if np.array_equal(pooled, goal):
+        return pooled
     steepest = _steepest(precision, units)
-    ahead, momentum = found, 1.0
+    ahead, momentum = pooled, 1.0
     for _ in range(most_steps):
         gradient = precision(ahead - goal)
         after = _pooled_at_once(ahead - gradient / (steepest * units), units)
-        moved = after - found
+        moved = after - pooled
         if np.sum(units * (ahead - after) * moved) > 0:
             ahead, momentum = after, 1.0
         else:
             grown = (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
             ahead, momentum = after + (momentum - 1.0) / grown * moved, grown
-        found = after
-        distance = float(np.sum(units * (found - goal) ** 2))
+        pooled = after
+        distance = float(np.sum(units * (pooled - goal) ** 2))
         if float(np.sum(units * moved * moved)) <= tolerance**2 * distance:
             break
-    return found
+    return pooled
 
 
 def _steepest(precision: Product, units: Floats) -> float:
     """The largest eigenvalue of L in the given units, with a little to spare, by the power method."""
     vector = np.cos(np.arange(len(units), dtype=float))
-    found = 1.0
+    steepest = 1.0
     for _ in range(30):
         vector = vector / np.sqrt(np.sum(units * vector * vector))
         image = precision(vector) / units
-        found = float(np.sqrt(np.sum(units * image * image)))
-        if not found > 0:
+        steepest = float(np.sqrt(np.sum(units * image * image)))
+        if not steepest > 0:
             return 1.0
         vector = image
-    return 1.05 * found
+    return 1.05 * steepest

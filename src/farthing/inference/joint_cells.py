@@ -84,12 +84,14 @@ def _independent(sizes: tuple[int, ...], tables: Tables, total: float) -> Floats
 
 def _largest_eigenvalue(sizes: tuple[int, ...], tables: Tables) -> float:
     """The largest curvature along the cells' parts, apart from the total, which does not move."""
-    found = 1.0
+    eigenvalue = 1.0
     for part in closure(tables):
         if part:
             holding = (subset for subset in tables if set(part) <= set(subset))
-            found = max(found, sum(math.prod(sizes) / math.prod(sizes[c] for c in own) for own in holding))
-    return found
+            eigenvalue = max(
+                eigenvalue, sum(math.prod(sizes) / math.prod(sizes[c] for c in own) for own in holding)
+            )
+    return eigenvalue
 
 
 def _onto_simplex(values: Floats, total: float, level: float) -> tuple[Floats, float]:

@@ -68,12 +68,12 @@ def implicit_least_squares(
     )
     steps = most_steps or 10 * cells + 1_000
     target = numbers * root
-    found = first
+    estimate = first
     # Solved again for what is left: rounding in a long run is taken out, and a start near the answer is a short run.
     for _ in range(3):
-        left = target - design.matvec(found)
+        left = target - design.matvec(estimate)
         more, reason, taken = lsmr(design, left, atol=1e-13, btol=1e-13, conlim=0.0, maxiter=steps)[:3]
-        found = found + more
+        estimate = estimate + more
         steps -= taken
         if reason == 7 or steps <= 0:
             raise InvalidValue(
@@ -82,9 +82,9 @@ def implicit_least_squares(
                 "is not enough for these measurements",
                 "allow more",
             )
-        if np.linalg.norm(more) <= 1e-12 * np.linalg.norm(found):
+        if np.linalg.norm(more) <= 1e-12 * np.linalg.norm(estimate):
             break
-    return np.asarray(found)
+    return np.asarray(estimate)
 
 
 Places = NDArray[np.int64]

@@ -393,10 +393,10 @@ def error_of_parts(parts: Parts, confidence: float) -> float:
         exact = (
             lattice_sum(parts) if rough else distribution
         )  # where there is a lattice, tails are right to 1e-12
-        found = exact.error(confidence) if exact else math.inf
-        return min(found, chernoff_radius(parts, 1 - confidence))
-    found = distribution.error(confidence)
-    return found if found < math.inf else chernoff_radius(parts, 1 - confidence)
+        error = exact.error(confidence) if exact else math.inf
+        return min(error, chernoff_radius(parts, 1 - confidence))
+    error = distribution.error(confidence)
+    return error if error < math.inf else chernoff_radius(parts, 1 - confidence)
 
 
 def errors_of_many(sums: Sequence[Parts], confidence: float) -> Floats:

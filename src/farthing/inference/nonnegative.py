@@ -110,21 +110,21 @@ def nearest_in_all(
     >>> nearest_in_all([5.0, -1.0, 2.0], [nearest_increasing, lambda x: nearest_nonnegative(x, total=6.0)])
     array([2., 2., 2.])
     """
-    found = np.asarray(values, dtype=float).reshape(-1).copy()
-    if not np.all(np.isfinite(found)):
+    point = np.asarray(values, dtype=float).reshape(-1).copy()
+    if not np.all(np.isfinite(point)):
         raise InvalidValue("values", "an array", "must be finite")
-    taken = [np.zeros_like(found) for _ in projections]
+    taken = [np.zeros_like(point) for _ in projections]
     for _ in range(most_rounds):
         moved = 0.0
         for place, projection in enumerate(projections):
-            asked = found + taken[place]
+            asked = point + taken[place]
             nearest = np.asarray(projection(asked), dtype=float).reshape(-1)
             # What a set takes away settles last: while it still changes, the round is not the last one.
             moved = max(moved, float(np.abs(asked - nearest - taken[place]).max(initial=0.0)))
             taken[place] = asked - nearest
-            found = nearest
-        if moved <= tolerance * max(1.0, float(np.abs(found).max(initial=0.0))):
-            return found
+            point = nearest
+        if moved <= tolerance * max(1.0, float(np.abs(point).max(initial=0.0))):
+            return point
     raise InvalidValue(
         "most_rounds", most_rounds, "is not enough for these sets", "see that they have a point in common"
     )
@@ -178,28 +178,28 @@ def nonnegative_in_norm(
     def scaled(vector: Floats) -> Floats:
         return unit * precision(unit * vector)
 
-    found = _descended(scaled, goal / unit, first / unit, tolerance, most_steps)
-    return np.asarray(found * unit)
+    point = _descended(scaled, goal / unit, first / unit, tolerance, most_steps)
+    return np.asarray(point * unit)
 
 
-def _descended(times: Product, goal: Floats, found: Floats, tolerance: float, most_steps: int) -> Floats:
+def _descended(times: Product, goal: Floats, point: Floats, tolerance: float, most_steps: int) -> Floats:
     shortest = 1.0 / _largest_eigenvalue(times, len(goal))
     rounding = 1e-15 * _length(times(goal))
-    gradient = times(found - goal)
-    along = np.where(found > 0, gradient, 0.0)
+    gradient = times(point - goal)
+    along = np.where(point > 0, gradient, 0.0)
     for _ in range(most_steps):
-        free = found > 0
+        free = point > 0
         pull = np.where(free, gradient, 0.0)
         release = np.where(free, 0.0, np.minimum(gradient, 0.0))  # cells at zero that want to rise
-        bounded = np.minimum(found / shortest, pull)  # as far as cells can go down
-        enough = max(rounding, tolerance * np.sqrt(max(0.0, _dot(found - goal, gradient))))
+        bounded = np.minimum(point / shortest, pull)  # as far as cells can go down
+        enough = max(rounding, tolerance * np.sqrt(max(0.0, _dot(point - goal, gradient))))
         if np.sqrt(_dot(bounded, bounded) + _dot(release, release)) <= enough:
             break
         if _dot(release, release) > _dot(bounded, pull):
             bent = times(release)
             step = _dot(gradient, release) / _dot(release, bent)
-            found, gradient = found - step * release, gradient - step * bent
-            along = np.where(found > 0, gradient, 0.0)
+            point, gradient = point - step * release, gradient - step * bent
+            along = np.where(point > 0, gradient, 0.0)
             continue
         bent = times(along)
         curvature = _dot(along, bent)
@@ -207,20 +207,20 @@ def _descended(times: Product, goal: Floats, found: Floats, tolerance: float, mo
             break
         step = _dot(gradient, along) / curvature
         sinking = along > 0
-        room = float(np.min(found[sinking] / along[sinking])) if np.any(sinking) else np.inf
+        room = float(np.min(point[sinking] / along[sinking])) if np.any(sinking) else np.inf
         if step <= room:
-            found, gradient = np.maximum(found - step * along, 0.0), gradient - step * bent
-            pull = np.where(found > 0, gradient, 0.0)
+            point, gradient = np.maximum(point - step * along, 0.0), gradient - step * bent
+            pull = np.where(point > 0, gradient, 0.0)
             along = pull - (_dot(pull, bent) / curvature) * along
         else:
-            found, gradient = _bounded_step(times, found, gradient, along, bent, step, room, shortest)
-            along = np.where(found > 0, gradient, 0.0)
-    return found
+            point, gradient = _bounded_step(times, point, gradient, along, bent, step, room, shortest)
+            along = np.where(point > 0, gradient, 0.0)
+    return point
 
 
 def _bounded_step(
     times: Product,
-    found: Floats,
+    point: Floats,
     gradient: Floats,
     along: Floats,
     bent: Floats,
@@ -229,13 +229,13 @@ def _bounded_step(
     shortest: float,
 ) -> tuple[Floats, Floats]:
     """A step that reaches zero for some cells: projected as a whole, or up to there and then a short one."""
-    tried = np.maximum(found - step * along, 0.0)
-    change = tried - found
+    tried = np.maximum(point - step * along, 0.0)
+    change = tried - point
     curved = times(change)
     # Half the squared distance changes by exactly this; no difference of large numbers is taken.
     if _dot(gradient, change) + 0.5 * _dot(change, curved) < 0:
         return tried, gradient + curved
-    edge, there = np.maximum(found - room * along, 0.0), gradient - room * bent
+    edge, there = np.maximum(point - room * along, 0.0), gradient - room * bent
     tried = np.maximum(edge - shortest * np.where(edge > 0, there, 0.0), 0.0)
     return tried, there + times(tried - edge)
 
@@ -243,12 +243,12 @@ def _bounded_step(
 def _largest_eigenvalue(times: Product, size: int) -> float:
     """The largest eigenvalue, with a little to spare, by the power method from a fixed start."""
     vector = 1.0 + np.cos(np.arange(size, dtype=float))
-    found = 1.0
+    eigenvalue = 1.0
     for _ in range(20):
         vector = vector / _length(vector)
         image = times(vector)
-        found, vector = _length(image), image
-    return 1.1 * found
+        eigenvalue, vector = _length(image), image
+    return 1.1 * eigenvalue
 
 
 def _dot(one: Floats, other: Floats) -> float:

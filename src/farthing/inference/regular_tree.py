@@ -98,11 +98,11 @@ class RegularTree:
             variance = branching * variance * (1.0 - trust)
             below.append(sums)
             ups.append(rising)
-        found = ups.pop()
+        estimate = ups.pop()
         for level in range(1, len(self.sizes)):
             branching = self.sizes[level - 1] // self.sizes[level]
-            found = ups.pop() + np.repeat((found - below.pop()) / branching, branching)
-        return found[: self.cells]
+            estimate = ups.pop() + np.repeat((estimate - below.pop()) / branching, branching)
+        return estimate[: self.cells]
 
     def nonnegative(self, measured: Sequence[ArrayLike], total: float | None = None) -> Floats:
         """The cells >= 0 that fit the measured sums best, each in units of its variance; with a known total if given.
@@ -128,7 +128,7 @@ class RegularTree:
         turns = -numbers[-1][:, None] / self.variances[-1]
         faster = np.full_like(turns, self.variances[-1])
         faster[self.cells :] = 0.0  # cells that do not exist stay at zero
-        kept = [(turns, faster)]
+        levels = [(turns, faster)]
         for level in reversed(range(len(self.sizes) - 1)):
             branching = self.sizes[level] // self.sizes[level + 1]
             turns, faster = _joined(turns, faster, branching)
@@ -137,17 +137,17 @@ class RegularTree:
                 slopes, sums = _slopes_and_sums(turns, faster)
                 turns = turns + weight * (sums - numbers[level][:, None])
                 faster = np.maximum(np.diff(slopes / (1.0 + weight * slopes), axis=1, prepend=0.0), 0.0)
-            kept.append((turns, faster))
+            levels.append((turns, faster))
         if total is None:
             given = np.zeros(len(turns))
         else:
             given = np.full(len(turns), _slope_of_total(*_joined(turns, faster, len(turns)), total))
         for level in range(len(self.sizes)):
-            turns, faster = kept.pop()
+            turns, faster = levels.pop()
             sums = np.einsum("ij,ij->i", faster, np.maximum(given[:, None] - turns, 0.0))
             if level == len(self.sizes) - 1:
-                found = sums[: self.cells]
-                return found if total is None else _rescaled(found, total)
+                cells = sums[: self.cells]
+                return cells if total is None else _rescaled(cells, total)
             if math.isfinite(self.variances[level]):
                 given = given - (sums - numbers[level]) / self.variances[level]
             given = np.repeat(given, self.sizes[level] // self.sizes[level + 1])
@@ -168,10 +168,10 @@ class RegularTree:
     def _checked(self, measured: Sequence[ArrayLike]) -> list[Floats]:
         if len(measured) != len(self.sizes):
             raise InvalidValue("measured", len(measured), f"must be {len(self.sizes)} levels of numbers")
-        found = []
+        levels = []
         for size, variance, numbers in zip(self.sizes, self.variances, measured, strict=True):
             if not math.isfinite(variance):  # not measured; whatever stands there is not looked at
-                found.append(np.zeros(self.padded // size))
+                levels.append(np.zeros(self.padded // size))
                 continue
             own = np.asarray(numbers, dtype=float).reshape(-1)
             if size == 1 and len(own) == self.cells:
@@ -182,8 +182,8 @@ class RegularTree:
                 )
             if not np.all(np.isfinite(own)):
                 raise InvalidValue("measured", "an array", "must be finite")
-            found.append(own)
-        return found
+            levels.append(own)
+        return levels
 
 
 def _joined(turns: Floats, faster: Floats, branching: int) -> tuple[Floats, Floats]:
@@ -210,7 +210,7 @@ def _slope_of_total(turns: Floats, faster: Floats, total: float) -> float:
     return float(turns[0, last] + (total - sums[0, last]) / slopes[0, last])
 
 
-def _rescaled(found: Floats, total: float) -> Floats:
+def _rescaled(cells: Floats, total: float) -> Floats:
     """What rounding left of the total, taken out."""
-    reached = float(found.sum())
-    return found * (total / reached) if reached > 0 else found
+    reached = float(cells.sum())
+    return cells * (total / reached) if reached > 0 else cells

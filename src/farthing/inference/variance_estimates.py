@@ -67,6 +67,7 @@ class Variance:
 
     @cached_property
     def standard_errors(self) -> Floats:
+        """The standard error of each variance, to first order in the noise."""
         mean = np.clip(self._mean, -self.half_width, self.half_width)
         turn = mean**2 + self.half_width**2 / 2 - self.values
         noise = self.second.variances + 4 * mean**2 * self.first.variances + turn**2 * self.count.variances
@@ -107,6 +108,7 @@ class StandardDeviation:
 
     @cached_property
     def values(self) -> Floats:
+        """The square root of each variance."""
         return np.sqrt(self.variance.values)
 
     @cached_property

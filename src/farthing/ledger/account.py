@@ -146,7 +146,7 @@ class Account:
     def priced(self, charge: Charge, delta: float | None = None) -> ChargePrice:
         """What an event costs here. A `Composed` event is one fixed plan, composed inside by its own curves.
 
-        `delta` is the delta at which it enters the plain sums. Unless told: its own delta when it has a pure epsilon;
+        `delta` is the delta at which it enters the plain sums. By default: its own delta when it has a pure epsilon;
         else, and for a plan that gains by it, the same share of the plain sums' delta as it takes of epsilon.
 
         >>> from farthing.privacy import GaussianNoise
@@ -509,7 +509,7 @@ class Holding:
     waiting_nano: int = 0
     unit: Unit | str = ""  # words where an older version, or somebody in their own, wrote them
     sources: frozenset[str] | None = (
-        None  # marks of the tables it stands for; None: an older version did not say
+        None  # signatures of the tables it stands for; None: an older version did not say
     )
 
     def text(self) -> str:
@@ -545,8 +545,8 @@ class Holding:
 
     def withheld(self, *, but: str = "") -> tuple[int, int]:
         """What reserves set aside, all together or all but one."""
-        kept = [amounts for name, amounts in self.reserves.items() if name != but]
-        return sum(nano for nano, _ in kept), sum(units for _, units in kept)
+        set_aside = [amounts for name, amounts in self.reserves.items() if name != but]
+        return sum(nano for nano, _ in set_aside), sum(units for _, units in set_aside)
 
     def admits(self, price: ChargePrice, reserve: str = "") -> bool:
         """Whether a charge fits next to what is spent and what is set aside (a named reserve may be used)."""
@@ -601,9 +601,9 @@ class Holding:
         """So much set aside under `name`; nothing frees it."""
         return replace(self, reserves=_with(self.reserves, name, (nano, units)))
 
-    def with_sources(self, marks: Iterable[str]) -> Holding:
+    def with_sources(self, signatures: Iterable[str]) -> Holding:
         """The same for further tables."""
-        return replace(self, sources=frozenset().union(self.sources or (), marks))
+        return replace(self, sources=frozenset().union(self.sources or (), signatures))
 
 
 def checked_reserve(holding: Holding, name: str | None) -> str:
@@ -695,14 +695,14 @@ def untouched_budget(dataset: str, epsilon: float, delta: float, unit: Unit) -> 
     >>> untouched_budget("census", 1.0, 1e-9, Unit(("person",), "add-remove")).remaining
     ApproxDP(epsilon=1.0, delta=1e-09)
     """
-    total = as_kept(epsilon, delta)
+    total = as_stored(epsilon, delta)
     return Budget(dataset, "", total, 0.0, 0.0, {}, total, 0, str(unit), True, unit)
 
 
-def as_kept(epsilon: float, delta: float = 0.0) -> ApproxDP:
+def as_stored(epsilon: float, delta: float = 0.0) -> ApproxDP:
     """A budget as a ledger keeps it: rounded down to its whole units. Told budgets are compared after this.
 
-    >>> as_kept(1 / 3), as_kept(0.1 + 0.2) == as_kept(0.3)
+    >>> as_stored(1 / 3), as_stored(0.1 + 0.2) == as_stored(0.3)
     (ApproxDP(epsilon=0.333333333, delta=0.0), True)
     """
     return Account.of(epsilon, delta).budget

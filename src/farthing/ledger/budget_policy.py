@@ -26,14 +26,14 @@ def register(
     unit: Unit | str,
     sources: Iterable[str] | None = None,
 ) -> Entry:
-    """Open the account of a dataset; `sources` are marks of its tables, None as older versions had it."""
+    """Open the account of a dataset; `sources` are signatures of its tables, None as older versions had it."""
     if tx.whole() is not None:
         raise InvalidValue("dataset", dataset, "must not be registered already", _FORMS)
     holding = Holding(
         Account.of(epsilon, delta), unit=unit, sources=None if sources is None else frozenset(sources)
     )
-    told = unit.to_dict() if isinstance(unit, Unit) else unit
-    return _kept(tx, "dataset", dataset, "", holding, epsilon, delta, new=True, unit=told)
+    unit_data = unit.to_dict() if isinstance(unit, Unit) else unit
+    return _appended(tx, "dataset", dataset, "", holding, epsilon, delta, new=True, unit=unit_data)
 
 
 def attach(tx: Transaction, dataset: str, sources: Iterable[str]) -> Entry | None:
@@ -51,7 +51,7 @@ def set_budget(tx: Transaction, dataset: str, epsilon: float, delta: float | Non
     """Give a dataset another budget; what was spent stays spent."""
     before = known(tx, dataset)
     after, delta = _changed(before, epsilon, delta)
-    return _kept(tx, "budget", dataset, "", after, epsilon, delta, raised=_raised(before, after))
+    return _appended(tx, "budget", dataset, "", after, epsilon, delta, raised=_raised(before, after))
 
 
 def grant(tx: Transaction, dataset: str, analyst: str, epsilon: float, delta: float | None) -> Entry:
@@ -61,9 +61,9 @@ def grant(tx: Transaction, dataset: str, analyst: str, epsilon: float, delta: fl
     if before is None:
         delta = delta or 0.0
         holding = Holding(Account.of(epsilon, delta))
-        return _kept(tx, "grant", dataset, analyst, holding, epsilon, delta, new=True, raised=True)
+        return _appended(tx, "grant", dataset, analyst, holding, epsilon, delta, new=True, raised=True)
     after, delta = _changed(before, epsilon, delta)
-    return _kept(tx, "grant", dataset, analyst, after, epsilon, delta, raised=_raised(before, after))
+    return _appended(tx, "grant", dataset, analyst, after, epsilon, delta, raised=_raised(before, after))
 
 
 def _changed(before: Holding, epsilon: float, delta: float | None) -> tuple[Holding, float]:
@@ -101,7 +101,7 @@ def reserve(tx: Transaction, dataset: str, epsilon: float, delta: float | None, 
             f"all reserves together must be at most the budget ({budget.epsilon:g}, {budget.delta:g})",
             "set aside less, or raise the budget first",
         )
-    return _kept(tx, "reserve", dataset, "", after, epsilon, delta, name=name)
+    return _appended(tx, "reserve", dataset, "", after, epsilon, delta, name=name)
 
 
 def _raised(before: Holding, after: Holding) -> bool:
@@ -109,7 +109,7 @@ def _raised(before: Holding, after: Holding) -> bool:
     return other.epsilon_nano > one.epsilon_nano or other.delta_units > one.delta_units
 
 
-def _kept(
+def _appended(
     tx: Transaction,
     kind: str,
     dataset: str,

@@ -43,7 +43,7 @@ class Request:
     digest: str
     reserve: str | None
     others: tuple[str, ...] = ()  # further datasets that pay, each from its own account
-    table: str = ""  # a mark of the table that will be read
+    table: str = ""  # the signature of the table that will be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,18 +197,18 @@ class Limit:
 
 def refusal(limits: Iterable[Limit], request: Request, place: str) -> BudgetExceeded:
     """All that is in the way of a request, in words; `place` is where the ledger is, or nothing."""
-    found = list(limits)
-    first, price = found[0], found[0].price
+    reached = list(limits)
+    first, price = reached[0], reached[0].price
     epsilon = None if price.epsilon_nano is None else epsilon_up(price.epsilon_nano)
     delta = delta_up(price.delta_units)
     asked = "an unbounded epsilon" if epsilon is None else f"epsilon={_shown(epsilon, ROUND_CEILING)}"
     if delta:
         asked += f", delta={_shown(delta, ROUND_CEILING)}"
-    lefts, ways = zip(*(limit.words(request, place) for limit in found), strict=True)
-    left = [limit.remaining for limit in found]
+    lefts, ways = zip(*(limit.words(request, place) for limit in reached), strict=True)
+    left = [limit.remaining for limit in reached]
     least = ApproxDP(min(each.epsilon for each in left), min(each.delta for each in left))
     lower = f"a charge of at most {_amount(least)} would fit; lower it or " if least.epsilon > 0 else ""
-    if all(limit.holding is None for limit in found):
+    if all(limit.holding is None for limit in reached):
         lower = "there is no grant; "
     return BudgetExceeded(
         f"charge of {asked} exceeds {' and '.join(lefts)}; {lower}{all_of(ways)}.",
@@ -266,23 +266,23 @@ def command_for_more(
     return f"ask its curator {what}, {amount} in all: farthing ledger {shlex.join(words)} {options}"
 
 
-def command_to_free(place: str, dataset: str, names: Iterable[str], kept: float) -> str:
+def command_to_free(place: str, dataset: str, names: Iterable[str], reserved: float) -> str:
     """What a curator types to free what reserves keep.
 
     >>> print(command_to_free("study.db", "people", ["reserve"], 0.5))
     free what is set aside by reserves, epsilon=0.5 ('reserve'): farthing ledger reserve study.db people --epsilon 0
     """
     named = list(names)
-    told = f"free what is set aside by reserves, epsilon={kept:.6g} ({', '.join(map(repr, named))})"
+    advice = f"free what is set aside by reserves, epsilon={reserved:.6g} ({', '.join(map(repr, named))})"
     if not place:
-        return told
+        return advice
     commands = (
         f"farthing ledger reserve {shlex.join([place, dataset])}"
         + ("" if name == "reserve" else f" --name {shlex.quote(name)}")
         + " --epsilon 0"
         for name in named
     )
-    return f"{told}: {' && '.join(commands)}"
+    return f"{advice}: {' && '.join(commands)}"
 
 
 def _total(

@@ -249,7 +249,7 @@ _KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """One entry of a ledger, with its mark: later the ledger must still contain it, and everything before it.
+    """One entry of a ledger, with its signature: later the ledger must still contain it, and everything before it.
 
     `mac` is the head of the chain when the entry was written. `epsilon` and `delta` are what was charged; `charges`,
     `total_nano` and `total_units` are the dataset's plain sums after it (billionths, 1e-40ths; -1 is infinite).

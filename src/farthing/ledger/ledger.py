@@ -45,10 +45,10 @@ from farthing.ledger.ledger_store import Store
 from farthing.ledger.ledger_tables import ACCOUNTS
 from farthing.ledger.tamper_evidence import Chain, Witness
 from farthing.ledger.transaction import (
-    Found,
     Memory,
     Question,
     Reader,
+    Snapshot,
     Transaction,
     checked_account,
     entry_of,
@@ -128,8 +128,8 @@ class OpenLedger:
 
     def receipt(self, request_id: str) -> Receipt | None:
         """The receipt of a request id: of its outcome, or of its charge while it waits."""
-        found = self.stored(request_id)
-        return None if found is None else found.receipt
+        record = self.stored(request_id)
+        return None if record is None else record.receipt
 
     def last(self) -> int:
         """The number of the last entry."""
@@ -151,18 +151,20 @@ class OpenLedger:
             return [str(who) for (who,) in link.run(self._store.sql(_ANALYSTS), (name,)).fetchall()]
 
     def sources(self) -> dict[str, frozenset[str] | None]:
-        """By dataset, the marks of the tables that its budget stands for; None where an older version opened it."""
+        """By dataset, the signatures of the tables of its budget; None where an older version opened it."""
         self._asked(Question())
         with self._store.reading() as link:
             rows = link.run(_STATES).fetchall()
-        found = {}
+        by_dataset = {}
         for dataset, *row in rows:
-            found[str(dataset)] = checked_account(self._chain, self._memory, dataset, "", *row).sources
-        return found
+            by_dataset[str(dataset)] = checked_account(self._chain, self._memory, dataset, "", *row).sources
+        return by_dataset
 
-    def marks(self, sources: Iterable[str]) -> list[str]:
-        """What the ledger keeps of the names of tables."""
+    def source_signatures(self, sources: Iterable[str]) -> list[str]:
+        """What the ledger stores of the names of tables: their signatures under its key."""
         return [self._chain.source(str(source)) for source in sources]
+
+    marks = source_signatures  # deprecated: the name before 0.1, there until 1.0
 
     def table_changed(self, request_id: str, table: str) -> bool | None:
         """Whether a table has another fingerprint than when a request was charged; None where nobody can tell.
@@ -173,8 +175,8 @@ class OpenLedger:
             raise NotAllowed(self.role, "see whether a table has changed")
         name = checked_name(request_id, "request_id")
         entry = self._asked(Question(request_id=name)).charge()
-        mark = None if entry is None else entry.body.get("table")
-        return None if not mark or not table else mark != self._chain.table(name, table)
+        signature = None if entry is None else entry.body.get("table")
+        return None if not signature or not table else signature != self._chain.table(name, table)
 
     def budget(self, dataset: str, analyst: str | None = None) -> Budget:
         """How a budget stands: the dataset's own, or an analyst's grant in it."""
@@ -264,8 +266,8 @@ class OpenLedger:
         return f"Ledger({self._store.name!r}, actor={self.actor!r}, role={self.role!r})"
 
     def _asked(self, question: Question) -> Reader:
-        def read(found: Found | None) -> Reader:
-            reader = Reader(question, found, self._chain, self._memory)
+        def read(snapshot: Snapshot | None) -> Reader:
+            reader = Reader(question, snapshot, self._chain, self._memory)
             reader.whole(), reader.own()  # compared with what was seen before anybody sees more
             reader.remember_seen()
             return reader
@@ -278,7 +280,7 @@ class OpenLedger:
         return receipt
 
     def _entries(self, since: int = 0) -> Iterator[Entry]:
-        """All entries, each checked against its mark."""
+        """All entries, each checked against its signature."""
         while True:
             # A page at a time: a reader that is left half way must not hold up the database.
             with self._store.reading() as link:
@@ -399,20 +401,21 @@ class Ledger(OpenLedger):
         words = unit if isinstance(unit, Unit) else checked_note(unit, "unit")
         if isinstance(words, str):
             words = Unit.read(words) or words
-        marks = self.marks(sources)
+        signatures = self.source_signatures(sources)
         return self._changed(
-            Question(name), lambda tx: budget_policy.register(tx, name, *budget, words, marks)
+            Question(name), lambda tx: budget_policy.register(tx, name, *budget, words, signatures)
         )
 
     def attach(self, dataset: str, sources: Iterable[str]) -> Entry | None:
         """Let the budget of a dataset stand for the people in further tables too; None if it does already.
 
-        A source is a text that names a table, such as the path of a file. Only marks of them under the ledger's key are
-        kept. Whatever is computed from such a table is charged to this budget, under whichever name it is asked for.
+        A source is a text that names a table, such as the path of a file. Only signatures of them under the ledger's
+        key are kept. Whatever is computed from such a table is charged to this budget, under whichever name it is asked
+        for.
         """
         self._only("attach a source", "curator", "analyst")
-        name, marks = checked_name(dataset, "dataset"), self.marks(sources)
-        return self._changed(Question(name), lambda tx: budget_policy.attach(tx, name, marks))
+        name, signatures = checked_name(dataset, "dataset"), self.source_signatures(sources)
+        return self._changed(Question(name), lambda tx: budget_policy.attach(tx, name, signatures))
 
     def set_budget(self, dataset: str, epsilon: float, delta: float | None = None) -> Entry:
         """Give a dataset another budget; its delta stays as it is if left out.
@@ -467,8 +470,8 @@ class Ledger(OpenLedger):
         `delta` is the delta at which an event without a pure epsilon enters the plain sums (chosen if not given).
         `digest` is the caller's fingerprint of the request: a repeated request id must bring the same one. `others` are
         further datasets whose people are touched: each pays from its own budget, all of them or none. `table` is a
-        fingerprint of the rows, of which a mark is kept for `table_changed`. Raises BudgetExceeded if it does not fit;
-        then an entry says so and no account has changed.
+        fingerprint of the rows, of which a signature is stored for `table_changed`. Raises BudgetExceeded if it does
+        not fit; then an entry says so and no account has changed.
         """
         self._only("charge", "curator", "analyst")
         name = checked_name(dataset, "dataset")
@@ -576,11 +579,11 @@ class Ledger(OpenLedger):
         """What `act` returns, once the entry that it appended is durable."""
         made: list[tuple[Transaction, _Done]] = []
 
-        def decide(found: Found | None) -> Change | None:
-            tx = Transaction(question, found, self._chain, self._memory, self._actor, self._role)
-            assert found is not None
+        def decide(snapshot: Snapshot | None) -> Change | None:
+            tx = Transaction(question, snapshot, self._chain, self._memory, self._actor, self._role)
+            assert snapshot is not None
             # Nobody writes now, and others note what they wrote before: if that is not seen here, they write elsewhere.
-            noted = self._witness.read(self._chain, known=found.head[1:])
+            noted = self._witness.read(self._chain, known=snapshot.head[1:])
             tx.check_seen(noted, f"the witness {self._witness.place}", *tx.last)
             made.append((tx, act(tx)))
             return tx.change

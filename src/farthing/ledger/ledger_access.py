@@ -148,9 +148,9 @@ def _opened(
     witness = _witness(store, place, ledger)
     seen = witness.read(chain)  # before the snapshot, which is then no older
     _check_key(store, chain)
-    found, replay = verify_store(store, chain, Known(seen, witness.place), progress)
-    if not found.ok:
-        raise LedgerTampered(found.problems[0], sequence=found.first_bad)
+    verification, replay = verify_store(store, chain, Known(seen, witness.place), progress)
+    if not verification.ok:
+        raise LedgerTampered(verification.problems[0], sequence=verification.first_bad)
     memory = Memory(replay.sequence, replay.mac)
     memory.accounts.update({whose: sequence for whose, (sequence, _) in replay.accounts.items()})
     noted = witness.read(chain)
@@ -160,8 +160,8 @@ def _opened(
         with store.reading() as link:
             witness.note_place(store.place(link))
     notes = () if isinstance(secret, bytes) else notes_on_key(place)
-    found = replace(found, notes=(*notes, *found.notes))
-    return Ledger(store, chain, witness, memory, actor, role, found, notes)
+    verification = replace(verification, notes=(*notes, *verification.notes))
+    return Ledger(store, chain, witness, memory, actor, role, verification, notes)
 
 
 def _found(store: Store) -> str | None:
@@ -204,9 +204,9 @@ def _made(store: Store, secret: bytes | Path | None, actor: str) -> str:
         _make_file(store)
     with store.writing() as link:
         store.lock_making(link.run)
-        found = _identity(store, link)
-        if found is not None:
-            return found
+        existing = _identity(store, link)
+        if existing is not None:
+            return existing
         ledger = str(uuid.uuid4())
         place = _key_file(store, secret, ledger)
         if _witness(store, place, ledger).exists:
@@ -280,19 +280,19 @@ def _check_key(store: Store, chain: Chain) -> None:
             entry_of(chain, row)
     except LedgerTampered:
         raise LedgerTampered(
-            "entry 1 does not carry the mark it was written with: the key is not this ledger's, or it was edited",
+            "entry 1 does not carry the signature it was written with: the key is not this ledger's, or it was edited",
             sequence=1,
         ) from None
 
 
 def _check_format(link: Link) -> None:
-    """What the first entry says of its format. Not signed yet: a lie here is found by its mark a moment later."""
+    """What the first entry says of its format. Not signed yet: a lie here is found by its signature a moment later."""
     row = link.run(f"SELECT body FROM {ENTRIES} WHERE sequence = 1").fetchone()
     with suppress(TypeError, ValueError, RecursionError):
-        found = json.loads(row[0]).get("format") if row is not None else FORMAT
-        if type(found) is int and found != FORMAT:
+        version = json.loads(row[0]).get("format") if row is not None else FORMAT
+        if type(version) is int and version != FORMAT:
             raise LedgerUnavailable(
-                f"it has format {found} and this farthing reads format {FORMAT}",
+                f"it has format {version} and this farthing reads format {FORMAT}",
                 "use the version of farthing that made it, or a newer one",
             )
 

@@ -127,7 +127,7 @@ class Replay:
     @property
     def accounts(self) -> dict[tuple[str, str], tuple[int, Holding]]:
         """All accounts, each with the entry that changed it last."""
-        return {whose: (found.sequence, found.holding) for whose, found in self._standings.items()}
+        return {whose: (standing.sequence, standing.holding) for whose, standing in self._standings.items()}
 
     def holding(self, dataset: str, analyst: str = "") -> Holding:
         return self._standings[dataset, analyst].holding
@@ -276,10 +276,10 @@ class Thinning:
 
     def all(self) -> list[Moment]:
         """What was kept, in order."""
-        kept = {moment.entry.sequence: moment for moment in [*self._policy, *self._rest]}
+        moments = {moment.entry.sequence: moment for moment in [*self._policy, *self._rest]}
         if self._last is not None:
-            kept[self._last.entry.sequence] = self._last
-        return [kept[sequence] for sequence in sorted(kept)]
+            moments[self._last.entry.sequence] = self._last
+        return [moments[sequence] for sequence in sorted(moments)]
 
 
 class History:
@@ -300,7 +300,7 @@ class History:
     def __init__(self, most: int = 1_000) -> None:
         self._most = most
         self._replay = Replay()
-        self._kept: dict[tuple[str, str], Thinning] = {}
+        self._thinnings: dict[tuple[str, str], Thinning] = {}
 
     @property
     def sequence(self) -> int:
@@ -320,8 +320,8 @@ class History:
 
     def moments(self, dataset: str, analyst: str = "") -> list[Moment]:
         """The entries that a budget or a grant tells about; of very many charges some, and the last."""
-        kept = self._kept.get((dataset, analyst))
-        return [] if kept is None else kept.all()
+        thinning = self._thinnings.get((dataset, analyst))
+        return [] if thinning is None else thinning.all()
 
     def _add(self, entry: Entry, dataset: str, analyst: str) -> None:
         whose = dataset, analyst
@@ -329,4 +329,4 @@ class History:
             holding = self._replay.holding(*whose)
         except KeyError:
             return  # somebody without a grant was refused
-        self._kept.setdefault(whose, Thinning(self._most)).add(entry, holding)
+        self._thinnings.setdefault(whose, Thinning(self._most)).add(entry, holding)

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from farthing.errors import LedgerError, LedgerTampered, LedgerUnavailable
 from farthing.ledger.entries import APPEND, KEEP_ACCOUNT, MOVE_HEAD, OPEN_ACCOUNT, STORE_ANSWER, Change
-from farthing.ledger.transaction import ASK, ONE_ACCOUNT, Found, Question, found_in
+from farthing.ledger.transaction import ASK, ONE_ACCOUNT, Question, Snapshot, snapshot_in
 
 _AGAIN = "retry with the same request id"
 _SQLITE: dict[str, tuple[str, str]] = {
@@ -188,27 +188,27 @@ class Store(ABC):
         """What a curator should know about the database, though it proves nothing about the ledger."""
         return []
 
-    def begin(self, link: Link, question: Question) -> Found | None:
+    def begin(self, link: Link, question: Question) -> Snapshot | None:
         """Begin a transaction in which nobody else writes, and answer a question in it; None without a head."""
         link.run(self.begin_writing)
         self.check_place()
-        return self.found(link, question)
+        return self.snapshot_of(link, question)
 
-    def found(self, link: Link, question: Question) -> Found | None:
+    def snapshot_of(self, link: Link, question: Question) -> Snapshot | None:
         """The answer to a question, in whatever transaction there is."""
         return self.with_others(
-            link, question, found_in(link.run(self.sql(ASK), question.parameters).fetchall())
+            link, question, snapshot_in(link.run(self.sql(ASK), question.parameters).fetchall())
         )
 
-    def with_others(self, link: Link, question: Question, found: Found | None) -> Found | None:
+    def with_others(self, link: Link, question: Question, snapshot: Snapshot | None) -> Snapshot | None:
         """And the accounts of the other datasets, which few questions are about."""
-        if found is None or not question.others:
-            return found
+        if snapshot is None or not question.others:
+            return snapshot
         rows = {}
         for whose in question.accounts:
             row = link.run(self.sql(ONE_ACCOUNT), whose).fetchone()
             rows[whose] = None if row is None else tuple(row)
-        return found._replace(others=rows)
+        return snapshot._replace(others=rows)
 
     def finish(self, link: Link, change: Change | None) -> None:
         """Write a change, or nothing, and make the transaction durable; or raise."""
@@ -253,7 +253,7 @@ class Store(ABC):
     def change(
         self,
         question: Question,
-        decide: Callable[[Found | None], Change | None],
+        decide: Callable[[Snapshot | None], Change | None],
         then: Callable[[Change | None], None],
     ) -> None:
         """One transaction: ask, decide, write what was decided. It is durable on return, or never happened.
@@ -288,7 +288,7 @@ class Store(ABC):
             finally:
                 self.release()
 
-    def ask(self, question: Question, read: Callable[[Found | None], _Read]) -> _Read:
+    def ask(self, question: Question, read: Callable[[Snapshot | None], _Read]) -> _Read:
         """What `read` makes of the answer to a question: one statement, so one state of everything.
 
         Other threads wait until it is read: what they write next would make this state look like an old one.
@@ -297,12 +297,12 @@ class Store(ABC):
             link = self._linked()
             self.check_place()
             try:
-                found = self.found(link, question)
+                snapshot = self.snapshot_of(link, question)
                 self.confirm(link)
             except BaseException as problem:
                 self.undo(link, problem)
                 raise
-            return read(found)
+            return read(snapshot)
 
     @contextmanager
     def reading(self) -> Iterator[Link]:

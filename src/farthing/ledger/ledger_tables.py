@@ -90,8 +90,8 @@ def create_tables(connection: Any) -> None:
 
 
 def _guards(dialect: str) -> list[str]:
-    kept = (ENTRIES, ANSWERS)
+    protected = (ENTRIES, ANSWERS)
     if dialect == "sqlite":
-        both = [_SQLITE.format(table=table) for table in kept]
+        both = [_SQLITE.format(table=table) for table in protected]
         return [f"{part.strip()} END;" for text in both for part in text.split("END;") if part.strip()]
-    return [_POSTGRES_FUNCTION, *(_POSTGRES.format(table=table) for table in kept)]
+    return [_POSTGRES_FUNCTION, *(_POSTGRES.format(table=table) for table in protected)]

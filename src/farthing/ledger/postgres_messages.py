@@ -64,7 +64,7 @@ def write_name(change: Change) -> str:
 def prepare_write(change: Change) -> str:
     """The statement that writes every row of a change of this shape, or fails as a whole.
 
-    It takes the entry's columns, the seal of the head, and for each account its state, mark, dataset and analyst.
+    It takes the entry's columns, the seal of the head, and for each account its state, mac, dataset and analyst.
     Where a row that was read is gone, or is there twice, the entry has no number, or two, and everything is undone.
     """
     types = ["bigint" if name in ("sequence", "time_ns") else "text" for name in COLUMNS] + ["text"]
@@ -76,13 +76,13 @@ def prepare_write(change: Change) -> str:
     }
     place = count(len(types) + 1)
     for n in range(len(change.accounts)):
-        state, mark, dataset, analyst = (f"${next(place)}" for _ in range(4))
+        state, mac, dataset, analyst = (f"${next(place)}" for _ in range(4))
         types += ["text"] * 4
         parts[f"account_{n}"] = (
             f"INSERT INTO {ACCOUNTS} (sequence, state, mac, dataset, analyst) "
-            f"VALUES ($1, {state}, {mark}, {dataset}, {analyst})"
+            f"VALUES ($1, {state}, {mac}, {dataset}, {analyst})"
             if change.new
-            else f"UPDATE {ACCOUNTS} SET sequence = $1, state = {state}, mac = {mark} "
+            else f"UPDATE {ACCOUNTS} SET sequence = $1, state = {state}, mac = {mac} "
             f"WHERE dataset = {dataset} AND analyst = {analyst}"
         )
     if change.answer is not None:
@@ -183,7 +183,7 @@ def rows_of(answer: Any) -> list[Row]:
     ]
 
 
-def _value(found: bytes | None, whole: bool) -> int | str | None:
-    if found is None:
+def _value(field: bytes | None, whole: bool) -> int | str | None:
+    if field is None:
         return None
-    return int(found) if whole else found.decode()
+    return int(field) if whole else field.decode()

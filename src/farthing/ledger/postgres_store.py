@@ -22,7 +22,7 @@ from farthing.ledger.postgres_messages import (
     rows_of,
     write_name,
 )
-from farthing.ledger.transaction import Found, Question, found_in, is_taken
+from farthing.ledger.transaction import Question, Snapshot, is_taken, snapshot_in
 
 _TABLES = ", ".join(f"to_regclass('{table}')" for table in TABLES)
 # Prepared statements are others than we think: somebody between us and the server gave us another connection, or
@@ -122,23 +122,23 @@ class PostgresStore(Store):
         driver.prepare_threshold = None
         return Link(driver.execute, connection, Messages(driver, self.patience))
 
-    def begin(self, link: Link, question: Question) -> Found | None:
+    def begin(self, link: Link, question: Question) -> Snapshot | None:
         """Begin, wait for the lock and ask, in one message to the server."""
-        found = self._found(link, question, f"{self.begin_writing}; {LOCKED}; ".encode())
-        return self.with_others(link, question, found)
+        snapshot = self._snapshot(link, question, f"{self.begin_writing}; {LOCKED}; ".encode())
+        return self.with_others(link, question, snapshot)
 
-    def found(self, link: Link, question: Question) -> Found | None:
+    def snapshot_of(self, link: Link, question: Question) -> Snapshot | None:
         """The answer to a question, in whatever transaction there is."""
-        return self.with_others(link, question, self._found(link, question, b""))
+        return self.with_others(link, question, self._snapshot(link, question, b""))
 
-    def _found(self, link: Link, question: Question, before: bytes) -> Found | None:
+    def _snapshot(self, link: Link, question: Question, before: bytes) -> Snapshot | None:
         messages = _prepared(link, ASK_NAME, lambda: PREPARE_ASK)
         if question.fresh:
             rows = rows_of(messages.say(before + messages.call(LOOK_NAME, question.parameters[:-1]))[-1])
             if not is_taken(rows):
-                return found_in(rows)
+                return snapshot_in(rows)
             before = b""
-        return found_in(rows_of(messages.say(before + messages.call(ASK_NAME, question.parameters))[-1]))
+        return snapshot_in(rows_of(messages.say(before + messages.call(ASK_NAME, question.parameters))[-1]))
 
     def finish(self, link: Link, change: Change | None) -> None:
         """Write everything, let the next writer in and wait for the disk, in one message.

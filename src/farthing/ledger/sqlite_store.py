@@ -351,18 +351,18 @@ class SQLiteStore(Store):
         it would look for another write-ahead log, and not see what is in this one.
         """
         try:
-            found = os.stat(self._place)
+            status = os.stat(self._place)
         except OSError as error:
             raise LedgerUnavailable(
                 f"its file is gone or cannot be reached ({type(error).__name__})", "put it back"
             ) from None
         if self._file is None:
-            self._file = found.st_dev, found.st_ino
-        if self._file != (found.st_dev, found.st_ino):
+            self._file = status.st_dev, status.st_ino
+        if self._file != (status.st_dev, status.st_ino):
             raise LedgerUnavailable(
                 "another file was put in its place while it was open", "open it again, which verifies it"
             )
-        if found.st_nlink > 1:
+        if status.st_nlink > 1:
             raise LedgerUnavailable("its file has a second name (a hard link)", "remove one of the two")
 
     def connected(self) -> None:
@@ -378,10 +378,10 @@ class SQLiteStore(Store):
 
     def _log_now(self) -> tuple[int, int] | None:
         try:
-            found = os.stat(self._log_place)
+            status = os.stat(self._log_place)
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def acquire(self) -> None:
         """Wait for the lock beside the file."""
@@ -392,8 +392,8 @@ class SQLiteStore(Store):
 
     def integrity(self, run: Run) -> str | None:
         """SQLite's own check, which also compares every index with its table."""
-        (found,) = run("PRAGMA integrity_check(1)").fetchone()
-        return None if found == "ok" else "the ledger file is damaged (integrity_check)"
+        (verdict,) = run("PRAGMA integrity_check(1)").fetchone()
+        return None if verdict == "ok" else "the ledger file is damaged (integrity_check)"
 
     def close(self) -> None:
         """Close the connection and the files beside it."""

@@ -1,9 +1,10 @@
-"""What makes an edit visible: the signing key, the chain of marks, and the witness beside the ledger.
+"""What makes an edit visible: the signing key, the chain of signatures, and the witness beside the ledger.
 
-Every entry is signed together with the mark of the entry before it. All marks are HMAC-SHA256 under the ledger's key,
-as 64 hexadecimal digits. Each kind of mark starts its message with a word of its own and the ledger's identity, so that
-a mark of one kind or of another ledger fits nowhere else. The key is 32 random bytes in a file that only its owner may
-read: whoever has it can forge entries; whoever lacks it cannot open the ledger. Keep a copy apart from the ledger.
+Every entry is signed together with the signature of the entry before it. All signatures are HMAC-SHA256 under the
+ledger's key, as 64 hexadecimal digits. Each kind of signature starts its message with a word of its own and the
+ledger's identity, so that a signature of one kind or of another ledger fits nowhere else. The key is 32 random bytes in
+a file that only its owner may read: whoever has it can forge entries; whoever lacks it cannot open the ledger. Keep a
+copy apart from the ledger.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def canonical(value: object) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """A short public digest of a text, for comparing states; not a secret and not a mark.
+    """A short public digest of a text, for comparing states; not a secret and not a signature.
 
     >>> fingerprint("one")[:8]
     '7692c3ad'
@@ -65,7 +66,8 @@ class Chain:
     _outer: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # HMAC (RFC 2104) with what is the same for every mark of a kind hashed once: the key, the kind, the ledger.
+        # HMAC (RFC 2104) with what is the same for every signature of a kind hashed once: the key, the kind, the
+        # ledger.
         key = self.key if len(self.key) <= _BLOCK else hashlib.sha256(self.key).digest()
         inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in key.ljust(_BLOCK, b"\0")))
         outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in key.ljust(_BLOCK, b"\0")))
@@ -77,35 +79,35 @@ class Chain:
         object.__setattr__(self, "_outer", outer)
 
     def entry(self, fields: tuple[object, ...]) -> str:
-        """The mark of an entry with these fields, the last of which is the mark of the entry before it."""
-        return self._mark("entry", _spelled_entry(fields))
+        """The signature of an entry with these fields, the last of which is the signature of the entry before it."""
+        return self._signature("entry", _spelled_entry(fields))
 
     def head(self, sequence: int, mac: str) -> str:
-        """The mark of the head: which entry is the last one. The witness beside the ledger carries it too."""
-        return self._mark("head", _spelled((sequence, mac)))
+        """The signature of the head: which entry is the last one. The witness beside the ledger carries it too."""
+        return self._signature("head", _spelled((sequence, mac)))
 
     def account(self, dataset: str, analyst: str, sequence: int, state: str) -> str:
-        """The mark of a row of accounts, last changed by entry `sequence`."""
-        return self._mark("account", _spelled((dataset, analyst, sequence, state)))
+        """The signature of a row of accounts, last changed by entry `sequence`."""
+        return self._signature("account", _spelled((dataset, analyst, sequence, state)))
 
     def answer(self, request_id: str, text: str) -> str:
-        """The mark of a stored answer, which its entry repeats."""
-        return self._mark("answer", _spelled((request_id, text)))
+        """The signature of a stored answer, which its entry repeats."""
+        return self._signature("answer", _spelled((request_id, text)))
 
     def source(self, identity: str) -> str:
-        """The mark of a table's identity, such as the path of a file: it says nothing to who lacks the key."""
-        return self._mark("source", _spelled((identity,)))[:32]
+        """The signature of a table's identity, such as the path of a file: it says nothing to who lacks the key."""
+        return self._signature("source", _spelled((identity,)))[:32]
 
     def table(self, request_id: str, fingerprint: str) -> str:
-        """The mark of what a table held when a request was charged; those of two requests cannot be compared."""
-        return self._mark("table", _spelled((request_id, fingerprint)))
+        """The signature of what a table held when a request was charged; those of two requests cannot be compared."""
+        return self._signature("table", _spelled((request_id, fingerprint)))
 
-    def _mark(self, kind: str, message: bytes) -> str:
+    def _signature(self, kind: str, message: bytes) -> str:
         inner, outer = self._begun[kind].copy(), self._outer.copy()
         inner.update(message)
         outer.update(inner.digest())
-        mark: str = outer.hexdigest()
-        return mark
+        signature: str = outer.hexdigest()
+        return signature
 
 
 def _spelled(parts: tuple[object, ...]) -> bytes:
@@ -148,12 +150,12 @@ class Witness:
         self._process = os.getpid()
 
     def read(self, chain: Chain, known: tuple[int, str, str] | None = None) -> tuple[int, str] | None:
-        """The (sequence, mark) that was seen last, or None if there is no note that can be believed.
+        """The (sequence, signature) that was seen last, or None if there is no note that can be believed.
 
         None as well if the note is the very one of the head `known`: there is nothing to compare then.
         """
-        found = self._content()
-        line = None if found is None or (known and found == _line(known)) else _LINE.fullmatch(found)
+        content = self._content()
+        line = None if content is None or (known and content == _line(known)) else _LINE.fullmatch(content)
         if line is None:
             return None
         sequence, mac, seal = int(line[1]), line[2].decode(), line[3].decode()
@@ -222,7 +224,7 @@ def witness_of(place: str, folder: Path) -> Path | None:
 
 
 def _line(head: tuple[int, str, str]) -> bytes:
-    """A head (sequence, mark, seal) as a line; the seal is the one that the head row carries."""
+    """A head (sequence, signature, seal) as a line; the seal is the one that the head row carries."""
     return b"%020d %s %s\n" % (head[0], head[1].encode(), head[2].encode())
 
 
@@ -286,9 +288,9 @@ def notes_on_key(path: Path) -> tuple[str, ...]:
 
 def made_key(path: Path) -> bytes:
     """The key in a file, made with fresh random bytes if there is none. Of several makers at once, one wins."""
-    found = read_key(path)
-    if found is not None:
-        return found
+    existing = read_key(path)
+    if existing is not None:
+        return existing
     draft = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ class Question(NamedTuple):
         return (self.dataset, self.dataset, self.analyst, self.request_id, self.request_id)
 
 
-class Found(NamedTuple):
+class Snapshot(NamedTuple):
     """The row that answers a question, in parts; None where there is nothing.
 
     head              ledger, sequence, mac, seal
@@ -97,7 +97,7 @@ def is_taken(rows: list[tuple[Any, ...]]) -> bool:
     return any(row[_CHARGE] is not None for row in rows)
 
 
-def found_in(rows: list[tuple[Any, ...]]) -> Found | None:
+def snapshot_in(rows: list[tuple[Any, ...]]) -> Snapshot | None:
     """What `ASK` found, in parts, or `LOOK` where it was enough; None without a head.
 
     No column of a table may be empty, so an empty sequence means: no such row. All rows are fetched, because a cursor
@@ -108,7 +108,7 @@ def found_in(rows: list[tuple[Any, ...]]) -> Found | None:
     if not rows:
         return None
     row = rows[0] + _NOTHING[len(rows[0]) :]
-    return Found(
+    return Snapshot(
         row[:_WHOLE],
         None if row[_WHOLE] is None else row[_WHOLE:_OWN],
         None if row[_OWN] is None else row[_OWN:_CHARGE],
@@ -137,8 +137,8 @@ class Memory:
 
     def holding(self, dataset: str, analyst: str = "") -> Holding | None:
         """The account as it was seen last; it may be another by now."""
-        found = self.holdings.get((dataset, analyst))
-        return None if found is None else found[1]
+        remembered = self.holdings.get((dataset, analyst))
+        return None if remembered is None else remembered[1]
 
     def copy(self) -> Memory:
         """What is known now, for a check that goes on while others write."""
@@ -148,27 +148,27 @@ class Memory:
 
 
 class Reader:
-    """The answer to a question, each part checked against its mark before it is believed."""
+    """The answer to a question, each part checked against its signature before it is believed."""
 
-    def __init__(self, question: Question, found: Found | None, chain: Chain, memory: Memory) -> None:
-        if found is None:
+    def __init__(self, question: Question, snapshot: Snapshot | None, chain: Chain, memory: Memory) -> None:
+        if snapshot is None:
             raise LedgerTampered("the head row is missing")
         self._question = question
-        self._found = found
+        self._snapshot = snapshot
         self._chain = chain
         self._memory = memory
         self._checked: dict[Whose, Holding | None] = {}
         self._seen: dict[tuple[str, str], int] = {}
-        self.last = self._checked_head(*found.head)
+        self.last = self._checked_head(*snapshot.head)
 
     def _checked_head(self, ledger: Any, sequence: Any, mac: Any, seal: Any) -> tuple[int, str]:
-        """The last entry's sequence and mark."""
+        """The last entry's sequence and signature."""
         try:
             genuine = ledger == self._chain.ledger and _same(seal, self._chain.head(sequence, mac))
         except (TypeError, ValueError):
             genuine = False
         if not genuine:
-            raise LedgerTampered("the head row does not carry the mark it was written with")
+            raise LedgerTampered("the head row does not carry the signature it was written with")
         self.check_seen(self._memory.last, "this process", sequence, mac)
         return sequence, mac
 
@@ -184,29 +184,29 @@ class Reader:
 
     def whole(self) -> Holding | None:
         """The account of the dataset."""
-        return self._holding("", self._found.whole)
+        return self._holding("", self._snapshot.whole)
 
     def own(self) -> Holding | None:
         """The account of the analyst in it, if the question names one."""
-        return self._holding(self._question.analyst, self._found.own) if self._question.analyst else None
+        return self._holding(self._question.analyst, self._snapshot.own) if self._question.analyst else None
 
     def other(self, dataset: str) -> tuple[Holding | None, Holding | None]:
         """The account of another dataset that the question names, and that of the analyst in it."""
-        analyst, others = self._question.analyst, self._found.others
+        analyst, others = self._question.analyst, self._snapshot.others
         own = self._holding(analyst, others[dataset, analyst], dataset) if analyst else None
         return self._holding("", others[dataset, ""], dataset), own
 
     def charge(self) -> Entry | None:
         """The charge that was made under the request id."""
-        return None if self._found.charge is None else entry_of(self._chain, self._found.charge)
+        return None if self._snapshot.charge is None else entry_of(self._chain, self._snapshot.charge)
 
     def outcome(self) -> Entry | None:
         """How that charge ended: released or forfeited."""
-        return None if self._found.outcome is None else entry_of(self._chain, self._found.outcome)
+        return None if self._snapshot.outcome is None else entry_of(self._chain, self._snapshot.outcome)
 
     def answer(self, outcome: Entry) -> str:
         """The stored answer of a released request."""
-        return checked_answer_of(self._chain, outcome, self._found.answer)
+        return checked_answer_of(self._chain, outcome, self._snapshot.answer)
 
     def _holding(
         self, analyst: str, row: tuple[Any, ...] | None, dataset: str | None = None
@@ -240,9 +240,15 @@ class Transaction(Reader):
     """A reader, while nobody else writes, that may append one entry."""
 
     def __init__(
-        self, question: Question, found: Found | None, chain: Chain, memory: Memory, actor: str, role: str
+        self,
+        question: Question,
+        snapshot: Snapshot | None,
+        chain: Chain,
+        memory: Memory,
+        actor: str,
+        role: str,
     ) -> None:
-        super().__init__(question, found, chain, memory)
+        super().__init__(question, snapshot, chain, memory)
         self.actor = actor
         self.role = role
         self.change: Change | None = None
@@ -290,7 +296,7 @@ class Transaction(Reader):
 
 
 def entry_of(chain: Chain, row: tuple[Any, ...]) -> Entry:
-    """A row of entries, if it carries the mark it was written with."""
+    """A row of entries, if it carries the signature it was written with."""
     try:
         genuine = _same(row[-1], chain.entry(row[:-1]))
     except (TypeError, ValueError):  # a column holds something that cannot even be spelled
@@ -298,7 +304,7 @@ def entry_of(chain: Chain, row: tuple[Any, ...]) -> Entry:
     if not genuine:
         sequence = row[0] if isinstance(row[0], int) else None
         raise LedgerTampered(
-            f"entry {sequence} does not carry the mark it was written with", sequence=sequence
+            f"entry {sequence} does not carry the signature it was written with", sequence=sequence
         )
     return Entry._make(row)
 
@@ -313,7 +319,7 @@ def checked_answer_of(chain: Chain, entry: Entry, text: object) -> str:
 def checked_account(
     chain: Chain, memory: Memory, dataset: str, analyst: str, sequence: Any, state: Any, mac: Any
 ) -> Holding:
-    """A row of accounts, if it carries its mark and is no older than one seen before."""
+    """A row of accounts, if it carries its signature and is no older than one seen before."""
     whose = f"the account of {dataset!r}" + (f" for {analyst!r}" if analyst else "")
     try:
         genuine = _same(mac, chain.account(dataset, analyst, sequence, state))
@@ -321,7 +327,7 @@ def checked_account(
     except (TypeError, ValueError, KeyError, AttributeError, FarthingError):
         holding = None
     if holding is None:
-        raise LedgerTampered(f"{whose} does not carry the mark it was written with")
+        raise LedgerTampered(f"{whose} does not carry the signature it was written with")
     if sequence < memory.accounts.get((dataset, analyst), 0):
         raise LedgerTampered(f"{whose} was put back to an older state", sequence=sequence)
     return holding
@@ -336,13 +342,13 @@ def known(reader: Reader, dataset: str) -> Holding:
     return registered(reader.whole(), dataset)
 
 
-def registered(found: Holding | None, dataset: str) -> Holding:
+def registered(holding: Holding | None, dataset: str) -> Holding:
     """The account of a dataset, if there is one."""
-    if found is None:
+    if holding is None:
         raise InvalidValue(
             "dataset",
             dataset,
             "must be registered in this ledger",
             "a curator registers it with Ledger.register",
         )
-    return found
+    return holding

@@ -17,22 +17,22 @@ from farthing.ledger.transaction import Memory, Question, Reader, checked_accoun
 
 def shape_of(store: Store, run: Run) -> dict[str, str]:
     """What stands on the ledger's tables, by kind and name, each with a fingerprint of its definition."""
-    found = {
+    shape = {
         f"{kind} {name}": fingerprint(str(text)) for kind, name, text in run(store.list_shape).fetchall()
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(shape.items()))
 
 
 def check_shape(store: Store, run: Run, made: object) -> list[str]:
     """Refuse tables whose shape is not the one that the first entry holds; the guards that are gone."""
     if not isinstance(made, dict):
         raise LedgerTampered("the first entry cannot be read", sequence=1)
-    found = shape_of(store, run)
-    wrong = [what for what, mark in found.items() if made.get(what) != mark]
-    gone = [what for what in made if what not in found and not what.startswith("trigger ")]
+    shape = shape_of(store, run)
+    wrong = [what for what, digest in shape.items() if made.get(what) != digest]
+    gone = [what for what in made if what not in shape and not what.startswith("trigger ")]
     if wrong or gone:
         raise LedgerTampered(f"the {(wrong + gone)[0]} is not as it was made")
-    return [what for what in made if what not in found]
+    return [what for what in made if what not in shape]
 
 
 _PAGE = 1000
@@ -74,7 +74,7 @@ class Known:
     memory: Memory | None = None
     notes: tuple[str, ...] = ()
 
-    def marks(self) -> set[int]:
+    def sequences(self) -> set[int]:
         """The numbers of the entries that are known."""
         return {
             *([] if self.witness is None else [self.witness[0]]),
@@ -107,10 +107,10 @@ def verify_store(
             notes += store.notes(link.run)
             _check(store, link, chain, known, replay, progress, notes)
     except LedgerTampered as problem:
-        found = Verification(
+        verification = Verification(
             False, replay.sequence, replay.mac, (problem.problem,), problem.sequence, tuple(notes)
         )
-        return found, replay
+        return verification, replay
     return Verification(True, replay.sequence, replay.mac, notes=tuple(notes)), replay
 
 
@@ -124,14 +124,16 @@ def _check(
     notes: list[str],
 ) -> None:
     question = Question()
-    last, mac = Reader(question, store.found(link, question), chain, known.memory or Memory(0, GENESIS)).last
+    last, mac = Reader(
+        question, store.snapshot_of(link, question), chain, known.memory or Memory(0, GENESIS)
+    ).last
     damage = store.integrity(link.run)
     if damage:
         raise LedgerTampered(damage)
     (first,) = link.run(f"SELECT MIN(sequence) FROM {ENTRIES}").fetchone()
     if first is not None and first < 1:  # where nobody reads, and yet a request id is looked for
         raise LedgerTampered(f"entry {first} stands before the first", sequence=first)
-    expected = known.marks()
+    expected = known.sequences()
     for row in rows(store, link.run):
         entry, answer = entry_of(chain, row[:-1]), row[-1]
         sequence = entry.sequence

@@ -134,9 +134,9 @@ def choose(log_weights: Sequence[Fraction], bits: Bits, counts: Sequence[int] | 
     width, prefix = 64, bits.word(64)
     while True:
         with precision(width + 64):
-            found = _inverted(exponents, repeats, prefix, width)
-        if found is not None:
-            return found
+            chosen = _inverted(exponents, repeats, prefix, width)
+        if chosen is not None:
+            return chosen
         prefix = (prefix << 64) | bits.word(64)
         width += 64
 

@@ -81,14 +81,14 @@ def delta_per_key(delta: float, keys: int) -> Fraction:
     width = 64 + _bits_of(Fraction(delta) / keys)
     with precision(width + 64):
         exact = -((1 - flint.arb(delta)).log() / keys).expm1()
-        found = Fraction(_floor_scaled(exact, width), 1 << width)
+        per_key = Fraction(_floor_scaled(exact, width), 1 << width)
         if (
             keys * width > _LONGEST
         ):  # an exact power of so many digits would take minutes; the ball is good enough
-            return found
+            return per_key
         # A root that is a short fraction itself must not be lost to the ball around it.
-        above = found + Fraction(1, 1 << width)
-        return above if 1 - (1 - above) ** keys <= Fraction(delta) else found
+        above = per_key + Fraction(1, 1 << width)
+        return above if 1 - (1 - above) ** keys <= Fraction(delta) else per_key
 
 
 @lru_cache(maxsize=8)
@@ -120,20 +120,20 @@ def optimal_keep_probabilities(epsilon: Fraction, delta: Fraction) -> tuple[Frac
             _ball(epsilon).exp(), width
         )  # e^epsilon as a multiple of 2^-width, rounded down
     leak = delta.numerator * unit // delta.denominator
-    kept = [0]
-    while kept[-1] < unit:
-        if len(kept) > _LONGEST:
+    probabilities = [0]
+    while probabilities[-1] < unit:
+        if len(probabilities) > _LONGEST:
             raise InvalidValue(
                 "epsilon", float(epsilon), f"is too small: a key would need more than {_LONGEST:,} units",
                 "raise epsilon or delta, or lower max_keys_per_unit",
             )  # fmt: skip
-        before = kept[-1]
+        before = probabilities[-1]
         rising = growth * before // unit + leak
         # 1 - (1 - p - delta) / E rounded down: the subtracted part is rounded up.
         missing = max(0, unit - before - leak)
         falling = unit - -(-missing * unit // growth)
-        kept.append(min(rising, falling, unit))
-    return tuple(Fraction(p, unit) for p in kept)
+        probabilities.append(min(rising, falling, unit))
+    return tuple(Fraction(p, unit) for p in probabilities)
 
 
 @lru_cache(maxsize=256)
@@ -362,17 +362,17 @@ class KeySelection(Mechanism):
         counts = _checked_counts(value)
         bits = Bits(source)
         distribution = self._distribution
-        kept: dict[Hashable, int] = {}
+        selected: dict[Hashable, int] = {}
         for key, count in counts.items():
             if isinstance(distribution, tuple):
                 if bernoulli(distribution[min(count, len(distribution) - 1)], bits):
-                    kept[key] = count
+                    selected[key] = count
             else:
                 noisy = count + _noise(distribution, bits)
                 if noisy >= distribution.threshold:
-                    kept[key] = noisy
-        order = _in_public_order(list(kept), bits)
-        return {key: kept[key] for key in order} if self.with_counts else tuple(order)
+                    selected[key] = noisy
+        order = _in_public_order(list(selected), bits)
+        return {key: selected[key] for key in order} if self.with_counts else tuple(order)
 
 
 def _noise(distribution: KeepDistribution, bits: Bits) -> int:

@@ -99,12 +99,12 @@ class QuantileSurroundings(Mechanism):
         """Of each group: chosen points, last points of its cells, and their noisy counts."""
         flat = np.asarray(answer, dtype=np.int64).reshape(-1)
         width = len(self.probabilities)
-        found, start = [], self.groups * width
+        edges, start = [], self.groups * width
         for group in flat[:start].reshape(self.groups, width):
             last = self.last_points(group)
-            found.append((group, last, flat[start : start + len(last)]))
+            edges.append((group, last, flat[start : start + len(last)]))
             start += len(last)
-        return found
+        return edges
 
     def _answer(self, value: Any, source: Source) -> NDArray[np.int64]:
         counts = checked_integers(value, "counts")

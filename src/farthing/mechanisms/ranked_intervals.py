@@ -46,13 +46,13 @@ def drawn_point_of_counts(
     def groups(limit: int) -> tuple[list[Group], int]:
         lowest = max(0, -((limit - target) // b))  # ranks within the limit
         highest = min(n, (target + limit) // b)
-        found: list[Group] = []
+        intervals: list[Group] = []
         # Python's integers from here on: b may be large, and only the rows near the wanted rank are touched.
         start = int(np.searchsorted(ranks[1:], lowest, "left"))
         stop = int(np.searchsorted(ranks[:-1], highest, "right"))
         borders = ranks[start : stop + 1].tolist()
         for key, below, upto in zip(distinct[start:stop].tolist(), borders[:-1], borders[1:], strict=True):
-            found.append((loss(below, upto), 1, key))
+            intervals.append((loss(below, upto), 1, key))
             widths[key] = 1
         start = int(np.searchsorted(ranks, lowest, "left"))
         stop = int(np.searchsorted(ranks, highest, "right"))
@@ -61,10 +61,10 @@ def drawn_point_of_counts(
             right = int(distinct[place]) - 1 if place < len(distinct) else last
             if left <= right:
                 rank = int(ranks[place])
-                found.append((loss(rank, rank), right - left + 1, left))
+                intervals.append((loss(rank, rank), right - left + 1, left))
                 widths[left] = right - left + 1
-        found.sort(key=lambda group: (group[0], group[2]))
-        return found, last - first + 1 - sum(count for _, count, _ in found)
+        intervals.sort(key=lambda group: (group[0], group[2]))
+        return intervals, last - first + 1 - sum(count for _, count, _ in intervals)
 
     label = choose_label(rate / b, groups, last - first + 1, bits)
     return label + bits.below(widths[label])

@@ -108,12 +108,12 @@ def _checked(at: Callable[[int], int]) -> Callable[[int], int]:
     """The user's function, with errors that tell nothing of the data it closes over."""
 
     def checked(t: int) -> int:
-        found = _whole(at, t)
+        bound = _whole(at, t)
         if (
-            found is None
+            bound is None
         ):  # raised here, not where it was noticed: no exception may carry what the function said
             raise InvalidData("local_sensitivity_at", "must give a whole number >= 0 for every t >= 0")
-        return found
+        return bound
 
     return checked
 
@@ -160,8 +160,8 @@ def median_sensitivity_at(
     padded = np.concatenate(([lower], ordered, [upper]))
 
     def place(index: Integers) -> Integers:
-        found: Integers = padded[np.clip(index, 0, n + 1)]
-        return found
+        values: Integers = padded[np.clip(index, 0, n + 1)]
+        return values
 
     def replaced(t: int) -> int:
         first = np.arange(middle - t - 1, middle + 1)

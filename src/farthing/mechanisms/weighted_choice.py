@@ -80,9 +80,9 @@ def choose_label(rate: Fraction, groups: Groups, candidates: int, bits: Bits) ->
         limit = int(Fraction(7, 10) * (width + 16 + candidates.bit_length()) / rate) + 1
         inside, outside = groups(limit)
         with precision(width + 64):
-            found = _inverted(rate, inside, outside, limit, prefix, width)
-        if found is not None:
-            return inside[found][2]
+            label = _inverted(rate, inside, outside, limit, prefix, width)
+        if label is not None:
+            return inside[label][2]
         prefix = (prefix << _WORD) | bits.word(_WORD)
         width += _WORD
 

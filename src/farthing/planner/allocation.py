@@ -398,15 +398,15 @@ def _proven(problem: Problem, model: Model, search: Search, admits: Admits | Non
     target is lowered until it fits.
     """
     limit, target = problem.limit_nano / NANO, search.target
-    found: Division | None = None
+    division: Division | None = None
     for turn in range(_TURNS):
         lower = replace(search, target=target)
-        found, is_cheapest = _divided(problem, model, lower, found)
-        made = _made(problem, model, found)
+        division, is_cheapest = _divided(problem, model, lower, division)
+        made = _made(problem, model, division)
         if made.fits and (admits is None or admits(made.event)):
             return made
         if made.fits and is_cheapest:
-            raise Unadmitted(found.cost, Requirements(problem, model, search).limits_of(found))
+            raise Unadmitted(division.cost, Requirements(problem, model, search).limits_of(division))
         over = made.cost.upper / limit if limit > 0 else math.inf
         if not over < 2:
             target /= 2
@@ -432,18 +432,18 @@ def _divided(
     try:
         if before is not None and not problem.requirements:
             return search.rescaled(before, search.target), False
-        found = best_division(search)
+        division = best_division(search)
     except Unaffordable as refused:
         raise _too_dear(problem, refused.least) from None
     if not problem.requirements:
-        return found, False
+        return division, False
     requirements = Requirements(problem, model, search)
     cheapest = requirements.least() if requirements.cover_everything else None
     if cheapest is not None and cheapest.cost <= search.target:
         return cheapest, True
     if cheapest is not None and cheapest.cost > _FAR_ABOVE * search.target:
         raise Unmet(cheapest.cost, requirements.limits_of(cheapest))
-    return requirements.met(found), False
+    return requirements.met(division), False
 
 
 def fit(problem: Problem, start: Allocation | None = None) -> Allocation:
@@ -460,13 +460,13 @@ def fit(problem: Problem, start: Allocation | None = None) -> Allocation:
     model = _model(problem, start)
     requirements = Requirements(problem, model, search_of(problem, model))
     try:
-        found = requirements.least()
+        division = requirements.least()
     except Unreachable as refused:
         raise unreachable(requirements, refused, None) from None
-    made = _made(problem, model, found)
+    made = _made(problem, model, division)
     if not (made.cost.proven and made.cost.upper < math.inf):
-        raise _too_dear(problem, found.cost)
-    return _made(replace(problem, epsilon=problem.epsilon_of(made.cost.upper)), model, found)
+        raise _too_dear(problem, division.cost)
+    return _made(replace(problem, epsilon=problem.epsilon_of(made.cost.upper)), model, division)
 
 
 def search_of(problem: Problem, model: Model) -> Search:
@@ -503,12 +503,12 @@ def search_of(problem: Problem, model: Model) -> Search:
 def best_division(search: Search) -> Division:
     """The best of a few searches: kinds chosen freely, from two ends; and all of one kind."""
     divider = search.divider
-    found: list[Division] = []
+    divisions: list[Division] = []
     refusals: list[Unaffordable] = []
 
     def tried(other: Search, *, pure: bool = False) -> None:
         try:
-            found.append(other.divided(pure=pure))
+            divisions.append(other.divided(pure=pure))
         except Unaffordable as refused:  # beside what is held, not every kind fits
             refusals.append(refused)
 
@@ -518,12 +518,12 @@ def best_division(search: Search) -> Division:
     for other, pure in ((divider.without_gaussian, True), (divider, True), (divider.all_gaussian, False)):
         if few and other is not None and not (pure and divider.without_gaussian is None):
             tried(replace(search, divider=other), pure=pure)
-    if not all(each.cost > 0 for each in found) or not found:  # an estimate was lost in rounding
+    if not all(each.cost > 0 for each in divisions) or not divisions:  # an estimate was lost in rounding
         plain = plain_sum(search)
-        found += [] if plain is None else [plain]
-    if not found:
+        divisions += [] if plain is None else [plain]
+    if not divisions:
         raise min(refusals, key=lambda refused: refused.least)
-    best = min(found, key=lambda each: objective(search, each))
+    best = min(divisions, key=lambda each: objective(search, each))
     return polished(search, best) if few else best
 
 
@@ -560,10 +560,10 @@ def _model(problem: Problem, start: Allocation | None) -> Model:
     return start.model if same and start is not None else Model.of(problem.design)
 
 
-def _made(problem: Problem, model: Model, found: Division) -> Allocation:
-    noises = noises_of(model, found.shares, problem.held)
-    cost = outer_epsilon(problem, found.cost) - problem.reserved
-    return Allocation(problem, noises, found.saddle + 1, cost, found, model)
+def _made(problem: Problem, model: Model, division: Division) -> Allocation:
+    noises = noises_of(model, division.shares, problem.held)
+    cost = outer_epsilon(problem, division.cost) - problem.reserved
+    return Allocation(problem, noises, division.saddle + 1, cost, division, model)
 
 
 def _too_dear(problem: Problem, cost: float) -> Infeasible:
@@ -572,13 +572,13 @@ def _too_dear(problem: Problem, cost: float) -> Infeasible:
     if not names:
         return Infeasible(
             f"all measurements together, each with as much noise as there is, cost epsilon={exact_text(needed)}, "
-            "reserve "
-            f"included, and the plan has {exact_text(problem.epsilon)}; raise epsilon, or ask for fewer statistics.",
+            f"reserve included, and the plan has {exact_text(problem.epsilon)}; raise epsilon, or ask for fewer "
+            "statistics.",
             blocking=(), closest=None, epsilon=needed,
         )  # fmt: skip
-    shown = " and ".join(map(repr, names))
+    quoted_names = " and ".join(map(repr, names))
     return Infeasible(
-        f"the noise held for {shown} alone costs epsilon={exact_text(needed)}, reserve included, and the plan has "
-        f"{exact_text(problem.epsilon)}; hold less, reserve less, or raise epsilon.",
+        f"the noise held for {quoted_names} alone costs epsilon={exact_text(needed)}, reserve included, and the plan "
+        f"has {exact_text(problem.epsilon)}; hold less, reserve less, or raise epsilon.",
         blocking=tuple(names), closest=None, epsilon=needed,
     )  # fmt: skip

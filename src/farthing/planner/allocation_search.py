@@ -76,11 +76,11 @@ class Search:
 
     def cheapest(self) -> Division:
         """The cheaper of two searches: from the order of Gaussian noise, and from pure epsilons."""
-        found = [self.least()]
+        divisions = [self.least()]
         if self.delta > 0 and self.divider.without_gaussian is not None:
             pure = replace(self, divider=self.divider.without_gaussian)
-            found += [pure.least(), self.least(replace(found[0], saddle=math.inf))]
-        return min(found, key=lambda each: each.cost)
+            divisions += [pure.least(), self.least(replace(divisions[0], saddle=math.inf))]
+        return min(divisions, key=lambda each: each.cost)
 
     def least(self, start: Division | None = None) -> Division:
         """The cheapest shares within the limits; slots that no limit asks for get (next to) nothing."""
@@ -115,18 +115,20 @@ class Search:
         model, divider = self.divider.model, self.divider
         rows = np.isfinite(self.limits)
         rows[row] = True
-        kept = model.asked(rows) | ~divider.free
+        involved = model.asked(rows) | ~divider.free
         kinds = np.where(divider.free, np.argmax(model.allowed, axis=1), divider.held.kinds)
-        least = model.least[np.arange(len(kept)), kinds]
+        least = model.least[np.arange(len(involved)), kinds]
         held = Shares(kinds, np.where(divider.free, least, divider.held.strengths))
-        narrowed = replace(divider, held=held, free=divider.free & kept)
+        narrowed = replace(divider, held=held, free=divider.free & involved)
         weights = np.zeros(len(self.weights))
         weights[row] = 1.0
         search = replace(self, divider=narrowed, weights=weights)
-        found = [search.divided()]
+        divisions = [search.divided()]
         if self.delta > 0 and narrowed.without_gaussian is not None:
-            found.append(replace(search, divider=narrowed.without_gaussian).divided(pure=True))
-        return min(found, key=lambda each: float(model.errors(each.shares.kinds, each.shares.strengths)[row]))
+            divisions.append(replace(search, divider=narrowed.without_gaussian).divided(pure=True))
+        return min(
+            divisions, key=lambda each: float(model.errors(each.shares.kinds, each.shares.strengths)[row])
+        )
 
     # --- the division of the target -----------------------------------------------------------------------------
 
@@ -135,19 +137,19 @@ class Search:
         floor = self._floor(start)
         goal = self.target
         if start is not None:
-            found = self._rounds(start.weights, start.saddle, start.price, floor, goal, _CLOSE)
+            division = self._rounds(start.weights, start.saddle, start.price, floor, goal, _CLOSE)
         else:
             saddle = math.inf if pure or self.delta == 0 else self._first_saddle()
-            found = self._rounds(self.weights, saddle, self._first_price(saddle), floor, goal, _CLOSE)
+            division = self._rounds(self.weights, saddle, self._first_price(saddle), floor, goal, _CLOSE)
         if self.limited:  # scaling would move what has a limit, so the price itself must be right
             for _ in range(4):
-                true = composed_cost(self._losses(found.shares), self.delta, found.saddle).epsilon
+                true = composed_cost(self._losses(division.shares), self.delta, division.saddle).epsilon
                 close = _ROUGH if self.rough else _VERY_CLOSE
                 if abs(math.log(true / self.target)) < close:
                     break
                 goal *= self.target / true
-                found = self._rounds(found.weights, found.saddle, found.price, floor, goal, close)
-        return self._scaled(found)
+                division = self._rounds(division.weights, division.saddle, division.price, floor, goal, close)
+        return self._scaled(division)
 
     def _floor(self, start: Division | None) -> float:
         """What the held slots and the limits cost by themselves; a refusal when that is too much."""
@@ -252,25 +254,25 @@ class Search:
 
     # --- the common scale ---------------------------------------------------------------------------------------
 
-    def rescaled(self, found: Division, target: float) -> Division:
+    def rescaled(self, division: Division, target: float) -> Division:
         """A division found before, at a smaller target."""
-        return replace(self, target=target)._scaled(found)
+        return replace(self, target=target)._scaled(division)
 
-    def _scaled(self, found: Division) -> Division:
+    def _scaled(self, division: Division) -> Division:
         """Every free strength times one factor, so that the cost meets the target from below."""
-        margin, correction = self._margin(found.shares), 1.0
+        margin, correction = self._margin(division.shares), 1.0
         for _ in range(5):
-            shares, cost = self._fitted(found, margin, correction)
+            shares, cost = self._fitted(division, margin, correction)
             summed = _summed(self._losses(shares))
             if cost.reliable or summed <= self.target:
-                return replace(found, shares=shares, saddle=cost.saddle, cost=min(cost.epsilon, summed))
+                return replace(division, shares=shares, saddle=cost.saddle, cost=min(cost.epsilon, summed))
             accounted = self._accounted(shares)
             if 1 - 20 * margin < accounted / self.target <= 1 - margin:
                 break
             correction = accounted / cost.epsilon * (1 + MARGIN)
-        return replace(found, shares=shares, saddle=cost.saddle, cost=accounted)
+        return replace(division, shares=shares, saddle=cost.saddle, cost=accounted)
 
-    def _fitted(self, found: Division, margin: float, correction: float) -> tuple[Shares, Cost]:
+    def _fitted(self, division: Division, margin: float, correction: float) -> tuple[Shares, Cost]:
         """Shares at the largest factor (nearly) that is affordable: a secant search inside a bracket."""
         divider, factor, slope = self.divider, 1.0, 1.2
         low, high = 0.0, math.inf
@@ -278,9 +280,9 @@ class Search:
         before: tuple[float, float] | None = None
         fitting: tuple[Shares, Cost] | None = None
         for _ in range(60):
-            shares = found.shares.scaled(factor, divider.model, divider.free)
+            shares = division.shares.scaled(factor, divider.model, divider.free)
             losses = self._losses(shares)
-            cost = composed_cost(losses, self.delta, found.saddle)
+            cost = composed_cost(losses, self.delta, division.saddle)
             # Both are bounds, up to their margins: the composed estimate, and the sum of pure epsilons.
             effective = min(cost.epsilon * correction / (1 - margin), _summed(losses))
             if not effective > 0:  # so little that the estimate is lost in rounding: only the sum is left
@@ -299,7 +301,7 @@ class Search:
             following = factor * math.exp(min(max(-(gap + tight / 2) / slope, -3.0), 3.0))
             if not low < following < high:
                 following = math.sqrt(low * high) if low > 0 else factor / 4
-            stronger = found.shares.scaled(following, divider.model, divider.free)
+            stronger = division.shares.scaled(following, divider.model, divider.free)
             if np.array_equal(stronger.strengths, shares.strengths):
                 break  # every slot is as strong, or as weak, as its mechanism goes
             factor = following
@@ -377,39 +379,39 @@ _WORTHWHILE = (
 )
 
 
-def objective(search: Search, found: Division) -> float:
+def objective(search: Search, division: Division) -> float:
     """The weighted sum of mean squared relative errors."""
-    errors = search.divider.model.errors(found.shares.kinds, found.shares.strengths)
+    errors = search.divider.model.errors(division.shares.kinds, division.shares.strengths)
     return float(search.weights @ errors)
 
 
-def polished(search: Search, found: Division) -> Division:
-    """`found`, or something better close to it."""
+def polished(search: Search, division: Division) -> Division:
+    """`division`, or something better close to it."""
     divider = search.divider
     if search.delta < LEAST_DELTA or int(divider.free.sum()) > MOST_SLOTS:
-        return found
+        return division
     if (
-        not found.cost > 0
+        not division.cost > 0
     ):  # so little beside delta that the estimate is lost in rounding: nothing to compare by
-        return found
-    pure = divider.model.losses(found.shares.kinds, found.shares.strengths).pure
-    if found.cost > pure * (1 - _WORTHWHILE):
-        return found
+        return division
+    pure = divider.model.losses(division.shares.kinds, division.shares.strengths).pure
+    if division.cost > pure * (1 - _WORTHWHILE):
+        return division
     for place in np.flatnonzero(divider.free & (divider.model.allowed.sum(axis=1) > 1)).tolist():
         for kind in np.flatnonzero(divider.model.allowed[place]).tolist():
-            kinds = found.shares.kinds.copy()
+            kinds = division.shares.kinds.copy()
             kinds[place] = kind
-            if kind != found.shares.kinds[place]:
+            if kind != division.shares.kinds[place]:
                 with suppress(Unaffordable):  # beside what is held, not every kind fits
                     other = replace(search, divider=replace(divider, kinds=kinds)).divided()
-                    found = min(found, other, key=lambda each: objective(search, each))
-    return _levelled(search, found)
+                    division = min(division, other, key=lambda each: objective(search, each))
+    return _levelled(search, division)
 
 
-def _levelled(search: Search, found: Division) -> Division:
+def _levelled(search: Search, division: Division) -> Division:
     """Strengths moved until every slot buys as much exactness for the same cost."""
     model, free = search.divider.model, np.flatnonzero(search.divider.free)
-    best = now = found
+    best = now = division
     for _ in range(_POLISH_ROUNDS):
         kinds, strengths = now.shares.kinds, now.shares.strengths
         cost = composed_cost(model.losses(kinds, strengths), search.delta, now.saddle).epsilon

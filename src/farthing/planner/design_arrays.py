@@ -461,8 +461,9 @@ def _bottom(objective: Floats, best: int) -> float:
 
 def noises_of(model: Model, shares: Shares, held: object) -> dict[str, Noise]:
     """Shares as noises in the terms of the design; held ones as they were given."""
-    kept = held if isinstance(held, dict) else dict(held)  # type: ignore[call-overload]
+    held_noises = held if isinstance(held, dict) else dict(held)  # type: ignore[call-overload]
     return {
-        name: kept.get(name) or model.noise(place, int(shares.kinds[place]), float(shares.strengths[place]))
+        name: held_noises.get(name)
+        or model.noise(place, int(shares.kinds[place]), float(shares.strengths[place]))
         for place, name in enumerate(model.names)
     }

@@ -63,12 +63,14 @@ class Offers:
         for name, error in errors.items():
             asked = problem.requirements[name]
             others = [other for other in problem.requirements if other != name]
-            kept = [f"{listed(others)} as required"] * bool(others) + ["next to nothing for the rest"] * rest
+            conditions = [f"{listed(others)} as required"] * bool(others) + [
+                "next to nothing for the rest"
+            ] * rest
             parts.append(
                 f"the closest that fits for {name!r} is within {exact_text(error)} "
                 f"({100 * asked.confidence:g}%, not {exact_text(asked.within)})"
-                + f", with {' and '.join(kept)}"
-                * bool(kept)
+                + f", with {' and '.join(conditions)}"
+                * bool(conditions)
             )
         if held:
             parts.append(f"without the hold of {listed(held)} it would fit")
@@ -80,7 +82,7 @@ class Offers:
 
     def _errors(self, names: Iterable[str]) -> dict[str, float]:
         """For each statistic the closest error that is accepted while all else stays as required."""
-        found: dict[str, float] = {}
+        errors: dict[str, float] = {}
         for name in names:
             closest = self.requirements.closest(name, self.refused.limits)
             if closest is None:
@@ -93,8 +95,8 @@ class Offers:
 
             error = _accepted(max(closest, math.nextafter(asked.within, math.inf)), lacks)
             if error is not None:
-                found[name] = error
-        return found
+                errors[name] = error
+        return errors
 
     def _epsilon(self) -> float:
         """The epsilon that would do; infinite where none that protects anybody does."""
@@ -105,8 +107,8 @@ class Offers:
         def lacks(epsilon: float) -> float:
             return self.lacks(replace(self.problem, epsilon=epsilon)) if epsilon < _TOO_LARGE else math.inf
 
-        found = _accepted(max(needed, math.nextafter(self.problem.epsilon, math.inf)), lacks)
-        return math.inf if found is None else found
+        offer = _accepted(max(needed, math.nextafter(self.problem.epsilon, math.inf)), lacks)
+        return math.inf if offer is None else offer
 
     def _holds_in_the_way(self) -> list[str]:
         held = self.problem.held
@@ -158,7 +160,7 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
 
 
 def exact_text(number: float) -> str:
-    """A number with all of its digits: typed back, it is the same.
+    """A number with all of its exact_text: typed back, it is the same.
 
     >>> exact_text(4.0), exact_text(4.0625), exact_text(1 / 3)
     ('4', '4.0625', '0.3333333333333333')

@@ -239,8 +239,8 @@ def known_name(name: object, names: Iterable[str], what: str = "statistic") -> s
     if isinstance(name, str) and name in known:
         return name
     nearest = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4)
-    shown = ", ".join(map(repr, nearest or known[:5]))
-    raise InvalidValue(what, name, "must be one of the plan", f"nearest: {shown}")
+    suggestions = ", ".join(map(repr, nearest or known[:5]))
+    raise InvalidValue(what, name, "must be one of the plan", f"nearest: {suggestions}")
 
 
 def outer_epsilon(problem: Problem, epsilon: float) -> float:

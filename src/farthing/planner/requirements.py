@@ -128,7 +128,7 @@ class Requirements:
 
     def _closed(
         self,
-        found: Division,
+        division: Division,
         solve: Callable[[Floats, Division], Division],
         known: dict[str, float],
         widen: bool = True,
@@ -140,8 +140,8 @@ class Requirements:
             limits[self._rows[name]] = limit
         drawn_near = not widen
         for _ in range(_ROUNDS):
-            errors = self.errors(found.shares)
-            squares = self.model.errors(found.shares.kinds, found.shares.strengths)
+            errors = self.errors(division.shares)
+            squares = self.model.errors(division.shares.kinds, division.shares.strengths)
             done = True
             for name, row in self._rows.items():
                 bracket, binding = brackets[name], math.isfinite(limits[row])
@@ -155,18 +155,18 @@ class Requirements:
                     continue
                 limits[row], done = bracket.following(now, errors[name]), False
             if done:
-                return found
+                return division
             try:
-                found = solve(limits, found)
+                division = solve(limits, division)
             except Unaffordable as refused:
-                nearer = None if drawn_near else self._nearer(limits, found, solve, brackets)
+                nearer = None if drawn_near else self._nearer(limits, division, solve, brackets)
                 if nearer is None:
                     raise Unmet(refused.least, limits) from None
-                found, drawn_near = nearer, True
-        return self._held(found, limits, solve)
+                division, drawn_near = nearer, True
+        return self._held(division, limits, solve)
 
     def _held(
-        self, found: Division, limits: Floats, solve: Callable[[Floats, Division], Division]
+        self, division: Division, limits: Floats, solve: Callable[[Floats, Division], Division]
     ) -> Division:
         """A division that meets them all where no limits were found at which they are just met: tighter than asked.
 
@@ -174,15 +174,15 @@ class Requirements:
         """
         limits = limits.copy()
         for turn in range(_ROUNDS):
-            errors = self.errors(found.shares)
+            errors = self.errors(division.shares)
             missed = {
                 name: row
                 for name, row in self._rows.items()
                 if not errors[name] <= self.problem.requirements[name].within
             }
             if not missed:
-                return found
-            squares = self.model.errors(found.shares.kinds, found.shares.strengths)
+                return division
+            squares = self.model.errors(division.shares.kinds, division.shares.strengths)
             for name, row in missed.items():
                 ratio = max(self.problem.requirements[name].within / errors[name], 0.1)
                 limits[row] = (
@@ -191,10 +191,10 @@ class Requirements:
             if not (limits > 0).all():
                 break
             try:
-                found = solve(limits, found)
+                division = solve(limits, division)
             except Unaffordable as refused:
                 raise Unmet(refused.least, limits) from None
-        raise Unmet(max(found.cost, self.search.target), limits)
+        raise Unmet(max(division.cost, self.search.target), limits)
 
     def _nearer(
         self,
@@ -277,14 +277,14 @@ class Requirements:
                 "the least epsilon is known only when every statistic says how exact it must be",
             )  # fmt: skip
 
-    def limits_of(self, found: Division) -> Floats:
+    def limits_of(self, division: Division) -> Floats:
         """The mean squared errors that are about enough for what is required, seen from a division.
 
         It may leave a statistic better off than required, for the sake of another one that reads the same slot.
         """
         limits = np.full(len(self.model.outputs), math.inf)
-        squares = self.model.errors(found.shares.kinds, found.shares.strengths)
-        errors = self.errors(found.shares)
+        squares = self.model.errors(division.shares.kinds, division.shares.strengths)
+        errors = self.errors(division.shares)
         for name, row in self._rows.items():
             square = float(squares[row])
             # Noise of whole numbers may leave no error at all where it has a deviation.
@@ -304,12 +304,12 @@ class Requirements:
     def closest(self, name: str, limits: Floats) -> float | None:
         """The error of one output when the target, but for what is held and what others require, goes to it."""
         row = self._rows[name]
-        kept = [other for other in self._rows.values() if other != row and math.isfinite(limits[other])]
+        other_rows = [other for other in self._rows.values() if other != row and math.isfinite(limits[other])]
         try:
-            found = self._with(limits, kept).devoted(row)
+            division = self._with(limits, other_rows).devoted(row)
         except Unaffordable:
             return None
-        return self.errors(found.shares)[name]
+        return self.errors(division.shares)[name]
 
     def _scale(self, name: str) -> float:
         """What a squared error of 1 is in the squares of the model, which are relative."""
@@ -329,5 +329,5 @@ class Requirements:
 
 def listed(names: Iterable[str]) -> str:
     """Names in a sentence."""
-    shown = [repr(name) for name in names]
-    return " and ".join(shown if len(shown) <= 4 else [*shown[:3], f"{len(shown) - 3} more"])
+    quoted = [repr(name) for name in names]
+    return " and ".join(quoted if len(quoted) <= 4 else [*quoted[:3], f"{len(quoted) - 3} more"])

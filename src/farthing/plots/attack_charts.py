@@ -101,14 +101,14 @@ def share_recovered(
     dots = alt.Chart(data_of(line_rows)).mark_point(color=BLUE, filled=True).encode(x=x, y=y, tooltip=tooltip)
     blind = alt.Chart(data_of([{"share": 0.5}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y=y)
     points = alt.Chart(data_of(point_rows)).encode(x=x, y=y, tooltip=["name:N", *tooltip])
-    told = points.mark_text(dy=-26, color=VERMILLION, fontSize=12).encode(text="name:N")
+    names = points.mark_text(dy=-26, color=VERMILLION, fontSize=12).encode(text="name:N")
     return finished(
         (
             blind
             + line
             + dots
             + points.mark_point(color=VERMILLION, filled=True, size=90, shape="diamond")
-            + told
+            + names
         ).properties(width=560, height=340),
         "Answers that are too accurate give the whole column away",
         [

@@ -48,13 +48,13 @@ def burn_down(moments: Sequence[Moment], *, dataset: str, delta: float = 0.0) ->
     if not moments:
         raise InvalidValue("moments", [], "must hold at least one entry", "set a budget first")
     alt = altair()
-    shown = _thinned(sorted(moments, key=lambda moment: moment.sequence))
-    refusals = [moment for moment in shown if moment.requested is not None]
+    drawn = _thinned(sorted(moments, key=lambda moment: moment.sequence))
+    refusals = [moment for moment in drawn if moment.requested is not None]
     now = replace(
-        shown[-1], sequence=shown[-1].sequence + 1, kind="now", who=""
+        drawn[-1], sequence=drawn[-1].sequence + 1, kind="now", who=""
     )  # the last step has a tread too
-    reserves = any(moment.withheld for moment in shown)
-    rows = [row for moment in [*shown, now] for row in _lines_of(moment, reserves)]
+    reserves = any(moment.withheld for moment in drawn)
+    rows = [row for moment in [*drawn, now] for row in _lines_of(moment, reserves)]
     names = [name for name in _COLOURS if name != _REFUSED and any(row["what"] == name for row in rows)]
     legend = names + [_REFUSED] * bool(refusals)
     encodings = {
@@ -92,7 +92,7 @@ def burn_down(moments: Sequence[Moment], *, dataset: str, delta: float = 0.0) ->
         )
     return finished(
         alt.layer(*layers).properties(width=560, height=320),
-        _claim(shown[-1], dataset),
+        _claim(drawn[-1], dataset),
         _told(moments, delta),
     )
 

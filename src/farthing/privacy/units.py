@@ -111,18 +111,18 @@ def parts_of(words: str) -> tuple[str, Unit] | None:
     >>> parts_of("person, add-remove, groups of 3")
     ('person', Unit(columns=(), neighbours='add-remove', group=3, sampling_rate=None))
     """
-    found = _WORDS.fullmatch(words)
-    if found is None:
+    match = _WORDS.fullmatch(words)
+    if match is None:
         return None
     rate = None
-    if found["rate"] is not None:
+    if match["rate"] is not None:
         try:
-            rate = float(found["rate"])
+            rate = float(match["rate"])
         except ValueError:
             return None
         if not 0 < rate <= 1:
             return None
-    return found["who"], Unit((), found["neighbours"], int(found["group"] or 1), rate)
+    return match["who"], Unit((), match["neighbours"], int(match["group"] or 1), rate)
 
 
 def _quoted(name: str) -> str:

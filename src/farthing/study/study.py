@@ -16,7 +16,7 @@ from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.inference import Answer
 from farthing.ledger import Budget, Ledger, open_ledger
-from farthing.ledger.account import as_kept, untouched_budget
+from farthing.ledger.account import as_stored, untouched_budget
 from farthing.planner import Problem, Requirement
 from farthing.privacy.events import checked_delta, checked_epsilon
 from farthing.privacy.units import Unit
@@ -556,7 +556,7 @@ class Study:
         self._refuse_other_rate(rate_of(registered))
         refuse_other_unit(self.dataset, registered, self.sampling_rate)
         total, place = registered.total, self.ledger.place or "LEDGER"
-        if total != as_kept(self.epsilon, self.delta):
+        if total != as_stored(self.epsilon, self.delta):
             raise InvalidValue(
                 "budget",
                 f"epsilon={self.epsilon:.12g}, delta={self.delta:.12g}",

@@ -85,9 +85,9 @@ class Atoms:
         """The two positive sums whose difference is D(x) / p."""
         y = self.top - x
         room = np.searchsorted(self.other, y - self.depth, side="left")
-        kept = room > 0
-        room, depth = room[kept] - 1, self.depth[kept]
-        many = 0.0 if self.log_multiplicity is None else self.log_multiplicity[kept]
+        inside = room > 0
+        room, depth = room[inside] - 1, self.depth[inside]
+        many = 0.0 if self.log_multiplicity is None else self.log_multiplicity[inside]
         plus = float(np.sum(np.exp(many - depth / 2) * self.prefix_low[room]))
         minus = float(np.sum(np.exp(many + depth / 2 - y) * self.prefix_high[room]))
         return plus, minus

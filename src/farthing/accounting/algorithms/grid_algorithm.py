@@ -243,7 +243,7 @@ class GridComposition:
             plan = plan_for_delta(nodes, target)
             plans.append((side, parts, plan if plan.x >= 0 else plan_for_loss(nodes, 0.0)))
         plans.sort(key=lambda entry: -entry[2].x)
-        found: list[Bounds] = []
+        bounds_by_direction: list[Bounds] = []
         for side, parts, plan in plans:
             ceiling = side.most.upper if side.leak <= log_delta - slack else math.inf
 
@@ -252,9 +252,9 @@ class GridComposition:
                 upper = min(bounds.upper, ceiling)
                 return Bounds(min(bounds.lower, upper), upper, min(bounds.estimate, upper))
 
-            enough = max((bounds.lower for bounds in found), default=-math.inf)
-            found.append(self._refined(parts, plan, priced, enough))
-        return _worse(found)
+            enough = max((bounds.lower for bounds in bounds_by_direction), default=-math.inf)
+            bounds_by_direction.append(self._refined(parts, plan, priced, enough))
+        return _worse(bounds_by_direction)
 
     def delta_bounds(self, epsilon: float) -> Bounds:
         """The smallest delta at which the composition is (epsilon, delta)-DP, for any real epsilon.
@@ -280,17 +280,19 @@ class GridComposition:
         single = closed_form(self.items)
         if single is not None and epsilon < math.inf:
             return _worse([hockey_stick_divergence(single, epsilon, side) for side in self.directions])
-        found = [Bounds(0.0, 0.0)]
+        bounds_by_direction = [Bounds(0.0, 0.0)]
         for side in (Side(self.items, direction) for direction in self.directions if self.items):
             if epsilon >= side.most.upper:
-                found.append(delta_from_logs(side.leak, side.leak, _LOG_ERROR * (2 + abs(side.leak))))
+                bounds_by_direction.append(
+                    delta_from_logs(side.leak, side.leak, _LOG_ERROR * (2 + abs(side.leak)))
+                )
                 continue
             plan = plan_for_loss([part.nodes for part in side.parts(_DEEPEST)], epsilon)
             parts = side.parts(min(_CUT + 2 - plan.log_delta, _DEEPEST))
-            found.append(
+            bounds_by_direction.append(
                 self._refined(parts, plan, lambda curves, _: delta_between(curves, epsilon), -math.inf)
             )
-        return _worse(found)
+        return _worse(bounds_by_direction)
 
     def renyi(self, alpha: float) -> Bounds:
         """The Renyi divergence of order alpha > 1, the larger of both directions.
@@ -301,8 +303,8 @@ class GridComposition:
         order = checked_real(alpha, "alpha")
         if not 1 < order < math.inf:
             raise InvalidValue("alpha", alpha, "must be a finite number > 1")
-        found = [renyi_of_pairs(self.items, direction, order) for direction in self.directions]
-        worse = _worse(found)
+        bounds_by_direction = [renyi_of_pairs(self.items, direction, order) for direction in self.directions]
+        worse = _worse(bounds_by_direction)
         # An event whose loss is at most s has divergence at most s.
         return (
             worse
@@ -368,8 +370,8 @@ class GridComposition:
         return bounds
 
 
-def _worse(found: Sequence[Bounds]) -> Bounds:
+def _worse(bounds_by_direction: Sequence[Bounds]) -> Bounds:
     """Bounds on the largest of several numbers."""
-    lower = max(bounds.lower for bounds in found)
-    upper = max(bounds.upper for bounds in found)
-    return Bounds(lower, upper, max(bounds.estimate for bounds in found))
+    lower = max(bounds.lower for bounds in bounds_by_direction)
+    upper = max(bounds.upper for bounds in bounds_by_direction)
+    return Bounds(lower, upper, max(bounds.estimate for bounds in bounds_by_direction))

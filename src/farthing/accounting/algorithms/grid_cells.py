@@ -238,7 +238,7 @@ def _split_density(density: Density, step: float, offset: float, grid: Index) ->
     tails = density.loss_error(np.array([density.low, density.high]))
     slip = float(max(np.max(missed[inside], initial=0.0), np.max(tails))) + 2.0**-50 * (abs(offset) + step)
     a, b = density.sandwich()
-    kept = edges[1:] > edges[:-1]
+    nonempty = edges[1:] > edges[:-1]
     y, cell, log_weight = panels(density, edges)
     log_p = density.log_p_and_q(y)[0] + log_weight
     x = density.loss(y) - (offset + index[cell] * step)
@@ -254,7 +254,7 @@ def _split_density(density: Density, step: float, offset: float, grid: Index) ->
     total = total + a + np.maximum.reduceat(density.error(y), starts) + _LOG_ERROR + 2.0**-52 * lengths
     with np.errstate(divide="ignore"):
         left, right = total + np.log1p(-right), total + np.log(right)
-    return _Cells(index[kept], grid[1:][kept], left, right, slip + a + b)
+    return _Cells(index[nonempty], grid[1:][nonempty], left, right, slip + a + b)
 
 
 def _merged_density(density: Density, step: float, offset: float, grid: Index) -> tuple[Index, Array, Array]:
@@ -267,15 +267,15 @@ def _merged_density(density: Density, step: float, offset: float, grid: Index) -
         edges = (np.floor(edges / density.lattice) + 0.5) * density.lattice
         jitter = 2.0**-50 * float(np.max(np.abs(edges)))
     edges = np.maximum.accumulate(edges)
-    kept = edges[1:] > edges[:-1]
+    nonempty = edges[1:] > edges[:-1]
     y, cell, log_weight = panels(density, edges)
     starts = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
     lengths = np.diff(np.append(starts, len(cell)))
     error = np.maximum.reduceat(density.error(y), starts) + _LOG_ERROR + 2.0**-52 * lengths
     if jitter:
-        error = error + jitter / np.diff(edges)[kept] * 8
+        error = error + jitter / np.diff(edges)[nonempty] * 8
     log_p, log_q = (_log_sums(log + log_weight, starts) for log in density.log_p_and_q(y))
-    return grid[kept], log_p - error - b, log_q + error + a
+    return grid[nonempty], log_p - error - b, log_q + error + a
 
 
 def panels(density: Density, edges: Array, extra: float = 0.0) -> tuple[Array, Index, Array]:

@@ -85,10 +85,10 @@ def tilted(
     size = np.abs(log_mass) + np.abs(rate * loss) + abs(log_scale)
     error = 2.0**-48 + 2.0**-50 * size + rate * loss_error
     # Long before they underflow: subnormal numbers are slow, and so little cannot matter.
-    kept = exponent - log_scale > -300.0
-    weight = np.exp(exponent[kept] - log_scale) * np.maximum(1 + sign * error[kept], 0.0)
-    lost = 1e-130 * (len(kept) - int(np.count_nonzero(kept)))
-    return TiltedDistribution(index[kept], loss[kept], weight, log_scale, count, lost)
+    significant = exponent - log_scale > -300.0
+    weight = np.exp(exponent[significant] - log_scale) * np.maximum(1 + sign * error[significant], 0.0)
+    lost = 1e-130 * (len(significant) - int(np.count_nonzero(significant)))
+    return TiltedDistribution(index[significant], loss[significant], weight, log_scale, count, lost)
 
 
 def lost_mass(distributions: Sequence[TiltedDistribution]) -> float:

@@ -152,18 +152,18 @@ class Pool:
         if not len(self.leaks):
             return flint.arb(delta_g)
         if sum(self.leak_counts.tolist()) <= _EXACT_LEAKS:
-            kept = Fraction(1)
+            survival = Fraction(1)
             for leak, count in zip(self.leaks.tolist(), self.leak_counts.tolist(), strict=True):
-                kept *= (1 - Fraction(leak)) ** count
-            return ball_of(1 - (1 - Fraction(delta_g)) / kept)
+                survival *= (1 - Fraction(leak)) ** count
+            return ball_of(1 - (1 - Fraction(delta_g)) / survival)
         if len(self.leaks) <= _BALL_LEAKS:
-            log_kept = flint.arb(0)
+            log_survival = flint.arb(0)
             for leak, count in zip(self.leaks.tolist(), self.leak_counts.tolist(), strict=True):
-                log_kept += count * (-flint.arb(leak)).log1p()
+                log_survival += count * (-flint.arb(leak)).log1p()
         else:
             total = sum_of_positives(-np.log1p(-self.leaks) * self.leak_counts)
-            log_kept = -ball_between(total * (1 - RELATIVE_ERROR), total * (1 + RELATIVE_ERROR))
-        return -((-flint.arb(delta_g)).log1p() - log_kept).expm1()
+            log_survival = -ball_between(total * (1 - RELATIVE_ERROR), total * (1 + RELATIVE_ERROR))
+        return -((-flint.arb(delta_g)).log1p() - log_survival).expm1()
 
 
 def read_pool(charges: Any, deltas: Any = None, counts: Any = None) -> Pool:
@@ -221,8 +221,8 @@ def _merged(values: Array, counts: NDArray[np.int64]) -> tuple[Array, NDArray[np
 
 
 def _positive(values: Array, counts: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
-    kept = values > 0
-    return values[kept], counts[kept]
+    positive = values > 0
+    return values[positive], counts[positive]
 
 
 def _exact_products(values: Array, counts: NDArray[np.int64]) -> Array:

@@ -136,8 +136,8 @@ def difference(
     rng = np.random.default_rng(seed)
     secret = rng.integers(0, 2, trials)
     rest = rng.binomial(others, 0.3, trials)
-    told = np.asarray(answer(np.stack([rest + secret, rest], axis=1)))
-    right = guessed_by_difference(told[:, 0], told[:, 1]) == (secret == 1)
+    answers = np.asarray(answer(np.stack([rest + secret, rest], axis=1)))
+    right = guessed_by_difference(answers[:, 0], answers[:, 1]) == (secret == 1)
     return Differenced(name, int(right.sum()), trials, most)
 
 

@@ -72,18 +72,18 @@ def reconstructed(
     >>> bool((reconstructed(subsets, subsets @ secret.astype(int)) == secret).all())
     True
     """
-    questions, told = np.asarray(subsets, dtype=np.float64), np.asarray(answers, dtype=np.float64)
-    if questions.ndim != 2 or told.shape != questions.shape[:1]:
+    questions, heard = np.asarray(subsets, dtype=np.float64), np.asarray(answers, dtype=np.float64)
+    if questions.ndim != 2 or heard.shape != questions.shape[:1]:
         raise InvalidValue(
-            "answers", told.shape, f"must be one number for each of the {len(questions)} subsets"
+            "answers", heard.shape, f"must be one number for each of the {len(questions)} subsets"
         )
     if decoder == "linear programme":
-        return _least_absolute(questions, told)
+        return _least_absolute(questions, heard)
     if decoder != "least squares":
         raise InvalidValue("decoder", decoder, 'must be "least squares" or "linear programme"')
     ridge = max(4 * noise**2, 1e-6)
     gram = questions.T @ questions + ridge * np.eye(questions.shape[1])
-    signs = np.linalg.solve(gram, questions.T @ (2 * told - questions.sum(axis=1)))
+    signs = np.linalg.solve(gram, questions.T @ (2 * heard - questions.sum(axis=1)))
     return np.asarray(signs > 0)
 
 
@@ -108,8 +108,8 @@ def reconstruct(
     for number in range(checked_count(repetitions, "repetitions")):
         secret = np.random.default_rng([seed, number]).random(rows) < 0.5
         subsets = random_subsets(queries, rows, seed + number)
-        told = answer(subsets.astype(np.int64) @ secret.astype(np.int64))
-        guess = reconstructed(subsets, told, noise=noise, decoder=decoder)
+        answers = answer(subsets.astype(np.int64) @ secret.astype(np.int64))
+        guess = reconstructed(subsets, answers, noise=noise, decoder=decoder)
         shares.append(float(np.mean(guess == secret)))
     return Reconstructed(name, noise, tuple(shares), most)
 
@@ -146,10 +146,10 @@ def private_counts(queries: int, epsilon: float, delta: float = 0.0) -> Discrete
         return DiscreteGaussian(multiplier, l2_sensitivity=reach, cells=queries)
 
     try:
-        found = gaussian(calibrate(lambda m: [gaussian(m).event], epsilon, delta).parameter)
+        mechanism = gaussian(calibrate(lambda m: [gaussian(m).event], epsilon, delta).parameter)
     except InvalidValue:  # so little noise that whole numbers are too coarse for a Gaussian
         return laplace
-    return found if found.standard_error < laplace.standard_error else laplace
+    return mechanism if mechanism.standard_error < laplace.standard_error else laplace
 
 
 def reconstructions(
@@ -183,17 +183,17 @@ def reconstructions(
     ]
 
 
-def _least_absolute(questions: NDArray[np.float64], told: NDArray[np.float64]) -> Bits:
+def _least_absolute(questions: NDArray[np.float64], answers: NDArray[np.float64]) -> Bits:
     from scipy.optimize import linprog
 
     count, rows = questions.shape
     # Variables: the bits, and by how much each answer is missed; both signs of the miss are constraints.
     misses = np.eye(count)
-    found = linprog(
+    solution = linprog(
         np.concatenate([np.zeros(rows), np.ones(count)]),
         A_ub=np.block([[questions, -misses], [-questions, -misses]]),
-        b_ub=np.concatenate([told, -told]),
+        b_ub=np.concatenate([answers, -answers]),
         bounds=[(0, 1)] * rows + [(0, None)] * count,
         method="highs",
     )
-    return np.asarray(found.x[:rows] > 0.5)
+    return np.asarray(solution.x[:rows] > 0.5)

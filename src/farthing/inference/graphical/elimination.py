@@ -93,9 +93,9 @@ def placed(table: Floats, columns: Subset, among: Subset) -> Floats:
 def onto(table: Floats, columns: Subset, wanted: Subset) -> Floats:
     """A table over `columns` summed to one over `wanted`, its axes in that order."""
     away = tuple(axis for axis, column in enumerate(columns) if column not in wanted)
-    kept = [column for column in columns if column in wanted]
+    remaining = [column for column in columns if column in wanted]
     summed = table.sum(axis=away) if away else table
-    return np.asarray(summed.transpose([kept.index(column) for column in wanted]))
+    return np.asarray(summed.transpose([remaining.index(column) for column in wanted]))
 
 
 _MOST_CELLS = 2**27  # one gibibyte
@@ -143,8 +143,8 @@ def _holders(factors: Sequence[Factor], column: int) -> int:
 def _without(factor: Factor, away: set[int]) -> Factor:
     if not away:
         return factor
-    kept = tuple(column for column in factor[0] if column not in away)
-    return kept, onto(factor[1], factor[0], kept)
+    remaining = tuple(column for column in factor[0] if column not in away)
+    return remaining, onto(factor[1], factor[0], remaining)
 
 
 def _product(one: Factor, two: Factor, away: set[int]) -> Factor:
@@ -283,10 +283,10 @@ class Marginals:
         factors = [self._distribution_given(place, behind, columns) for behind, columns in branches.items()]
         own: Factor = (self._tree.cliques[place].columns, self._conditional(place, shared))
         columns = (*shared, *sorted(wanted))
-        found = columns, summed_product([own, *factors], columns)
-        if self._room_for(found):
-            self._given[origin, place, wanted] = found
-        return found
+        conditional = columns, summed_product([own, *factors], columns)
+        if self._room_for(conditional):
+            self._given[origin, place, wanted] = conditional
+        return conditional
 
     def _conditional(self, place: int, given: Subset) -> Floats:
         clique, distribution = self._tree.cliques[place], self._distribution
@@ -302,9 +302,9 @@ class Marginals:
         known = self._parts.get((place, needed))
         if known is None:
             columns = self._tree.cliques[place].columns
-            kept = tuple(column for column in columns if column in needed)
-            known = kept, onto(self._distribution.marginals[place], columns, kept)
-            if len(kept) < len(columns) and self._room_for(known):
+            remaining = tuple(column for column in columns if column in needed)
+            known = remaining, onto(self._distribution.marginals[place], columns, remaining)
+            if len(remaining) < len(columns) and self._room_for(known):
                 self._parts[place, needed] = known
         return known
 

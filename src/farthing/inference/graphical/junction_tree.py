@@ -87,8 +87,8 @@ def _junction_tree(sizes: tuple[int, ...], subsets: frozenset[Subset]) -> Juncti
         for column in subset:
             joined[column] |= frozenset(subset) - {column}
     # Neither rule for the next column to eliminate is always better, so both are tried.
-    found = (_rooted(sizes, _cliques(sizes, joined, by_fill)) for by_fill in (True, False))
-    return min(found, key=lambda tree: tree.cells)
+    trees = (_rooted(sizes, _cliques(sizes, joined, by_fill)) for by_fill in (True, False))
+    return min(trees, key=lambda tree: tree.cells)
 
 
 def _cliques(
@@ -96,7 +96,7 @@ def _cliques(
 ) -> list[frozenset[int]]:
     """Columns are eliminated one by one, their neighbours joined; the largest sets met on the way are the cliques."""
     graph = {column: set(neighbours) for column, neighbours in joined.items()}
-    found: list[frozenset[int]] = []
+    cliques: list[frozenset[int]] = []
 
     def cells(column: int) -> int:
         return sizes[column] * math.prod(sizes[other] for other in graph[column])
@@ -113,12 +113,12 @@ def _cliques(
         column = min(graph, key=rule)
         neighbours = graph.pop(column)
         clique = frozenset(neighbours | {column})
-        if not any(clique <= other for other in found):
-            found.append(clique)
+        if not any(clique <= other for other in cliques):
+            cliques.append(clique)
         for other in neighbours:
             graph[other] |= neighbours - {other}
             graph[other] -= {column}
-    return found
+    return cliques
 
 
 def _rooted(sizes: tuple[int, ...], cliques: list[frozenset[int]]) -> JunctionTree:

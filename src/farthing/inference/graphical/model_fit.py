@@ -76,17 +76,17 @@ def descent(
 
 def _scaled(gradient: Floats, pairs: deque[tuple[Floats, Floats, float]], diagonal: Floats) -> Floats:
     """The gradient times the approximate inverse of the curvature."""
-    found, shares = gradient.copy(), []
+    scaled, shares = gradient.copy(), []
     for moved, turned, curvature in reversed(pairs):
-        shares.append(float(moved @ found) / curvature)
-        found -= shares[-1] * turned
+        shares.append(float(moved @ scaled) / curvature)
+        scaled -= shares[-1] * turned
     if pairs:
         _, turned, curvature = pairs[-1]
-        found *= curvature / float(turned @ (turned / diagonal))
-    found /= diagonal
+        scaled *= curvature / float(turned @ (turned / diagonal))
+    scaled /= diagonal
     for (moved, turned, curvature), share in zip(pairs, reversed(shares), strict=True):
-        found += moved * (share - float(turned @ found) / curvature)
-    return found
+        scaled += moved * (share - float(turned @ scaled) / curvature)
+    return scaled
 
 
 _FIRST_PULL = 0.1  # of the total over the noise's variance: from the even table, a few steps solve that
@@ -184,7 +184,7 @@ class _Problem:
         self.total, self.passes = float(total), 0
         self._keys = [one.key for one in measured]
         earlier = {} if start is None else dict(start.weights)
-        kept = {key: earlier.pop(key) for key in self._keys if key in earlier}
+        reused = {key: earlier.pop(key) for key in self._keys if key in earlier}
         # Weights of the start on sums that are not measured now stay as they are.
         self._further = earlier
         subsets = [one.subset for one in measured] + [subset for subset, _ in earlier]
@@ -209,7 +209,7 @@ class _Problem:
             [np.empty(0)] + [np.full(one.values.size, one.standard_deviation**2) for one in measured]
         )
         self.first = np.concatenate(
-            [np.empty(0)] + [kept.get(one.key, np.zeros(one.values.size)) for one in measured]
+            [np.empty(0)] + [reused.get(one.key, np.zeros(one.values.size)) for one in measured]
         )
 
     @property

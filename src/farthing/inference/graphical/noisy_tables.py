@@ -76,12 +76,12 @@ class Measured:
 
 
 def _checked_labels(labels: ArrayLike, length: int) -> Labels:
-    found = np.asarray(labels)
-    if found.ndim != 1 or found.dtype.kind not in "iu" or set(found.tolist()) != set(range(length)):
+    array = np.asarray(labels)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or set(array.tolist()) != set(range(length)):
         raise InvalidValue(
             "groups", "an array", f"must use every group from 0 to {length - 1} of the table's axis"
         )
-    return found.astype(np.int64)
+    return array.astype(np.int64)
 
 
 def combined(measured: Sequence[Measured]) -> list[Measured]:
@@ -94,14 +94,14 @@ def combined(measured: Sequence[Measured]) -> list[Measured]:
     together: dict[Key, list[Measured]] = {}
     for one in measured:
         together.setdefault(one.key, []).append(one)
-    found = []
+    tables = []
     for same in together.values():
         if len({one.values.shape for one in same}) > 1:
             raise InvalidValue("values", "tables", f"must have one shape for the columns {same[0].subset}")
         precisions = np.array([one.standard_deviation**-2.0 for one in same])
         mean = sum(one.values * p for one, p in zip(same, precisions / precisions.sum(), strict=True))
-        found.append(Measured(same[0].subset, mean, float(precisions.sum()) ** -0.5, same[0].groups))
-    return found
+        tables.append(Measured(same[0].subset, mean, float(precisions.sum()) ** -0.5, same[0].groups))
+    return tables
 
 
 def groups_of(key: Key) -> tuple[Subset, tuple[Labels | None, ...]]:
@@ -153,20 +153,20 @@ class Cells:
 
     def sums(self, marginals: Sequence[Floats]) -> Floats:
         """What the measured cells hold, given the tables of the cliques."""
-        found = np.empty(self.count)
+        sums = np.empty(self.count)
         for clique, subset, shape, labels, where in self._terms:
             table = onto(marginals[clique], self.tree.cliques[clique].columns, subset).reshape(-1)
-            found[where] = table if labels is None else np.bincount(labels, table, math.prod(shape))
-        return found
+            sums[where] = table if labels is None else np.bincount(labels, table, math.prod(shape))
+        return sums
 
     def potentials(self, weights: Floats) -> list[Floats]:
         """On each clique, the sum of the weights of the measured cells that each of its cells is part of."""
-        found = [np.zeros(self.tree.shape(place)) for place in range(len(self.tree.cliques))]
+        potentials = [np.zeros(self.tree.shape(place)) for place in range(len(self.tree.cliques))]
         for clique, subset, _, labels, where in self._terms:
             part = weights[where] if labels is None else weights[where][labels]
             table = part.reshape([self.tree.sizes[column] for column in subset])
-            found[clique] += placed(table, subset, self.tree.cliques[clique].columns)
-        return found
+            potentials[clique] += placed(table, subset, self.tree.cliques[clique].columns)
+        return potentials
 
 
 def _merged_cells(

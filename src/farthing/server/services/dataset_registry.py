@@ -7,7 +7,7 @@ from typing import Any
 
 from farthing.errors import FarthingError, InvalidValue, RequestRefused
 from farthing.ledger import Ledger
-from farthing.ledger.account import as_kept
+from farthing.ledger.account import as_stored
 from farthing.privacy import ApproxDP
 from farthing.server.auth.permissions import Caller
 from farthing.server.schemas.budget_schema import BudgetView
@@ -189,7 +189,7 @@ def _claim_tables(state: State, ledger: Ledger) -> None:
 
 def _wanted(words: BudgetWords, before: ApproxDP) -> ApproxDP:
     """What is to be set, where a delta that is left out stays as it is."""
-    return as_kept(words.epsilon, before.delta if words.delta is None else words.delta)
+    return as_stored(words.epsilon, before.delta if words.delta is None else words.delta)
 
 
 def _refuse_unplannable(delta: float) -> None:
