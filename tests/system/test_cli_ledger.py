@@ -274,7 +274,7 @@ def test_an_edited_ledger_does_not_verify_and_shows_nothing(place: Path) -> None
         database.execute("UPDATE farthing_entries SET actor = 'eve' WHERE sequence = 5")
     database.close()
     code, out, _ = run("verify", place)
-    assert code == 1 and "DOES NOT VERIFY: entry 5 does not carry the mark" in out
+    assert code == 1 and "DOES NOT VERIFY: entry 5 does not carry the signature" in out
     code, out, _ = run("verify", place, "--json")
     assert code == 1 and json.loads(out)["problems"][0].startswith("entry 5")
     for words in (("show", place), ("export", place), ("budget", "set", place, "census", "--epsilon", "9")):

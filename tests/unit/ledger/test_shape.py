@@ -62,5 +62,5 @@ def test_a_guard_that_is_gone_is_no_harm_by_itself_and_is_noted(path: Path) -> N
     assert found.ok and len(found.notes) == 1
     assert "farthing_entries_no_update" in found.notes[0] and "was taken away" in found.notes[0]
     _alter(path, "UPDATE farthing_entries SET actor = 'x'")
-    with pytest.raises(LedgerTampered, match="entry 1 does not carry the mark"):
+    with pytest.raises(LedgerTampered, match="entry 1 does not carry the signature"):
         open_ledger(path)
