@@ -38,7 +38,7 @@ class HandOutput:
     reference: Any
     coefficients: Mapping[str, Any]
     step: float = 0.0
-    condition = depends_on = limitless = ""
+    condition = depends_on = limitless = assumed_column = ""
 
     def predicted(self, noises: Mapping[str, Noise]) -> HandDistribution:
         variances = sum(
@@ -58,7 +58,7 @@ class ChoiceOutput:
     reference: Any
     spread: float
     coefficients: Mapping[str, Any] = field(default_factory=dict)
-    condition = depends_on = limitless = ""
+    condition = depends_on = limitless = assumed_column = ""
 
     def variance_curve(self, epsilon: float) -> Any:
         return np.array([(self.spread / epsilon) ** 2 + 0.01])

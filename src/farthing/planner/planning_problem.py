@@ -71,6 +71,11 @@ class PlannedOutput(Protocol):
         ...
 
     @property
+    def assumed_column(self) -> str:
+        """The column whose distribution is assumed, if that decides its error; empty otherwise."""
+        ...
+
+    @property
     def limitless(self) -> str:
         """What to tell where its error has no limit, whatever the noise; empty where it has one."""
         ...
