@@ -14,7 +14,6 @@ from farthing.server.auth.password_sign_in import PER_USER, counted_attempt
 from farthing.server.auth.passwords import Passwords
 from farthing.server.auth.user_rules import add_user, change_user, known_user
 from farthing.server.store import Store, login_rows, now, user_rows
-from farthing.server.store import login_rows as attempts
 from farthing.server.store.login_rows import Flow, Login
 from system.ledger.conftest import NewPlace
 from system.ledger.nursery import PATIENCE
@@ -106,7 +105,7 @@ def test_attempts_through_two_instances_count_together(instances: list[Store]) -
     passed = [end for end in ended if not isinstance(end, RequestRefused)]
     assert len(passed) <= PER_USER and not any(isinstance(end, Exception) for end in passed), ended
     with instances[0].reading() as connection:
-        assert len(attempts.times_since(connection, "user:bob", 0)) == len(passed)
+        assert len(login_rows.attempts_since(connection, "user:bob", 0)) == len(passed)
     for n in range(len(passed), PER_USER):  # those who come one by one get the rest, and no more
         counted_attempt(instances[n % 2], "bob", f"192.0.2.{n}")
     with pytest.raises(RequestRefused):
