@@ -14,13 +14,13 @@ export function Quote({ quote, busy, error, again, budget, raise }) {
       <div aria-live="polite">
         ${error ? html`<${Refused} error=${error} again=${again} raise=${raise} />` : null}
         ${!error && !quote ? (busy ? html`<${Loading} label="Working out the price" lines=${4} />` : html`<p class="hint">Fill in the form to see the price.</p>`) : null}
-        ${!error && quote ? html`<${Told} quote=${quote} budget=${budget} />` : null}
+        ${!error && quote ? html`<${PriceAndPromise} quote=${quote} budget=${budget} />` : null}
       </div>
       <p class="hint ask-working">${busy ? "Working it out …" : "\u00a0"}</p>
     </section>`;
 }
 
-function Told({ quote, budget }) {
+function PriceAndPromise({ quote, budget }) {
   const left = budget.remaining.epsilon;
   return html`
     <p class="strong">${quote.promise}</p>

@@ -109,7 +109,7 @@ export function Grants({ data, me, path, reload }) {
 
 export function Reserves({ data, path, reload }) {
   const [label, setLabel] = useState("");
-  const kept = Object.entries(data.budget?.withheld ?? {});
+  const reserves = Object.entries(data.budget?.withheld ?? {});
   const save = async ({ epsilon, delta }) => {
     await put(`${path}/reserves/${encodeURIComponent(label.trim())}`, { epsilon, delta });
     toast(
@@ -123,8 +123,8 @@ export function Reserves({ data, path, reload }) {
   return html`<${Card} title="Set aside for later">
     <div class="stack">
       ${
-        kept.length
-          ? html`<${Table} caption="Parts of the budget that no plan may use" rows=${kept} rowKey=${([name]) => name} columns=${[
+        reserves.length
+          ? html`<${Table} caption="Parts of the budget that no plan may use" rows=${reserves} rowKey=${([name]) => name} columns=${[
               { key: "label", title: "For", head: true, cell: ([name]) => name },
               { key: "epsilon", title: "ε", right: true, cell: ([, one]) => privacy(one.epsilon) },
               { key: "delta", title: "δ", right: true, cell: ([, one]) => privacy(one.delta) },

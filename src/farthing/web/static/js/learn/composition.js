@@ -37,8 +37,8 @@ function badgeOf(key, totals) {
 }
 
 function described(totals, of) {
-  const said = THEOREMS.map(({ key, name }) => `${name} ${privacy(totals[key])}`).join(", ");
-  return `Lines of the total over the number of answers, one for each theorem. At ${count(of.k)} answers: ${said}.`;
+  const text = THEOREMS.map(({ key, name }) => `${name} ${privacy(totals[key])}`).join(", ");
+  return `Lines of the total over the number of answers, one for each theorem. At ${count(of.k)} answers: ${text}.`;
 }
 
 function tableOf(grid, of) {

@@ -43,8 +43,8 @@ export function RegionCard({ regions, of, busy }) {
 }
 
 function described(regions, of) {
-  const said = regions.map((one) => `${theoremOf(one.theorem).name}: a best guess is right ${reachOf(one)}`).join("; ");
-  return `Curves of misses against false alarms for ${count(of.k)} answers at epsilon ${privacy(of.epsilon)} and delta ${privacy(of.delta)}. ${said}.`;
+  const text = regions.map((one) => `${theoremOf(one.theorem).name}: a best guess is right ${reachOf(one)}`).join("; ");
+  return `Curves of misses against false alarms for ${count(of.k)} answers at epsilon ${privacy(of.epsilon)} and delta ${privacy(of.delta)}. ${text}.`;
 }
 
 /** The curves at every tenth of the false alarms. */

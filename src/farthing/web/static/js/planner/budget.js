@@ -10,8 +10,8 @@ const PARTS = ["spent", "plan", "withheld", "free"]; // told even when there is 
 
 /** The bar of a plan, with what the draft keeps for later taken out of what is free. */
 export function barWith(bar, reserve) {
-  const kept = Math.min(Math.max(0, reserve ?? 0), bar.free);
-  return { ...bar, withheld: bar.withheld + kept, free: worthAWord(bar.free - kept, bar.total) };
+  const reserved = Math.min(Math.max(0, reserve ?? 0), bar.free);
+  return { ...bar, withheld: bar.withheld + reserved, free: worthAWord(bar.free - reserved, bar.total) };
 }
 
 export const Budget = memo(({ dataset, budget, bar, reserve, stale, sentence = true }) => {

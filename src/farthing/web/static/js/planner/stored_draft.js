@@ -3,7 +3,7 @@
 const key = (user, dataset) => `farthing.draft.${user}.${dataset}`;
 
 /** The kept draft in the server's words, with the id and version it was loaded with; null when there is none. */
-export function keptDraft(user, dataset) {
+export function storedDraft(user, dataset) {
   try {
     const stored = JSON.parse(sessionStorage.getItem(key(user, dataset)) ?? "null");
     return Array.isArray(stored?.draft?.statistics) ? stored : null;
@@ -12,7 +12,7 @@ export function keptDraft(user, dataset) {
   }
 }
 
-export function keepDraft(user, dataset, draft, saved) {
+export function storeDraft(user, dataset, draft, saved) {
   try {
     if (draft.statistics.length) sessionStorage.setItem(key(user, dataset), JSON.stringify({ draft, saved }));
     else sessionStorage.removeItem(key(user, dataset));

@@ -37,8 +37,8 @@ function lack({ code, fields = {} }) {
   if (code !== "budget_exceeded" || !Number.isFinite(left)) return null;
   const needs = Number.isFinite(asked) ? `It needs ${epsilon(asked)}, and ` : "";
   const stays = left > 1e-5 * (asked || 1) ? `${epsilon(left)} is left` : "nothing is left";
-  const said = `${needs}${stays} of this budget.`;
-  return `${said[0].toUpperCase()}${said.slice(1)} Somebody else, perhaps you in another window, has spent from it in the meantime.`;
+  const sentence = `${needs}${stays} of this budget.`;
+  return `${sentence[0].toUpperCase()}${sentence.slice(1)} Somebody else, perhaps you in another window, has spent from it in the meantime.`;
 }
 
 export function Ending({ release }) {

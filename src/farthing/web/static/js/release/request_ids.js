@@ -26,10 +26,10 @@ export function requestFor(draft, { again = false } = {}) {
   const known = Object.entries(all).find(([, one]) => one.asked === asked);
   if (known && !again) return { id: known[0], sent: known[1].sent };
   const id = fresh();
-  const kept = Object.entries(all)
+  const recent = Object.entries(all)
     .filter(([, one]) => one.asked !== asked)
     .slice(-20);
-  write({ ...Object.fromEntries(kept), [id]: { asked, sent: false } });
+  write({ ...Object.fromEntries(recent), [id]: { asked, sent: false } });
   return { id, sent: false };
 }
 

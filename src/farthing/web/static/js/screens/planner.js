@@ -38,7 +38,7 @@ import { Drafts, SaveDraft } from "../planner/saved_drafts.js";
 import { StatisticForm } from "../planner/statistic_form.js";
 import { emptyForm } from "../planner/statistic_kinds.js";
 import { StatisticRow } from "../planner/statistic_row.js";
-import { keepDraft, keptDraft } from "../planner/stored_draft.js";
+import { storeDraft, storedDraft } from "../planner/stored_draft.js";
 import { Suggestions } from "../planner/suggestions.js";
 import { Warnings } from "../planner/warnings.js";
 import { Releases } from "../release/releases.js";
@@ -69,14 +69,14 @@ export default function Screen({ params, me }) {
 
 /** The draft to begin with: the saved one, the one this tab kept, or an empty one. */
 function beginning(about, saved, me) {
-  const kept = keptDraft(me.name, about.name);
-  if (saved && (kept?.saved?.id !== saved.id || kept.saved.version !== saved.version)) {
+  const stored = storedDraft(me.name, about.name);
+  if (saved && (stored?.saved?.id !== saved.id || stored.saved.version !== saved.version)) {
     // Somebody else's draft is a beginning: what is saved from here is one's own.
     const own = saved.owner === me.name ? { id: saved.id, version: saved.version } : null;
     return { draft: fromServer(saved.draft), saved: own };
   }
-  const start = kept
-    ? { draft: fromServer(kept.draft), saved: kept.saved ?? null }
+  const start = stored
+    ? { draft: fromServer(stored.draft), saved: stored.saved ?? null }
     : { draft: emptyDraft(about.name), saved: null };
   const rows = knownRows(about.name); // said elsewhere, such as when a session was to be opened
   return rows === null || start.draft.expected.rows !== undefined || about.rows
@@ -97,7 +97,7 @@ function Planner({ about, saved: loaded, me, title }) {
   const { draft, answer, refusal, status } = planning;
   const busy = status === "planning"; // a slider that moves is not written down at every step
   useEffect(() => {
-    if (!busy) keepDraft(me.name, about.name, forServer(draft), saved);
+    if (!busy) storeDraft(me.name, about.name, forServer(draft), saved);
   }, [draft, saved, busy]);
 
   const fresh = () => {

@@ -177,8 +177,11 @@ const whole = (value, least, most) => Number.isInteger(value) && value >= least 
 export function bodyOf(draft) {
   const columns = {};
   for (const name of declarable(draft).filter((one) => !missingOf(one, draft.columns[one]))) {
-    const said = saidOf(draft.columns[name], draft.sourceColumns.find((one) => one.name === name).holds);
-    if (said) columns[name] = said;
+    const declaration = columnDeclaration(
+      draft.columns[name],
+      draft.sourceColumns.find((one) => one.name === name).holds,
+    );
+    if (declaration) columns[name] = declaration;
   }
   const byColumn = draft.who === "column";
   return {
@@ -198,7 +201,7 @@ export function bodyOf(draft) {
 export const textual = (holds) =>
   !["whole numbers", "integers", "real numbers", "reals", "flags", "dates"].includes(holds);
 
-function saidOf({ kind, lower, upper, categories, comma, trim, lowercase }, holds) {
+function columnDeclaration({ kind, lower, upper, categories, comma, trim, lowercase }, holds) {
   if (kind === "integers") return { range: [parsed(lower), parsed(upper)] };
   if (kind === "reals")
     return { range: [parsed(lower), parsed(upper)], real: true, ...(comma && textual(holds) ? { decimal: "," } : {}) };
