@@ -9,6 +9,7 @@
     tables       plans on big tables beside the same answers by SQL written by hand
     audits       Laplace noise of peers and ours, audited
     workloads    errors of many queries on one histogram, beside published figures
+    mixed        errors of ordinary statistics beside every peer that installs
     targets      the promises about speed, with target and measured value
     report       tables on the screen, Markdown and JSON in benchmarks/results/
 

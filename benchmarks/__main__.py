@@ -1,7 +1,7 @@
 """`make bench`, which is `python -m benchmarks [--quick] [--case NAME] [--cap S]`.
 
-With `--samplers`, `--audits`, `--tables`, `--ledger`, `--workloads`, `--adaptive` or `--synthesis` only
-those.
+With `--samplers`, `--audits`, `--tables`, `--ledger`, `--workloads`, `--mixed`, `--adaptive` or `--synthesis`
+only those.
 """
 
 from __future__ import annotations
@@ -16,6 +16,11 @@ from benchmarks.adaptive import adaptive_targets, measured_streams, show_streams
 from benchmarks.audits import audit_targets
 from benchmarks.cases import CASES
 from benchmarks.ledger import ledger_targets, loads, show_loads
+from benchmarks.mixed import QUICK as QUICK_RELEASES
+from benchmarks.mixed import RELEASES, Outcome, compared, mixed_targets, settings, show_mixed
+from benchmarks.mixed import about as about_mixed
+from benchmarks.mixed_tables import adult, panel
+from benchmarks.peer_environments import prepared
 from benchmarks.race import QUICK_CASES, Result, race
 from benchmarks.report import save, show, show_targets
 from benchmarks.samplers import Speed, sampler_targets, show_speeds, speeds
@@ -51,6 +56,13 @@ def main() -> None:
     parser.add_argument(
         "--workloads", action="store_true", help="only errors of many queries on one histogram"
     )
+    parser.add_argument(
+        "--mixed", action="store_true", help="only errors of ordinary statistics, beside every peer"
+    )
+    parser.add_argument(
+        "--releases", type=int, help=f"of ordinary statistics; {RELEASES}, or {QUICK_RELEASES} with --quick"
+    )
+    parser.add_argument("--adult", type=Path, help="the file of the Adult table (or FARTHING_ADULT names it)")
     parser.add_argument("--adaptive", action="store_true", help="only online answers, beside a split budget")
     parser.add_argument("--synthesis", action="store_true", help="only the synthetic Adult table")
     parser.add_argument("--cap", type=float, help="seconds a peer may take for one answer")
@@ -62,6 +74,7 @@ def main() -> None:
         or options.tables
         or options.ledger
         or options.workloads
+        or options.mixed
         or options.adaptive
         or options.synthesis
     )
@@ -74,6 +87,8 @@ def main() -> None:
     results: list[Result] = []
     measured: list[Speed] = []
     rows = []
+    mixed: list[list[Outcome]] = []
+    compared_tables: list[str] = []
     with console.status("starting") as status:
         for name in names:
             results.extend(race([name], cap, status.update, options.quick))
@@ -105,6 +120,16 @@ def main() -> None:
             if errors:
                 RESULTS.mkdir(parents=True, exist_ok=True)
                 draw(RESULTS / "workloads.svg", errors)
+        if everything or options.mixed:
+            tables, environments = [adult(options.adult), panel()], prepared(status.update)
+            compared_tables = about_mixed(tables, environments)
+            console.print("\n".join(compared_tables), highlight=False)
+            chosen = settings(options.quick, *(people.name for people in tables))
+            releases = options.releases or (QUICK_RELEASES if options.quick else RELEASES)
+            for outcomes in compared(chosen, tables, environments, releases, status.update, 2 * cap):
+                mixed.append(outcomes)
+                show_mixed(console, outcomes)
+                rows += mixed_targets(outcomes)
         if everything or options.adaptive:
             streams, split = measured_streams(options.quick, status.update)
             show_streams(console, streams, split)
@@ -114,7 +139,7 @@ def main() -> None:
             rows += synthesis_targets(synthesis_runs(1 if options.quick else 3))
         if rows:
             show_targets(console, rows)
-    path = save(RESULTS, results, rows, measured)
+    path = save(RESULTS, results, rows, measured, mixed, compared_tables)
     if results:
         console.print(
             "error: against an independent high-precision computation of the optimum (benchmarks/truth.py).\n"

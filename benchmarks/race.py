@@ -39,9 +39,12 @@ class Result:
         return float(self.data.get("seconds", float("inf")))
 
 
-def ask(cap: float, **task: Any) -> dict[str, Any]:
-    """Run one worker; a worker that takes longer than `cap` seconds is stopped, which is a result too."""
-    command = [sys.executable, "-m", "benchmarks.worker", json.dumps(task)]
+def ask(cap: float, python: str = sys.executable, **task: Any) -> dict[str, Any]:
+    """Run one worker, in the environment of that `python`; one that takes longer than `cap` seconds is stopped.
+
+    That is a result too.
+    """
+    command = [python, "-m", "benchmarks.worker", json.dumps(task)]
     try:
         done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, timeout=cap, check=False)
     except subprocess.TimeoutExpired:

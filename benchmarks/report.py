@@ -16,6 +16,17 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cases import CASES
+from benchmarks.mixed import (
+    SELF_COLUMNS,
+    SUMMARY_COLUMNS,
+    Outcome,
+    header_of,
+    plain,
+    remarks,
+    rows_of_predictions,
+    rows_of_setting,
+    summary_row,
+)
 from benchmarks.race import Result
 from benchmarks.samplers import COLUMNS as SPEED_COLUMNS
 from benchmarks.samplers import Speed
@@ -85,13 +96,21 @@ def show_targets(console: Console, targets: list[Target]) -> None:
     console.print(table)
 
 
-def save(folder: Path, results: list[Result], targets: list[Target], speeds: Sequence[Speed] = ()) -> Path:
+def save(
+    folder: Path,
+    results: list[Result],
+    targets: list[Target],
+    speeds: Sequence[Speed] = (),
+    mixed: Sequence[Sequence[Outcome]] = (),
+    about_mixed: Sequence[str] = (),
+) -> Path:
     """Write latest.json and latest.md; returns the Markdown file."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {
         "machine": _machine(),
         "results": [{"case": r.case, "contender": r.name, **_finite(r.data)} for r in results],
         "samplers": [asdict(s) for s in speeds],
+        "mixed": {"about": list(about_mixed), "settings": [plain(outcomes) for outcomes in mixed]},
         "targets": [asdict(t) for t in targets],
     }
     (folder / "latest.json").write_text(json.dumps(document, indent=1, allow_nan=False), encoding="utf-8")
@@ -100,6 +119,8 @@ def save(folder: Path, results: list[Result], targets: list[Target], speeds: Seq
         lines += [f"## {CASES[case].title}", "", *_markdown(COLUMNS, rows_of(case, results)), ""]
     if speeds:
         lines += ["## Noise for vectors", "", *_markdown(SPEED_COLUMNS, [s.row() for s in speeds]), ""]
+    if mixed:
+        lines += _mixed(mixed, about_mixed)
     rows: list[tuple[str, ...]] = [(t.what, t.promise, t.measured, _verdict(t)) for t in targets]
     lines += ["## Promises", "", *_markdown(("what", "promised", "measured", ""), rows), ""]
     path = folder / "latest.md"
@@ -109,6 +130,23 @@ def save(folder: Path, results: list[Result], targets: list[Target], speeds: Seq
 
 def _markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     return ["| " + " | ".join(cells) + " |" for cells in (header, ("---",) * len(header), *rows)]
+
+
+def _mixed(mixed: Sequence[Sequence[Outcome]], about: Sequence[str]) -> list[str]:
+    """Ordinary statistics: the summary, then every setting."""
+    lines = ["## Ordinary statistics beside the peers", "", *(f"- {line}" for line in about), ""]
+    lines += [
+        "RMSE over that of the best peer for each statistic, geometric mean; peers over farthing likewise.",
+        "",
+        *_markdown(SUMMARY_COLUMNS, [summary_row(outcomes) for outcomes in mixed]),
+        "",
+    ]
+    for outcomes in mixed:
+        lines += [f"### {outcomes[0].setting.title}", ""]
+        lines += [*_markdown(header_of(outcomes), rows_of_setting(outcomes)), ""]
+        lines += [*_markdown(SELF_COLUMNS, rows_of_predictions(outcomes)), ""]
+        lines += [*(f"- {line}" for line in remarks(outcomes)), ""]
+    return lines
 
 
 def _verdict(target: Target) -> str:

@@ -99,6 +99,17 @@ def sampling(distribution: str, scale: int, sampler: str, size: int) -> dict[str
     return {"first_seconds": first, "seconds": best}
 
 
+def mixed(
+    contender: str, table: str, questions: str, epsilon: float, delta: float, releases: int, seconds: float
+) -> dict[str, Any]:
+    """Many releases of ordinary statistics by one peer, within `seconds` where it is slow."""
+    from benchmarks.mixed_contenders import released
+    from benchmarks.mixed_tables import QUESTIONS, People
+
+    asked = QUESTIONS[questions]()
+    return released(contender, People.load(table), asked, epsilon, delta, releases, seconds)
+
+
 def main(argument: str) -> None:
     """Run what the argument asks for and print it; a failure is a result too, told in one line."""
     task = json.loads(argument)
@@ -106,7 +117,7 @@ def main(argument: str) -> None:
     if "case" in task:
         task["case"] = CASES[task["case"]]
     actions: dict[str, Callable[..., dict[str, Any]]] = {
-        action.__name__: action for action in (measure, truth, sorting, appending, decimals, sampling)
+        action.__name__: action for action in (measure, truth, sorting, appending, decimals, sampling, mixed)
     }
     try:
         result = actions[what](**task)

@@ -278,6 +278,16 @@ def _is_interval(label: Any) -> bool:
     return alike and bool(label[0] < label[1])
 
 
+def answers_from(
+    outputs: Sequence[Output], noises: Mapping[str, Noise], schema: Schema, measured: Mapping[str, Any]
+) -> list[Answer]:
+    """The answers of a plan from its noisy numbers, in the order of its outputs: post-processing only."""
+    return [
+        with_bounds(output.answer(measured, noises), output.statistic, schema, output.limits(measured))
+        for output in outputs
+    ]
+
+
 @dataclass(frozen=True)
 class PostProcessing:
     """What a plan makes of its noisy numbers, as the curator records it: answers beside the plan that predicted them.
@@ -294,12 +304,7 @@ class PostProcessing:
 
     def __call__(self, measured: Mapping[str, Any]) -> dict[str, Any]:
         """The answers and the plan as plain data."""
-        answers = [
-            with_bounds(
-                output.answer(measured, self.noises), output.statistic, self.schema, output.limits(measured)
-            )
-            for output in self.outputs
-        ]
+        answers = answers_from(self.outputs, self.noises, self.schema, measured)
         stored = [stored_form(answer, kept) for answer, kept in zip(answers, self.levels, strict=True)]
         return {"answers": stored, "plan": self.plan}
 

@@ -20,6 +20,8 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from numpy.typing import NDArray
+
 from farthing.accounting import compose, sampled_approx_dp
 from farthing.data import Dataset, Schema
 from farthing.data.aggregates.aggregate import Aggregate
@@ -284,9 +286,19 @@ class Measurements:
 
     def run(self, dataset: Dataset, progress: Callable[[float], None] | None = None) -> dict[str, Integers]:
         """The private numbers of every slot, with its noise: call only after the charge."""
+        return self.measure(self.exact(dataset, progress))
+
+    def exact(
+        self, dataset: Dataset, progress: Callable[[float], None] | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """What the engine adds up, without noise: private, for `measure` alone."""
         prepared = dataset.derive(**dict(self.derived)) if self.derived else dataset
-        wanted = {name: part for slot in self.slots for name, part in slot.aggregates.items()}
-        exact = prepared.exact(wanted, progress)
+        return prepared.exact(
+            {name: part for slot in self.slots for name, part in slot.aggregates.items()}, progress
+        )
+
+    def measure(self, exact: Mapping[str, NDArray[Any]]) -> dict[str, Integers]:
+        """The numbers of every slot with fresh noise: each call is one release, to be charged for."""
         return {slot.name: slot.measure(slot.own(exact), self.noises[slot.name]) for slot in self.slots}
 
 

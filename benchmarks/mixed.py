@@ -1,0 +1,381 @@
+"""Ordinary statistics beside every peer that installs: `python -m benchmarks --mixed [--releases N] [--adult FILE]`.
+
+Each case is a table, a set of statistics and a budget. farthing plans the set as a whole; a peer gives every statistic
+an even share of epsilon and delta. Everybody releases the same set many times, and the errors are compared:
+
+- RMSE: the root mean squared error over releases and cells. Groups of fewer than 300 rows are left out of means;
+- best peer: for each statistic the peer with the least RMSE. It is chosen by half of the releases and measured by the
+  other half, both ways: the least of seven noisy numbers would look better than it is;
+- ratio: farthing's RMSE over the best peer's, below 1 where farthing is better; a set has the geometric mean of its
+  ratios. A ratio is off by chance by about its `spread`, and a promise counts as missed beyond two of them;
+- predicted over measured, and coverage: what farthing's plan says of itself.
+
+A peer that is slow gets as many releases as fit into its time; the number is shown. One that is not installed, or does
+not have a statistic, is named with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.mixed_farthing import KNOWN, ROWS, TRUTH, WRONG
+from benchmarks.mixed_farthing import released as released_by_farthing
+from benchmarks.mixed_tables import QUESTIONS, Asked, People
+from benchmarks.peer_environments import Environment
+from benchmarks.race import ask
+from benchmarks.targets import Target
+
+RELEASES, QUICK = 30, 10
+SECONDS = 120.0  # for the releases of one peer in one case
+NEEDS_DELTA = ("OpenDP zCDP",)
+OURS = {ROWS: "farthing", TRUTH: "farthing, truth expected", WRONG: "farthing, expected off by 2"}
+MOST_RATIO, MOST_MEAN, MOST_TOLD, MOST_SIXTY = 1.03, 0.7, 0.65, 0.6
+OFF, LEAST, MOST = 0.10, 0.93, 0.98
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is asked of which table, for what."""
+
+    table: str
+    questions: str
+    epsilon: float
+    delta: float
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        return f"{self.questions}, {self.table}, epsilon {self.epsilon:g}, delta {self.delta:g}"
+
+
+@dataclass(frozen=True)
+class Error:
+    """The error of one statistic by one contender: RMSE, what chance makes of it, and two halves of the squares."""
+
+    rmse: float
+    spread: float  # standard error, as a share of the RMSE
+    halves: tuple[float, float]  # mean squares of every other release
+    releases: int
+
+    @classmethod
+    def of(cls, asked: Asked, people: People, answers: Any) -> Error:
+        """From all releases of a statistic."""
+        compared = asked.compared(people)
+        errors = (asked.sensible(answers) - asked.truth(people))[:, compared]
+        squares = np.mean(errors**2, axis=1)
+        mean = float(squares.mean())
+        spread = float(squares.std() / (2 * mean * len(squares) ** 0.5)) if mean > 0 else 0.0
+        halves = (float(squares[::2].mean()), float(squares[1::2].mean()) if len(squares) > 1 else mean)
+        return cls(math.sqrt(mean), spread, halves, len(squares))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One contender in one setting."""
+
+    setting: Setting
+    contender: str
+    errors: dict[str, Error] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
+    predicted: dict[str, float] = field(default_factory=dict)
+    coverage: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is farthing."""
+        return self.contender in OURS.values()
+
+    @property
+    def releases(self) -> int:
+        """How many releases there were, of the statistic with the fewest."""
+        return min((error.releases for error in self.errors.values()), default=0)
+
+
+def settings(quick: bool, first: str, second: str) -> list[Setting]:
+    """The twelve on both tables at three budgets, and the other sets on the first."""
+    budgets = ((1.0, 1e-9),) if quick else ((1.0, 1e-9), (1.0, 0.0), (0.1, 1e-9))
+    found = [Setting(table, "twelve", *budget) for table in (first, second) for budget in budgets]
+    return found + [Setting(first, name, 1.0, 1e-9) for name in QUESTIONS if name != "twelve"]
+
+
+def compared(
+    chosen: Sequence[Setting],
+    tables: Sequence[People],
+    environments: Sequence[Environment],
+    releases: int,
+    say: Say,
+    seconds: float = SECONDS,
+) -> Iterator[list[Outcome]]:
+    """All contenders in all settings, one setting after the other."""
+    by_name = {people.name: people for people in tables}
+    # Without delta, noise is the same whatever delta is allowed: those releases are made once.
+    pure: dict[tuple[str, str, float, str], dict[str, Any]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {people.name: Path(folder) / f"{place}.npz" for place, people in enumerate(tables)}
+        for people in tables:
+            people.save(paths[people.name])
+        for setting in chosen:
+            people, questions = by_name[setting.table], QUESTIONS[setting.questions]()
+            outcomes = []
+            for known in KNOWN:
+                say(f"{setting.title}: {OURS[known]}")
+                found = _by_farthing(people, questions, setting, known, releases)
+                outcomes.append(outcome(setting, OURS[known], people, questions, found))
+            for environment in environments:
+                for contender in environment.contenders:
+                    say(f"{setting.title}: {contender}")
+                    key = (setting.table, setting.questions, setting.epsilon, contender)
+                    found = pure.get(key) or _by_peer(
+                        environment, contender, setting, paths[setting.table], releases, seconds
+                    )
+                    if contender not in NEEDS_DELTA:
+                        pure[key] = found
+                    outcomes.append(outcome(setting, contender, people, questions, found))
+            yield outcomes
+
+
+def _by_farthing(
+    people: People, questions: Sequence[Asked], setting: Setting, known: str, releases: int
+) -> dict[str, Any]:
+    try:
+        return released_by_farthing(people, questions, setting.epsilon, setting.delta, known, releases)
+    except Exception as error:  # what farthing cannot plan stands in the table like anybody's failure
+        return {"failure": f"{type(error).__name__}: {error}"[:160]}
+
+
+def _by_peer(
+    environment: Environment, contender: str, setting: Setting, table: Path, releases: int, seconds: float
+) -> dict[str, Any]:
+    if environment.failure:
+        return {"failure": environment.failure}
+    if contender in NEEDS_DELTA and not setting.delta > 0:
+        return {"failure": "needs delta > 0"}
+    return ask(
+        4 * seconds, python=environment.python, what="mixed", contender=contender, table=str(table),
+        questions=setting.questions, epsilon=setting.epsilon, delta=setting.delta, releases=releases, seconds=seconds,
+    )  # fmt: skip
+
+
+def outcome(
+    setting: Setting, contender: str, people: People, questions: Sequence[Asked], found: dict[str, Any]
+) -> Outcome:
+    """What a contender's releases come to."""
+    answers = found.get("answers", {})
+    errors = {
+        asked.name: Error.of(asked, people, answers[asked.name])
+        for asked in questions
+        if answers.get(asked.name)
+    }
+    return Outcome(
+        setting, contender, errors, found.get("missing", {}), found.get("failure", ""), found.get("predicted", {}),
+        found.get("coverage", {}),
+    )  # fmt: skip
+
+
+def best_peer(outcomes: Sequence[Outcome], name: str) -> tuple[float, float, str] | None:
+    """The least RMSE of a peer, its spread, and whose it is: chosen by half of the releases, measured by the rest."""
+    rivals = {one.contender: one.errors[name] for one in outcomes if not one.ours and name in one.errors}
+    if not rivals:
+        return None
+    chosen = [min(rivals, key=lambda peer: rivals[peer].halves[half]) for half in (0, 1)]
+    squares = [rivals[chosen[half]].halves[1 - half] for half in (0, 1)]
+    spread = max(rivals[peer].spread for peer in chosen)
+    return math.sqrt(sum(squares) / 2), spread, " or ".join(dict.fromkeys(chosen))
+
+
+def ratios(outcomes: Sequence[Outcome], contender: str) -> dict[str, tuple[float, float]]:
+    """A contender's RMSE over the best peer's and its spread, for each statistic that both have."""
+    (mine,) = [one for one in outcomes if one.contender == contender]
+    found = {}
+    for name, error in mine.errors.items():
+        best = best_peer(outcomes, name)
+        if best is not None and best[0] > 0 and error.rmse > 0:
+            found[name] = (error.rmse / best[0], math.hypot(error.spread, best[1]))
+    return found
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """Of positive numbers; NaN of none."""
+    return math.exp(float(np.mean(np.log(values)))) if len(values) else math.nan
+
+
+def against(outcomes: Sequence[Outcome], peer: str) -> float:
+    """A peer's errors over farthing's with only rows expected, as a geometric mean over what the peer has."""
+    one, ours = (next(o for o in outcomes if o.contender == contender) for contender in (peer, OURS[ROWS]))
+    both = [name for name in one.errors if name in ours.errors and ours.errors[name].rmse > 0]
+    return geometric_mean([one.errors[name].rmse / ours.errors[name].rmse for name in both])
+
+
+def mixed_targets(outcomes: Sequence[Outcome]) -> list[Target]:
+    """The promises about one setting."""
+    setting, rows = outcomes[0].setting, []
+    for known, contender in OURS.items():
+        found = ratios(outcomes, contender)
+        if not found:
+            continue
+        middle = geometric_mean([ratio for ratio, _ in found.values()])
+        doubt = 2 * float(np.sqrt(np.sum([s**2 for _, s in found.values()]))) / len(found)
+        limit = {"twelve": MOST_MEAN if known == ROWS else MOST_TOLD, "60 overlapping means": MOST_SIXTY}.get(
+            setting.questions, 1.0 + OFF
+        )
+        what = f"{setting.title}: {contender} over the best peer"
+        rows.append(Target(what, f"<= {limit:g}", f"{middle:.2f}", middle <= limit * (1 + doubt)))
+        name = max(found, key=lambda one: found[one][0])
+        worst, spread = found[name]
+        rows.append(
+            Target(
+                f"{what}, worst statistic", f"<= {MOST_RATIO:g}", f"{worst:.2f} ({name})",
+                worst <= MOST_RATIO * (1 + 2 * spread),
+            )
+        )  # fmt: skip
+    return rows
+
+
+def header_of(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """The columns of a setting's table."""
+    return ("statistic", *(one.contender for one in outcomes if one.errors), "best peer", "ratio")
+
+
+def rows_of_setting(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
+    """RMSE of every statistic, then geometric means; of sets of many statistics only the means."""
+    there = [one for one in outcomes if one.errors]
+    names = list(dict.fromkeys(name for one in there for name in one.errors))
+    rows = []
+    for name in names if len(names) <= 15 else []:
+        best = best_peer(outcomes, name)
+        cells = [_short(one.errors[name].rmse) if name in one.errors else "–" for one in there]
+        ratio = ratios(outcomes, OURS[ROWS]).get(name)
+        rows.append(
+            (
+                name,
+                *cells,
+                "–" if best is None else f"{_short(best[0])} ({best[2]})",
+                "–" if ratio is None else f"{ratio[0]:.2f} ± {ratio[0] * ratio[1]:.2f}",
+            )
+        )
+    means = (_mean_ratio(outcomes, one) for one in there)
+    rows.append(("over the best peer, geometric mean", *means, "1", ""))
+    rows.append(("releases", *(str(one.releases) for one in there), "", ""))
+    return rows
+
+
+def _mean_ratio(outcomes: Sequence[Outcome], one: Outcome) -> str:
+    """A contender's errors over those of the best peer."""
+    found = [ratio for ratio, _ in ratios(outcomes, one.contender).values()]
+    return f"{geometric_mean(found):.2f}"
+
+
+SELF_COLUMNS = (
+    "statistic",
+    *(f"{what}, {known}" for known in KNOWN for what in ("predicted / RMSE", "coverage")),
+)
+
+
+def rows_of_predictions(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
+    """What farthing's plans said of themselves, beside what came out; of many statistics in geometric mean."""
+    ours = [one for one in outcomes if one.ours]
+    names = list(dict.fromkeys(name for one in ours for name in one.errors))
+
+    def cells(chosen: Sequence[str]) -> list[str]:
+        found = []
+        for one in ours:
+            own = [name for name in chosen if name in one.errors and one.errors[name].rmse > 0]
+            if not own:
+                found += ["–", "–"]
+                continue
+            said = geometric_mean([one.predicted[name] / one.errors[name].rmse for name in own])
+            found += [f"{said:.2f}", f"{np.mean([one.coverage[name] for name in own]):.0%}"]
+        return found
+
+    if len(names) > 15:
+        return [("all", *cells(names))]
+    return [(name, *cells([name])) for name in names]
+
+
+def remarks(outcomes: Sequence[Outcome]) -> list[str]:
+    """Who is not in the table, and what is missing in it."""
+    lines = []
+    for one in outcomes:
+        if one.failure:
+            lines.append(f"{one.contender}: {one.failure}")
+        reasons = dict.fromkeys(one.missing.values())
+        for reason in reasons:
+            names = [name for name, why in one.missing.items() if why == reason]
+            shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            lines.append(f"{one.contender}: {shown}: {reason}")
+    return lines
+
+
+def show_mixed(console: Console, outcomes: Sequence[Outcome]) -> None:
+    """The tables of one setting."""
+    title = f"{outcomes[0].setting.title}: RMSE"
+    for header, rows, name in (
+        (header_of(outcomes), rows_of_setting(outcomes), title),
+        (SELF_COLUMNS, rows_of_predictions(outcomes), "what farthing predicted"),
+    ):
+        table = Table(*header, title=name, title_justify="left", title_style="bold")
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+    for line in remarks(outcomes):
+        console.print(f"  {line}", style="dim", highlight=False)
+
+
+SUMMARY_COLUMNS = ("set of statistics", *OURS.values(), "worst statistic", "peers over farthing")
+
+
+def summary_row(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """One line for a setting: ratios to the best peer, farthing's worst statistic, and each peer over farthing."""
+    found = ratios(outcomes, OURS[ROWS])
+    worst = max(found, key=lambda name: found[name][0], default="")
+    peers = [
+        f"{one.contender} {against(outcomes, one.contender):.2f}"
+        for one in outcomes
+        if one.errors and not one.ours
+    ]
+    means = [
+        _mean_ratio(outcomes, one) if one.errors else "–"
+        for one in outcomes
+        if one.contender in OURS.values()
+    ]
+    told = f"{worst} {found[worst][0]:.2f}" if worst else "–"
+    return (outcomes[0].setting.title, *means, told, ", ".join(peers))
+
+
+def plain(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """As plain data, for JSON."""
+    return [
+        {
+            **asdict(one),
+            "ratios": {name: ratio for name, (ratio, _) in ratios(outcomes, one.contender).items()},
+        }
+        for one in outcomes
+    ]
+
+
+def about(tables: Sequence[People], environments: Sequence[Environment]) -> list[str]:
+    """Which tables were compared, and which peers are installed."""
+    lines = [
+        f"{people.name}: {people.rows:,} rows{', made up' if people.made else ''}"
+        f"{'' if people.person is None else f', 1 to {people.most_rows} a person'}"
+        for people in tables
+    ]
+    return lines + [
+        f"{environment.packages[0].replace('==', ' ')}: {environment.failure or 'installed'}"
+        for environment in environments
+    ]
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
