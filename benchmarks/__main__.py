@@ -83,7 +83,7 @@ def main() -> None:
 
     console, start = Console(), time.monotonic()
     if not console.is_terminal:  # a file or a pipe has no width of its own
-        console = Console(width=125)
+        console = Console(width=150)
     results: list[Result] = []
     measured: list[Speed] = []
     rows = []

@@ -6,12 +6,13 @@ an even share of epsilon and delta. Everybody releases the same set many times, 
 - RMSE: the root mean squared error over releases and cells. Groups of fewer than 300 rows are left out of means;
 - best peer: for each statistic the peer with the least RMSE. It is chosen by half of the releases and measured by the
   other half, both ways: the least of seven noisy numbers would look better than it is;
-- ratio: farthing's RMSE over the best peer's, below 1 where farthing is better; a set has the geometric mean of its
-  ratios. A ratio is off by chance by about its `spread`, and a promise counts as missed beyond two of them;
+- ratio: farthing's RMSE over the best peer's, below 1 where farthing is better. A set has the geometric mean of its
+  ratios, and the geometric mean over the one tool that is best in the whole set. A ratio is off by chance by about its
+  `spread`, and a promise counts as missed beyond two of them;
 - predicted over measured, and coverage: what farthing's plan says of itself.
 
-A peer that is slow gets as many releases as fit into its time; the number is shown. One that is not installed, or does
-not have a statistic, is named with the reason.
+A peer that is slow gets as many releases as fit into its time, which `--cap` sets; the number is shown. One that is
+not installed, that was stopped, or that does not have a statistic is named with the reason.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -37,7 +39,7 @@ from benchmarks.targets import Target
 RELEASES, QUICK = 30, 10
 SECONDS = 120.0  # for the releases of one peer in one case
 NEEDS_DELTA = ("OpenDP zCDP",)
-OURS = {ROWS: "farthing", TRUTH: "farthing, truth expected", WRONG: "farthing, expected off by 2"}
+OURS = {ROWS: "farthing", TRUTH: "farthing, truth", WRONG: "farthing, off by 2"}
 MOST_RATIO, MOST_MEAN, MOST_TOLD, MOST_SIXTY = 1.03, 0.7, 0.65, 0.6
 OFF, LEAST, MOST = 0.10, 0.93, 0.98
 Say = Callable[[str], None]
@@ -121,6 +123,7 @@ def compared(
     by_name = {people.name: people for people in tables}
     # Without delta, noise is the same whatever delta is allowed: those releases are made once.
     pure: dict[tuple[str, str, float, str], dict[str, Any]] = {}
+    stopped: dict[str, dict[str, Any]] = {}  # one that was far too slow is not waited for again
     with tempfile.TemporaryDirectory() as folder:
         paths = {people.name: Path(folder) / f"{place}.npz" for place, people in enumerate(tables)}
         for people in tables:
@@ -136,9 +139,12 @@ def compared(
                 for contender in environment.contenders:
                     say(f"{setting.title}: {contender}")
                     key = (setting.table, setting.questions, setting.epsilon, contender)
-                    found = pure.get(key) or _by_peer(
+                    found = stopped.get(contender) or pure.get(key)
+                    found = found or _by_peer(
                         environment, contender, setting, paths[setting.table], releases, seconds
                     )
+                    if found.get("failure", "").startswith("stopped"):
+                        stopped[contender] = found
                     if contender not in NEEDS_DELTA:
                         pure[key] = found
                     outcomes.append(outcome(setting, contender, people, questions, found))
@@ -210,11 +216,20 @@ def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(float(np.mean(np.log(values)))) if len(values) else math.nan
 
 
-def against(outcomes: Sequence[Outcome], peer: str) -> float:
-    """A peer's errors over farthing's with only rows expected, as a geometric mean over what the peer has."""
-    one, ours = (next(o for o in outcomes if o.contender == contender) for contender in (peer, OURS[ROWS]))
-    both = [name for name in one.errors if name in ours.errors and ours.errors[name].rmse > 0]
-    return geometric_mean([one.errors[name].rmse / ours.errors[name].rmse for name in both])
+def against(outcomes: Sequence[Outcome], contender: str, peer: str) -> float:
+    """A contender's errors over a peer's, as a geometric mean over what both have."""
+    mine, theirs = (
+        next(one for one in outcomes if one.contender == name).errors for name in (contender, peer)
+    )
+    both = [name for name in mine if name in theirs and min(mine[name].rmse, theirs[name].rmse) > 0]
+    return geometric_mean([mine[name].rmse / theirs[name].rmse for name in both])
+
+
+def against_best(outcomes: Sequence[Outcome], contender: str) -> tuple[float, str]:
+    """A contender's errors over those of the one tool that is best in the whole set, and which that is."""
+    peers = [one.contender for one in outcomes if one.errors and not one.ours]
+    found = [(against(outcomes, contender, peer), peer) for peer in peers]
+    return max((one for one in found if not math.isnan(one[0])), default=(math.nan, ""))
 
 
 def mixed_targets(outcomes: Sequence[Outcome]) -> list[Target]:
@@ -224,13 +239,13 @@ def mixed_targets(outcomes: Sequence[Outcome]) -> list[Target]:
         found = ratios(outcomes, contender)
         if not found:
             continue
-        middle = geometric_mean([ratio for ratio, _ in found.values()])
+        middle, rival = against_best(outcomes, contender)
         doubt = 2 * float(np.sqrt(np.sum([s**2 for _, s in found.values()]))) / len(found)
         limit = {"twelve": MOST_MEAN if known == ROWS else MOST_TOLD, "60 overlapping means": MOST_SIXTY}.get(
             setting.questions, 1.0 + OFF
         )
         what = f"{setting.title}: {contender} over the best peer"
-        rows.append(Target(what, f"<= {limit:g}", f"{middle:.2f}", middle <= limit * (1 + doubt)))
+        rows.append(Target(what, f"<= {limit:g}", f"{middle:.2f} ({rival})", middle <= limit * (1 + doubt)))
         name = max(found, key=lambda one: found[one][0])
         worst, spread = found[name]
         rows.append(
@@ -260,12 +275,12 @@ def rows_of_setting(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
             (
                 name,
                 *cells,
-                "–" if best is None else f"{_short(best[0])} ({best[2]})",
+                "–" if best is None else _short(best[0]),
                 "–" if ratio is None else f"{ratio[0]:.2f} ± {ratio[0] * ratio[1]:.2f}",
             )
         )
     means = (_mean_ratio(outcomes, one) for one in there)
-    rows.append(("over the best peer, geometric mean", *means, "1", ""))
+    rows.append(("geometric mean of ratios", *means, "1", ""))
     rows.append(("releases", *(str(one.releases) for one in there), "", ""))
     return rows
 
@@ -324,7 +339,11 @@ def show_mixed(console: Console, outcomes: Sequence[Outcome]) -> None:
         (header_of(outcomes), rows_of_setting(outcomes), title),
         (SELF_COLUMNS, rows_of_predictions(outcomes), "what farthing predicted"),
     ):
-        table = Table(*header, title=name, title_justify="left", title_style="bold")
+        table = Table(
+            *header, title=name, title_justify="left", title_style="bold", box=SIMPLE, padding=(0, 1, 0, 0)
+        )
+        for place, column in enumerate(table.columns):
+            column.justify, column.no_wrap = ("left" if place == 0 else "right"), True
         for row in rows:
             table.add_row(*row)
         console.print(table)
@@ -332,25 +351,19 @@ def show_mixed(console: Console, outcomes: Sequence[Outcome]) -> None:
         console.print(f"  {line}", style="dim", highlight=False)
 
 
-SUMMARY_COLUMNS = ("set of statistics", *OURS.values(), "worst statistic", "peers over farthing")
+SUMMARY_COLUMNS = ("set of statistics", *OURS.values(), "each by its best peer", "worst statistic", "by peer")
 
 
 def summary_row(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """One line for a setting: ratios to the best peer, farthing's worst statistic, and each peer over farthing."""
+    """One line for a setting: farthing over the best tool, over the best for each statistic, and over each peer."""
     found = ratios(outcomes, OURS[ROWS])
     worst = max(found, key=lambda name: found[name][0], default="")
-    peers = [
-        f"{one.contender} {against(outcomes, one.contender):.2f}"
-        for one in outcomes
-        if one.errors and not one.ours
-    ]
-    means = [
-        _mean_ratio(outcomes, one) if one.errors else "–"
-        for one in outcomes
-        if one.contender in OURS.values()
-    ]
+    means = [f"{against_best(outcomes, one.contender)[0]:.2f}" for one in outcomes if one.ours]
+    peers = [one.contender for one in outcomes if one.errors and not one.ours]
+    each = ", ".join(f"{peer} {against(outcomes, OURS[ROWS], peer):.2f}" for peer in peers)
+    single = f"{geometric_mean([ratio for ratio, _ in found.values()]):.2f}"
     told = f"{worst} {found[worst][0]:.2f}" if worst else "–"
-    return (outcomes[0].setting.title, *means, told, ", ".join(peers))
+    return (outcomes[0].setting.title, *means, single, told, each)
 
 
 def plain(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:

@@ -125,9 +125,10 @@ def diffprivlib(people: People, number: int, epsilon: float, delta: float) -> Co
     def contender(asked: Asked) -> Draw | None:
         cells = asked.cell_of_rows(people)
         if asked.kind in ("count", "histogram", "marginal", "ranges"):
-            if asked.cells == 1:
-                array = np.ones(len(cells))
-                return lambda: [float(tools.count_nonzero(array, epsilon=share, accountant=unlimited))]
+            if asked.where is not None and asked.cells == 1:
+                chosen = asked.chosen(people)
+                return lambda: [float(tools.count_nonzero(chosen, epsilon=share, accountant=unlimited))]
+            # count_nonzero never exceeds the length of its array: all rows are counted by a histogram of one cell.
             edges = np.arange(asked.cells + 1) - 0.5
             histogram = partial(
                 tools.histogram, cells, epsilon=share, bins=edges, range=(edges[0], edges[-1]),
@@ -267,7 +268,9 @@ def smartnoise(people: People, number: int, epsilon: float, delta: float) -> Con
     def contender(asked: Asked) -> Draw | None:
         if asked.kind == "quantiles":
             return None
-        frame, groups = pandas.DataFrame(columns), list(asked.by)
+        groups, read = list(asked.by), {*asked.by, asked.column, "age"} - {""}
+        read |= {"person"} & set(columns) | ({asked.where[0]} if asked.where else set())
+        frame = pandas.DataFrame({name: columns[name] for name in columns if name in read})
         if asked.edges:
             places = np.searchsorted(asked.edges, people.columns[asked.column], side="right") - 1
             frame["cell"], groups = np.minimum(places, asked.cells - 1), ["cell"]
@@ -409,7 +412,6 @@ def released(
     import time
 
     warnings.simplefilter("ignore")
-    deadline = time.monotonic() + seconds
     contender = PEERS[peer](people, len(questions), epsilon, delta)
     draws: dict[str, Draw] = {}
     answers: dict[str, list[list[float]]] = {asked.name: [] for asked in questions}
@@ -431,6 +433,7 @@ def released(
 
     for asked in questions:
         attempt(asked.name, partial(contender, asked))
+    deadline = time.monotonic() + seconds
     for _ in range(releases):
         for name, draw in list(draws.items()):
             if time.monotonic() < deadline:

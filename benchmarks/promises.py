@@ -166,11 +166,7 @@ def compared(
 def released(plan: Plan, truth: Floats | None, releases: int) -> tuple[Answers, Floats]:
     """Answers of a plan of one statistic, each with noise of its own, and what they should be."""
     measurements, (output,) = plan.measurements, plan.design.outputs
-    dataset, noises = plan.study.dataset, measurements.noises
-    derived = dataset.derive(**dict(measurements.derived)) if measurements.derived else dataset
-    exact = derived.exact(
-        {name: part for slot in measurements.slots for name, part in slot.aggregates.items()}
-    )
+    noises, exact = measurements.noises, measurements.exact(plan.study.dataset)
     if truth is None:
         plain = {
             slot.name: slot.transforms[noises[slot.name].kind].apply(slot.own(exact))
@@ -178,10 +174,7 @@ def released(plan: Plan, truth: Floats | None, releases: int) -> tuple[Answers, 
             if isinstance(slot, StrategySlot)
         }
         truth = np.atleast_1d(output.answer(plain, noises).values)
-    measured = [
-        {slot.name: slot.measure(slot.own(exact), noises[slot.name]) for slot in measurements.slots}
-        for _ in range(releases)
-    ]
+    measured = [measurements.measure(exact) for _ in range(releases)]
     if isinstance(output, MomentOutput):
         return answers_of_moments(output, measured, noises), truth
     found = [output.answer(one, noises) for one in measured]

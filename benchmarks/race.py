@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -45,14 +47,21 @@ def ask(cap: float, python: str = sys.executable, **task: Any) -> dict[str, Any]
     That is a result too.
     """
     command = [python, "-m", "benchmarks.worker", json.dumps(task)]
-    try:
-        done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, timeout=cap, check=False)
-    except subprocess.TimeoutExpired:
-        return {"failure": f"stopped after {cap:.0f} s"}
-    lines = done.stdout.strip().splitlines()
-    if done.returncode or not lines:
-        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        return {"failure": f"died ({done.returncode}): {last}"[:120]}
+    # A session of its own: what the worker started, a Spark for example, is stopped with it.
+    with subprocess.Popen(
+        command, cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=cap)
+        except subprocess.TimeoutExpired:
+            return {"failure": f"stopped after {cap:.0f} s"}
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    lines = output.strip().splitlines()
+    if process.returncode or not lines:
+        last = (errors.strip().splitlines() or ["no output"])[-1]
+        return {"failure": f"died ({process.returncode}): {last}"[:120]}
     answer: dict[str, Any] = json.loads(lines[-1])
     return answer
 

@@ -136,7 +136,8 @@ def _mixed(mixed: Sequence[Sequence[Outcome]], about: Sequence[str]) -> list[str
     """Ordinary statistics: the summary, then every setting."""
     lines = ["## Ordinary statistics beside the peers", "", *(f"- {line}" for line in about), ""]
     lines += [
-        "RMSE over that of the best peer for each statistic, geometric mean; peers over farthing likewise.",
+        "Geometric means of RMSE: farthing's over that of the best tool, then over the best peer for each statistic,",
+        "the worst of these ratios, and farthing's over each tool's.",
         "",
         *_markdown(SUMMARY_COLUMNS, [summary_row(outcomes) for outcomes in mixed]),
         "",
