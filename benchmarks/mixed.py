@@ -139,9 +139,10 @@ def compared(
                 for contender in environment.contenders:
                     say(f"{setting.title}: {contender}")
                     key = (setting.table, setting.questions, setting.epsilon, contender)
-                    found = stopped.get(contender) or pure.get(key)
-                    found = found or _by_peer(
-                        environment, contender, setting, paths[setting.table], releases, seconds
+                    found = (
+                        stopped.get(contender)
+                        or pure.get(key)
+                        or _by_peer(environment, contender, setting, paths[setting.table], releases, seconds)
                     )
                     if found.get("failure", "").startswith("stopped"):
                         stopped[contender] = found

@@ -92,7 +92,12 @@ def speeds(quick: bool, cap: float, say: Callable[[str], None]) -> Iterator[Spee
                     if size > FEW and sampler != "vector" and scale != JUDGED:
                         continue
                     say(f"{size:,} cells of {distribution} noise, scale {scale:,}: {SAMPLERS[sampler]}")
-                    task: dict[str, Any] = {"distribution": distribution, "scale": scale, "sampler": sampler, "size": size}
+                    task: dict[str, Any] = {
+                        "distribution": distribution,
+                        "scale": scale,
+                        "sampler": sampler,
+                        "size": size,
+                    }
                     data = ask(3 * cap, what="sampling", **task)
                     times = data.get("first_seconds"), data.get("seconds")
                     yield Speed(distribution, scale, sampler, size, *times, data.get("failure", ""))

@@ -20,8 +20,6 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from numpy.typing import NDArray
-
 from farthing.accounting import compose, sampled_approx_dp
 from farthing.data import Dataset, Schema
 from farthing.data.aggregates.aggregate import Aggregate
