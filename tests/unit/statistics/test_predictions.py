@@ -81,6 +81,7 @@ def test_moments_are_no_worse_than_predicted_with_nothing_expected(kind: Any, va
     assert np.mean(np.abs(found - truth) <= output.predicted(noises).error(0.95)) >= 0.94
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(TRUTHS))
 @pytest.mark.parametrize("rows", [30, 90, 3_000])
 def test_few_rows_and_missing_values_are_as_predicted_when_they_are_told(kind: Any, rows: int) -> None:

@@ -52,6 +52,7 @@ def test_every_plan_of_equal_counts_is_released(
     _released(tmp_path, number, *budget)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("control", ["require", "hold", "weight", "reserve", "fit"])
 def test_a_controlled_plan_is_released_too(tmp_path: Path, control: str) -> None:
     study = ft.Study(WIDE, 1.0, 1e-6, ledger=tmp_path / "study.db")
