@@ -51,11 +51,11 @@ def test_a_number_that_is_missing_is_a_dash(page: Page) -> None:
     assert (
         _called(page, "charts/scale", "pathOf", [[0, 0], None, [1, 1], [2, 1]]) == "M0.0,0.0M1.0,1.0L2.0,1.0"
     )
-    assert _called(page, "ask/columns", "giveOrTake", None) == "—"
+    assert _called(page, "ask/column_cells", "giveOrTake", None) == "—"
 
 
 def test_an_error_is_never_rounded_down(page: Page) -> None:
-    assert _called(page, "ask/columns", "giveOrTake", 1234.2) == "±1,235"
+    assert _called(page, "ask/column_cells", "giveOrTake", 1234.2) == "±1,235"
     assert _called(page, "ask/quote", "twoDigits", 0.1708) == 0.18
     # Halves of a percent are rounded towards the attacker.
     assert _called(page, "charts/region", "rightInHundred", [[0, 1], [0.395, 0.395], [1, 0]]) == 61
@@ -67,26 +67,26 @@ def test_a_region_reaches_from_one_blind_guess_to_the_other(page: Page) -> None:
 
 
 def test_a_condition_that_is_added_means_what_it_looks_like(page: Page) -> None:
-    assert _called(page, "ask/columns", "joinedBy", "and", " ", "a = 1") == "a = 1"
+    assert _called(page, "ask/column_cells", "joinedBy", "and", " ", "a = 1") == "a = 1"
     assert (
-        _called(page, "ask/columns", "joinedBy", "and", "a = 1 or b = 2", "c = 3")
+        _called(page, "ask/column_cells", "joinedBy", "and", "a = 1 or b = 2", "c = 3")
         == "(a = 1 or b = 2) and c = 3"
     )
-    assert _called(page, "ask/columns", "joinedBy", "and", "(a or b) and (c or d)", "e") == (
+    assert _called(page, "ask/column_cells", "joinedBy", "and", "(a or b) and (c or d)", "e") == (
         "((a or b) and (c or d)) and e"
     )
     assert (
-        _called(page, "ask/columns", "joinedBy", "or", "a = 1 and b = 2", "c = 3")
+        _called(page, "ask/column_cells", "joinedBy", "or", "a = 1 and b = 2", "c = 3")
         == "a = 1 and b = 2 or c = 3"
     )
 
 
 def test_the_caret_counts_letters_as_people_do(page: Page) -> None:
-    assert _called(page, "ask/columns", "pointed", "x = '🦊' and", 6)["caret"] == " " * 6 + "^"
+    assert _called(page, "ask/column_cells", "pointed", "x = '🦊' and", 6)["caret"] == " " * 6 + "^"
     assert (
-        _called(page, "ask/columns", "pointed", "x = '🦊' and", 6)["at"] == 7
+        _called(page, "ask/column_cells", "pointed", "x = '🦊' and", 6)["at"] == 7
     )  # halves of letters, for the field
-    assert _called(page, "ask/columns", "pointed", "x", 99)["caret"] == " ^"
+    assert _called(page, "ask/column_cells", "pointed", "x", 99)["caret"] == " ^"
 
 
 def test_examples_fit_the_columns(page: Page) -> None:
@@ -95,7 +95,7 @@ def test_examples_fit_the_columns(page: Page) -> None:
         {"name": "age", "kind": "integers", "lower": 0, "upper": 110},
         {"name": "income", "kind": "reals", "lower": 0.0, "upper": 100.0, "edges": [0, 25, 50, 75, 100]},
     ]
-    assert _called(page, "ask/columns", "examplesFor", columns) == [
+    assert _called(page, "ask/column_cells", "examplesFor", columns) == [
         "\"first name\" = 'it''s'",
         "age >= 60",
         "\"first name\" = 'it''s' and age >= 60",
