@@ -220,9 +220,8 @@ class Pricing:
             line = self._estimate_line(saddle_for_loss(self.loss.cheap_transform, epsilon))
             value = line.log_delta(epsilon)
             curve = Curve(value - line.margin, value + line.margin)
-            if not (
-                math.isfinite(value) and line.margin < 0.1
-            ):  # nothing was learned: ask the proof after all
+            # Nothing was learned: ask the proof after all.
+            if not (math.isfinite(value) and line.margin < 0.1):
                 curve = self._solve_at(epsilon).log_delta(epsilon)
         curve = Curve(curve.low, min(curve.high, math.log(top + slack - epsilon)))  # 1 - exp(-v) <= v
         low, high = math.exp(curve.low) * (1 - 2.0**-46), math.exp(curve.high) * (1 + 2.0**-46)

@@ -74,9 +74,11 @@ def group_privacy(charge: Charge, size: int) -> Event:
     price = price_of(event)
     if price.epsilon is None:
         raise InvalidValue(
-            "charge", event, "sampled Gaussian noise has no group cost of its own here",
+            "charge",
+            event,
+            "sampled Gaussian noise has no group cost of its own here",
             "state an (epsilon, delta) pair that it satisfies for one unit",
-        )  # fmt: skip
+        )
     return _pair(group * price.epsilon, _sum_of_leaks(price.epsilon, price.leak, group), "size", size)
 
 

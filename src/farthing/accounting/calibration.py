@@ -209,34 +209,39 @@ class _Search:
                     f"epsilon={p.cost.estimate:.6g} at {self._parameter(p.privacy):.6g}" for p in (less, more)
                 )
                 raise InvalidValue(
-                    "make_charges", self.make_charges,
+                    "make_charges",
+                    self.make_charges,
                     f"must cost less the {'larger' if self.sign > 0 else 'smaller'} its parameter, but found {seen}",
                     f'pass direction="{"epsilon" if self.sign > 0 else "noise"}" if it is the other way round',
-                )  # fmt: skip
+                )
 
     def _unaffordable(self, at: _Point) -> InvalidValue:
         charges = self.make_charges(self.most_private)
         leak = (charges if isinstance(charges, Composition) else compose(charges)).leak
         if leak.lower > self.delta:
             return InvalidValue(
-                "delta", self.delta, f"must be at least what the charges leak by themselves, {leak.lower:.3g}",
+                "delta",
+                self.delta,
+                f"must be at least what the charges leak by themselves, {leak.lower:.3g}",
                 "lower their own deltas or ask for a larger delta",
-            )  # fmt: skip
+            )
         return InvalidValue(
-            "epsilon", self.epsilon,
+            "epsilon",
+            self.epsilon,
             f"must be at least the cost at parameter={self.most_private:.3g}, {at.cost.lower:.3g}",
             "ask for more, charge less, or widen the bracket",
-        )  # fmt: skip
+        )
 
     def _everything_affordable(self, at: _Point) -> _Point:
         if self.given is not None:
             return at
         raise InvalidValue(
-            "make_charges", self.make_charges,
+            "make_charges",
+            self.make_charges,
             f"must cost more than epsilon={self.epsilon:g} for some parameter, but costs {at.cost.estimate:.3g} "
             f"even at {self._parameter(at.privacy):.3g}",
             "give a bracket whose least private end you would accept",
-        )  # fmt: skip
+        )
 
     def _privacy(self, parameter: float) -> float:
         return self.sign * math.log(parameter)

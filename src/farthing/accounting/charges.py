@@ -40,10 +40,11 @@ _FORMS = "use a list of epsilons, of (epsilon, delta) pairs, or of events from f
 _NONE = np.zeros(0)
 _MOST = 2.0**53  # counts, one by one and in total: beyond, doubles skip whole numbers
 _LARGEST_EPSILON = 1e6
+# Bounded ranges outside are priced on the grid, as randomized responses.
 _SMALLEST_RANGE, _LARGEST_RANGE = (
     1e-9,
     500.0,
-)  # bounded ranges outside are priced on the grid, as randomized responses
+)
 
 
 @dataclass(frozen=True, eq=False)

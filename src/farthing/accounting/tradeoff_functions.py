@@ -104,9 +104,8 @@ def _epsilons(pricing: Pricing) -> list[float]:
     if not visible < 1:
         return [0.0]
     reach = min(pricing.epsilon_at(visible, False).upper, 600.0)
-    start = pricing.epsilon_at(
-        max(visible, 1 - 1e-6), False
-    ).lower  # below, delta is 1 for all that can be seen
+    # Below, delta is 1 for all that can be seen.
+    start = pricing.epsilon_at(max(visible, 1 - 1e-6), False).lower
     return [*np.linspace(min(start, reach), reach, _LINES).tolist(), *pricing.loss.largest_loss(600.0)]
 
 

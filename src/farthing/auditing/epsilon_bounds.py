@@ -74,9 +74,8 @@ def _of_composition(composition: Composition, words: str, main: tuple[float, flo
     usable = tuple(dict.fromkeys(point for point in points if point[0] < 600 and point[1] < 1))
     if not usable:
         raise InvalidValue("claim", composition, "must be finite somewhere", "it allows everything")
-    if (
-        main not in usable
-    ):  # delta 0 where it is claimed, else a delta that samples have something to say about
+    # Delta 0 where it is claimed, else a delta that samples have something to say about.
+    if main not in usable:
         pure_points = [point for point in usable if point[1] == 0]
         main = pure_points[0] if pure_points else min(usable, key=lambda point: abs(point[1] - _VISIBLE))
     return Claim(words, usable, main)

@@ -347,9 +347,8 @@ def _bugs_of_holdouts() -> list[PlantedBug]:
 def _loop(choice_rate: float | None, cell_rate: float, rounds: int) -> Callable[[Any, int], Array]:
     """Select, measure, fit on two columns of two values: the worst of three tables is measured, and the model is what
     was measured. A choice costs 2 choice_rate, a measurement cell_rate; None chooses without noise."""
-    views = np.array(
-        [[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]]
-    )  # first column, second column, whether they agree
+    # First column, second column, whether they agree.
+    views = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]])
 
     def batch(value: Any, count: int) -> Array:
         generator = np.random.default_rng()

@@ -254,9 +254,8 @@ def _charge(charge: Any) -> dict[str, Any]:
 
 def _column(name: str, values: Any) -> dict[str, Any]:
     """A column of a schema as a server reads it."""
-    if isinstance(
-        values, Mapping
-    ):  # as in study.toml: {"categories": ["f", "m"], "trim": True, "lower": True}
+    # As in study.toml: {"categories": ["f", "m"], "trim": True, "lower": True}.
+    if isinstance(values, Mapping):
         return dict(values)
     if values is bool:
         return {"flags": True}

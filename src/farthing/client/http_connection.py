@@ -239,9 +239,11 @@ def checked_url(url: object, *, insecure: bool) -> str:
     address = f"{parts.scheme}://{quoted_host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
     if parts.scheme == "http" and not insecure and not _is_loopback(host):
         raise InvalidValue(
-            "url", address, "must be https: the token would be readable on the way",
+            "url",
+            address,
+            "must be https: the token would be readable on the way",
             "use https, or say insecure=True on a network that you trust",
-        )  # fmt: skip
+        )
     return address
 
 

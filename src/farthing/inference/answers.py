@@ -259,9 +259,18 @@ class Answer:
         low, high = np.minimum(low, flat), np.maximum(high, flat)
         if labels:
             return cls(
-                name, tuple(labels), flat, np.array(errors), low, high, level, interval_at, note, asking,
+                name,
+                tuple(labels),
+                flat,
+                np.array(errors),
+                low,
+                high,
+                level,
+                interval_at,
+                note,
+                asking,
                 np.array(plain),
-            )  # fmt: skip
+            )
         value, error, least, most, own = map(float, (flat[0], errors[0], low[0], high[0], plain[0]))
         return cls(name, (), value, error, least, most, level, interval_at, note, asking, own)
 

@@ -270,9 +270,8 @@ def nonnegative_marginals(tables: Mapping[Subset, ArrayLike], total: float | Non
         return {subset: np.zeros_like(table) for subset, table in arrays.items()}
     share = _repair(found, whole)
     mixed = {s: (1.0 - share) * table + share * whole / table.size for s, table in found.items()}
-    return {
-        subset: np.maximum(table, 0.0) for subset, table in mixed.items()
-    }  # takes out rounding below zero
+    # Takes out rounding below zero.
+    return {subset: np.maximum(table, 0.0) for subset, table in mixed.items()}
 
 
 def _repair(tables: Tables, total: float) -> float:

@@ -74,16 +74,14 @@ def rounded_tree(parents: ArrayLike, values: ArrayLike) -> Whole:
         )
     raw = raw.copy()
     raw[inner] = 0.0
-    for node in range(
-        len(raw) - 1, -1, -1
-    ):  # sums anew from the leaves, so that they are equal to the last digit
+    # Sums anew from the leaves, so that they are equal to the last digit.
+    for node in range(len(raw) - 1, -1, -1):
         if above[node] >= 0:
             raw[above[node]] += raw[node]
     whole = np.floor(raw + 0.5).astype(np.int64)  # the roots; all others are written over
     order = np.argsort(above, kind="stable")
     for family in np.split(order, np.flatnonzero(np.diff(above[order])) + 1):
-        if (
-            len(family) and above[family[0]] >= 0
-        ):  # in the order of the parents, which come before their children
+        # In the order of the parents, which come before their children.
+        if len(family) and above[family[0]] >= 0:
             whole[family] = rounded(raw[family], int(whole[above[family[0]]]))
     return whole

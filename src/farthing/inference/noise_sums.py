@@ -390,9 +390,8 @@ def error_of_parts(parts: Parts, confidence: float) -> float:
     distribution = distribution_of(parts)
     if 1 - confidence < SMALLEST_TAIL and not isinstance(distribution, Nothing | OneLaplace):
         rough = isinstance(distribution, WideSum | MixedSum | SeriesSum)
-        exact = (
-            lattice_sum(parts) if rough else distribution
-        )  # where there is a lattice, tails are right to 1e-12
+        # Where there is a lattice, tails are right to 1e-12.
+        exact = lattice_sum(parts) if rough else distribution
         error = exact.error(confidence) if exact else math.inf
         return min(error, chernoff_radius(parts, 1 - confidence))
     error = distribution.error(confidence)

@@ -91,9 +91,8 @@ class RegularTree:
         for level in reversed(range(len(self.sizes) - 1)):
             branching = self.sizes[level] // self.sizes[level + 1]
             sums = rising.reshape(-1, branching).sum(axis=1)
-            trust = 1.0 / (
-                1.0 + self.variances[level] / (branching * variance)
-            )  # of the block's own measurement
+            # Of the block's own measurement.
+            trust = 1.0 / (1.0 + self.variances[level] / (branching * variance))
             rising = sums if trust == 0 else sums + trust * (numbers[level] - sums)
             variance = branching * variance * (1.0 - trust)
             below.append(sums)
@@ -204,9 +203,8 @@ def _slopes_and_sums(turns: Floats, faster: Floats) -> tuple[Floats, Floats]:
 def _slope_of_total(turns: Floats, faster: Floats, total: float) -> float:
     """Where the sum of all blocks reaches the total."""
     slopes, sums = _slopes_and_sums(turns, faster)
-    last = (
-        int(np.searchsorted(sums[0], total, side="right")) - 1
-    )  # sums begin at 0, and rise once a cell has begun
+    # Sums begin at 0, and rise once a cell has begun.
+    last = int(np.searchsorted(sums[0], total, side="right")) - 1
     return float(turns[0, last] + (total - sums[0, last]) / slopes[0, last])
 
 

@@ -306,9 +306,8 @@ class Account:
         if set(data) != set(cls.__slots__):
             raise InvalidValue("account", sorted(data), f"must have the keys {', '.join(cls.__slots__)}")
         plain, whole = [data[name] for name in _PLAIN], data["whole_nano"]
-        if (
-            set(map(type, plain)) == {int} and min(plain) >= 0 and type(whole) is int and whole == -1
-        ):  # nearly always
+        # Nearly always.
+        if set(map(type, plain)) == {int} and min(plain) >= 0 and type(whole) is int and whole == -1:
             epsilon, budget, count, nano, units, leak, whole_units, only_sums = plain
             sums = divergences_read(data["divergences"])
             return cls(epsilon, budget, count, nano, units, leak, sums, None, whole_units, only_sums)

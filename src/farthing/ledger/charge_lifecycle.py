@@ -466,18 +466,36 @@ def charge_made(ledger: str, request: Request, charged: Charged) -> Charge:
     if price is None:
         return charge_of(ledger, entry, charged.state)
     return Charge(
-        ledger, entry.dataset, entry.analyst, entry.request_id, entry.sequence, request.event,
-        *_point(written(price), price.delta_units), charged.state, False, entry.mac, request.others,
-    )  # fmt: skip
+        ledger,
+        entry.dataset,
+        entry.analyst,
+        entry.request_id,
+        entry.sequence,
+        request.event,
+        *_point(written(price), price.delta_units),
+        charged.state,
+        False,
+        entry.mac,
+        request.others,
+    )
 
 
 def charge_of(ledger: str, entry: Entry, state: str) -> Charge:
     """The charge that an entry of an earlier time records."""
     body = entry.body
     return Charge(
-        ledger, entry.dataset, entry.analyst, entry.request_id, entry.sequence, event_of(body["event"]),
-        *_point(body["nano"], body["units"]), state, True, entry.mac, entry.others,
-    )  # fmt: skip
+        ledger,
+        entry.dataset,
+        entry.analyst,
+        entry.request_id,
+        entry.sequence,
+        event_of(body["event"]),
+        *_point(body["nano"], body["units"]),
+        state,
+        True,
+        entry.mac,
+        entry.others,
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -280,11 +280,20 @@ class Receipt:
             return None
         body, after = entry.body, entry.totals[""]
         return cls(
-            ledger, entry.dataset, entry.analyst, entry.request_id,
-            "reserved" if entry.kind == "charge" else entry.kind, entry.sequence, entry.mac,
-            epsilon_of(body["nano"]), delta_up(body["units"]),
-            after["count"], after["sum_nano"], after["sum_units"], entry.time_ns,
-        )  # fmt: skip
+            ledger,
+            entry.dataset,
+            entry.analyst,
+            entry.request_id,
+            "reserved" if entry.kind == "charge" else entry.kind,
+            entry.sequence,
+            entry.mac,
+            epsilon_of(body["nano"]),
+            delta_up(body["units"]),
+            after["count"],
+            after["sum_nano"],
+            after["sum_units"],
+            entry.time_ns,
+        )
 
     @property
     def when(self) -> datetime:

@@ -19,10 +19,11 @@ from farthing.errors import LedgerUnavailable
 from farthing.ledger.ledger_store import Run, Store
 from farthing.ledger.ledger_tables import TABLES
 
+# Where SQLite keeps the locks of all who have the file open, and how many bytes.
 _SHARED = (
     0x40000000 + 2,
     510,
-)  # where SQLite keeps the locks of all who have the file open, and how many bytes
+)
 
 
 class FileGuard:

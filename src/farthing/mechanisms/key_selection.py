@@ -82,9 +82,8 @@ def delta_per_key(delta: float, keys: int) -> Fraction:
     with precision(width + 64):
         exact = -((1 - flint.arb(delta)).log() / keys).expm1()
         per_key = Fraction(_floor_scaled(exact, width), 1 << width)
-        if (
-            keys * width > _LONGEST
-        ):  # an exact power of so many digits would take minutes; the ball is good enough
+        # An exact power of so many digits would take minutes; the ball is good enough.
+        if keys * width > _LONGEST:
             return per_key
         # A root that is a short fraction itself must not be lost to the ball around it.
         above = per_key + Fraction(1, 1 << width)
@@ -116,17 +115,18 @@ def optimal_keep_probabilities(epsilon: Fraction, delta: Fraction) -> tuple[Frac
     width = 64 + _bits_of(delta)
     unit = 1 << width
     with precision(width + 64):
-        growth = _floor_scaled(
-            _ball(epsilon).exp(), width
-        )  # e^epsilon as a multiple of 2^-width, rounded down
+        # e^epsilon as a multiple of 2^-width, rounded down.
+        growth = _floor_scaled(_ball(epsilon).exp(), width)
     leak = delta.numerator * unit // delta.denominator
     probabilities = [0]
     while probabilities[-1] < unit:
         if len(probabilities) > _LONGEST:
             raise InvalidValue(
-                "epsilon", float(epsilon), f"is too small: a key would need more than {_LONGEST:,} units",
+                "epsilon",
+                float(epsilon),
+                f"is too small: a key would need more than {_LONGEST:,} units",
                 "raise epsilon or delta, or lower max_keys_per_unit",
-            )  # fmt: skip
+            )
         before = probabilities[-1]
         rising = growth * before // unit + leak
         # 1 - (1 - p - delta) / E rounded down: the subtracted part is rounded up.

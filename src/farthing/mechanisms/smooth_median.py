@@ -109,9 +109,8 @@ def _checked(at: Callable[[int], int]) -> Callable[[int], int]:
 
     def checked(t: int) -> int:
         bound = _whole(at, t)
-        if (
-            bound is None
-        ):  # raised here, not where it was noticed: no exception may carry what the function said
+        # Raised here, not where it was noticed: no exception may carry what the function said.
+        if bound is None:
             raise InvalidData("local_sensitivity_at", "must give a whole number >= 0 for every t >= 0")
         return bound
 

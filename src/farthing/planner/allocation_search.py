@@ -390,9 +390,8 @@ def polished(search: Search, division: Division) -> Division:
     divider = search.divider
     if search.delta < LEAST_DELTA or int(divider.free.sum()) > MOST_SLOTS:
         return division
-    if (
-        not division.cost > 0
-    ):  # so little beside delta that the estimate is lost in rounding: nothing to compare by
+    # So little beside delta that the estimate is lost in rounding: nothing to compare by.
+    if not division.cost > 0:
         return division
     pure = divider.model.losses(division.shares.kinds, division.shares.strengths).pure
     if division.cost > pure * (1 - _WORTHWHILE):

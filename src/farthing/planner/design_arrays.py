@@ -95,11 +95,24 @@ class Model:
         squares = facts[:, 0] ** 2
         floor = _FAINTEST * (linear * squares).max(axis=1, keepdims=True) * read / squares
         return cls(
-            slots, names, tuple(output.name for output in design.outputs), allowed, linear,
-            np.maximum(linear, floor), curves,
-            facts[:, 0], facts[:, 1], facts[:, 2], facts[:, 3], facts[:, 4], facts[:, 5], facts[:, 6],
-            facts[:, 7], least, most,
-        )  # fmt: skip
+            slots,
+            names,
+            tuple(output.name for output in design.outputs),
+            allowed,
+            linear,
+            np.maximum(linear, floor),
+            curves,
+            facts[:, 0],
+            facts[:, 1],
+            facts[:, 2],
+            facts[:, 3],
+            facts[:, 4],
+            facts[:, 5],
+            facts[:, 6],
+            facts[:, 7],
+            least,
+            most,
+        )
 
     def asked(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which slots the outputs in `rows` are made from."""
@@ -329,9 +342,8 @@ class Divider:
     def shares(self, weights: Floats, saddle: float, price: float) -> Shares:
         """Every free slot at its own minimum, at the order saddle + 1 (infinite: pure epsilon)."""
         model, place = self.model, np.arange(len(self.free))
-        importance = np.einsum(
-            "i,ij->j", weights, model.driving
-        )  # small: threads of a product would cost more
+        # Small: threads of a product would cost more.
+        importance = np.einsum("i,ij->j", weights, model.driving)
         importance = np.maximum(
             importance, _SLOT_SHARES_FAINTEST * _largest(importance * model.l1**2) / model.l1**2
         )

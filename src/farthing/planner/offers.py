@@ -17,6 +17,7 @@ Lacks = Callable[[Problem], float]
 """What a problem costs, as a part of what it may: at most 1 where the planner finds a plan that is proven to fit."""
 
 _MOST = 3  # statistics for which another error is looked for
+# Times the estimate that a refusal leaves, until it is accepted.
 _MORE = (
     1.0005,
     1.002,
@@ -25,7 +26,7 @@ _MORE = (
     1.2,
     1.5,
     2.0,
-)  # times the estimate that a refusal leaves, until it is accepted
+)
 _HALVINGS = 2  # of a long step from what is refused to what is accepted
 _LONG = 1.05
 _TOO_LARGE = 45.0  # an epsilon that protects nobody is not offered
@@ -76,9 +77,13 @@ class Offers:
             parts.append(f"without the hold of {listed(held)} it would fit")
         parts.append("allow a larger error, hold or reserve less, or raise epsilon")
         return Infeasible(
-            "; ".join(parts) + ".", blocking=(*held, *blocking), epsilon=epsilon, hardest=hardest,
-            closest=None if hardest is None else errors[hardest], offers=errors,
-        )  # fmt: skip
+            "; ".join(parts) + ".",
+            blocking=(*held, *blocking),
+            epsilon=epsilon,
+            hardest=hardest,
+            closest=None if hardest is None else errors[hardest],
+            offers=errors,
+        )
 
     def _errors(self, names: Iterable[str]) -> dict[str, float]:
         """For each statistic the closest error that is accepted while all else stays as required."""
@@ -126,8 +131,12 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
         return Infeasible(
             f"{name!r} within {exact_text(asked.within)} cannot be promised: its error depends on {output.depends_on}; "
             f"{output.limitless}.",
-            blocking=(name,), closest=None, epsilon=math.inf, hardest=None, offers={},
-        )  # fmt: skip
+            blocking=(name,),
+            closest=None,
+            epsilon=math.inf,
+            hardest=None,
+            offers={},
+        )
     least = refused.error
     if lacks is not None:  # what the whole budget gives is a better guess than the narrowest noise
         limits = np.full(len(problem.design.outputs), math.inf)
@@ -138,9 +147,8 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
         return 1.0 if lacks is None else lacks(replace(problem, requirements=instead))
 
     narrowest = float(ceiling(refused.error, 4))
-    closest = (
-        narrowest if tried(narrowest) <= 1 else None
-    )  # what is said to be left is the first that is tried
+    # What is said to be left is the first that is tried.
+    closest = narrowest if tried(narrowest) <= 1 else None
     for start in (least, narrowest):
         closest = _accepted(start, tried) if closest is None and start < math.inf else closest
     why = f"the hold of {listed(held)}" if held else "the narrowest noise there is"
@@ -154,9 +162,12 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
     return Infeasible(
         f"{name!r} within {exact_text(asked.within)} cannot be met{rests}: {why} leaves an error of "
         f"{ceiling(refused.error, 4)}; {', or '.join(ways)}.",
-        blocking=tuple(held) or (name,), closest=closest, epsilon=math.inf,
-        hardest=None if closest is None else name, offers={} if closest is None else {name: closest},
-    )  # fmt: skip
+        blocking=tuple(held) or (name,),
+        closest=closest,
+        epsilon=math.inf,
+        hardest=None if closest is None else name,
+        offers={} if closest is None else {name: closest},
+    )
 
 
 def exact_text(number: float) -> str:

@@ -175,34 +175,44 @@ class Problem:
             known_name(name, slots, "slot")
         if len(self.held) == len(slots):
             raise InvalidValue(
-                "hold", outputs, "must leave at least one statistic free",
+                "hold",
+                outputs,
+                "must leave at least one statistic free",
                 "with everything held there is nothing to divide: release the plan as it is, or hold fewer",
-            )  # fmt: skip
+            )
 
     def _check_budget(self) -> None:
         reserved = checked_epsilon(self.reserved, "reserve")
         if not self.epsilon > 0:
             raise InvalidValue(
-                "epsilon", self.epsilon, "must be > 0 to plan with",
+                "epsilon",
+                self.epsilon,
+                "must be > 0 to plan with",
                 "nothing can be measured for nothing; ask the owner of the data for a budget",
-            )  # fmt: skip
+            )
         if not self.delta <= _TRIVIAL_DELTA:
             raise InvalidValue(
-                "delta", self.delta, f"must be at most {_TRIVIAL_DELTA} to plan with",
+                "delta",
+                self.delta,
+                f"must be at most {_TRIVIAL_DELTA} to plan with",
                 "it is the chance that nothing is protected; 1e-9 is a common choice",
-            )  # fmt: skip
+            )
         if not reserved < self.epsilon:
             raise InvalidValue(
-                "reserve", self.reserved, f"must be below the epsilon of the plan, {self.epsilon:.3g}",
+                "reserve",
+                self.reserved,
+                f"must be below the epsilon of the plan, {self.epsilon:.3g}",
                 "reserve less, or nothing is left to plan with",
-            )  # fmt: skip
+            )
         if self.sampling_rate is not None:
             rate = checked_real(self.sampling_rate, "sampling_rate")
             if not 0 < rate <= 1:
                 raise InvalidValue(
-                    "sampling_rate", self.sampling_rate, "must be > 0 and at most 1",
+                    "sampling_rate",
+                    self.sampling_rate,
+                    "must be > 0 and at most 1",
                     "it is the share of the population that was sampled",
-                )  # fmt: skip
+                )
 
     @property
     def target(self) -> float:

@@ -273,9 +273,11 @@ class Requirements:
         missing = self._uncovered()
         if missing:
             raise InvalidValue(
-                "require", sorted(self.problem.requirements), f"must name {listed(missing)} too",
+                "require",
+                sorted(self.problem.requirements),
+                f"must name {listed(missing)} too",
                 "the least epsilon is known only when every statistic says how exact it must be",
-            )  # fmt: skip
+            )
 
     def limits_of(self, division: Division) -> Floats:
         """The mean squared errors that are about enough for what is required, seen from a division.

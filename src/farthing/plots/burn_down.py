@@ -50,9 +50,8 @@ def burn_down(moments: Sequence[Moment], *, dataset: str, delta: float = 0.0) ->
     alt = altair()
     drawn = _thinned(sorted(moments, key=lambda moment: moment.sequence))
     refusals = [moment for moment in drawn if moment.requested is not None]
-    now = replace(
-        drawn[-1], sequence=drawn[-1].sequence + 1, kind="now", who=""
-    )  # the last step has a tread too
+    # The last step has a tread too.
+    now = replace(drawn[-1], sequence=drawn[-1].sequence + 1, kind="now", who="")
     reserves = any(moment.withheld for moment in drawn)
     rows = [row for moment in [*drawn, now] for row in _lines_of(moment, reserves)]
     names = [name for name in _COLOURS if name != _REFUSED and any(row["what"] == name for row in rows)]

@@ -172,9 +172,12 @@ def _updates(points: Any, used: int, updates: int | None, x: Any, tooltip: list[
 def _row(step: Step, rows: int | None) -> Row:
     scale = 1 if rows is None else 100 / rows
     return {
-        "question": step.question, "promised": scale * step.error, "correction": scale * step.correction,
-        "updates": step.updates, "kind": _PAID if step.paid else _FREE,
-    }  # fmt: skip
+        "question": step.question,
+        "promised": scale * step.error,
+        "correction": scale * step.correction,
+        "updates": step.updates,
+        "kind": _PAID if step.paid else _FREE,
+    }
 
 
 def _thinned(history: Sequence[Step]) -> list[Step]:

@@ -64,13 +64,14 @@ def tradeoff_curve(composition: Composition) -> Any:
     )
 
 
+# Viridis, dark end: even steps of lightness.
 _SHADES = (
     "#35a779",
     "#1f7f8c",
     "#31588e",
     "#463083",
     "#38004a",
-)  # viridis, dark end: even steps of lightness
+)
 
 
 def privacy_regions(epsilon: float = 0.4, delta: float = 0.1, ks: Sequence[int] = (1, 2, 3, 4, 5)) -> Any:
@@ -107,9 +108,11 @@ def privacy_regions(epsilon: float = 0.4, delta: float = 0.1, ks: Sequence[int] 
     return finished(
         (_blind_guesses() + regions).properties(width=420, height=420),
         "Each further mechanism lets an attacker come closer to certainty",
-        [f"Regions that k mechanisms of ({epsilon:g}, {delta:g})-DP guarantee together (optimal composition).",
-         "The grey diagonal is blind guessing; the origin is an attacker who is never wrong."],
-    )  # fmt: skip
+        [
+            f"Regions that k mechanisms of ({epsilon:g}, {delta:g})-DP guarantee together (optimal composition).",
+            "The grey diagonal is blind guessing; the origin is an attacker who is never wrong.",
+        ],
+    )
 
 
 def compare_regions(epsilon: float = 0.1, delta: float = 0.001, k: int = 30) -> Any:
@@ -139,9 +142,11 @@ def compare_regions(epsilon: float = 0.1, delta: float = 0.001, k: int = 30) -> 
     return finished(
         (_blind_guesses() + curves).properties(width=420, height=420),
         "The optimum rules out far more attacks than the older theorems do",
-        [f"{k} mechanisms of ({epsilon:g}, {delta:g})-DP: no test gets below the curve.",
-         "The optimum is the highest curve that is true; the grey diagonal is blind guessing."],
-    )  # fmt: skip
+        [
+            f"{k} mechanisms of ({epsilon:g}, {delta:g})-DP: no test gets below the curve.",
+            "The optimum is the highest curve that is true; the grey diagonal is blind guessing.",
+        ],
+    )
 
 
 def boundary_rows(epsilon: float, delta: float, k: int) -> list[Row]:

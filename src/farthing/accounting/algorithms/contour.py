@@ -143,12 +143,13 @@ class BoxBounds:
 Integers = NDArray[np.int64]
 
 _BLOCK = 16
+# Factors used, and how much smaller the boxes are, in turn.
 _TRIES = (
     (120, 1),
     (240, 2),
     (1000, 4),
     (4000, 8),
-)  # factors used, and how much smaller the boxes are, in turn
+)
 _HOPELESS = -40.0  # a typical log |Phi| above which no box bound will be small enough
 _MOST_BOX_WORK = 1e8  # factors times boxes in one zone
 _NEGLIGIBLE = -40.0  # log of what no longer matters in double precision

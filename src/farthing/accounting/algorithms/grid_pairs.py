@@ -147,9 +147,8 @@ class Density:
     def log_p_and_q(self, y: Array) -> tuple[Array, Array]:
         """The logarithms of both densities at y."""
         loss = self.loss(y)
-        remove = (
-            self.direction == "remove"
-        )  # then Q is as it was and P = exp(loss) Q; else the other way round
+        # Then Q is as it was and P = exp(loss) Q; else the other way round.
+        remove = self.direction == "remove"
         if self.kind == "gaussian":
             known = -((y if remove else y - self.scale) ** 2) / 2 - math.log(2 * math.pi) / 2
         else:

@@ -205,6 +205,8 @@ class BasicFilter(Filter):
     def _add(self, event: Event, price: Price, count: int) -> None:
         if price.epsilon is None and count:
             raise InvalidValue(
-                "event", event, "has no (epsilon, 0) of its own, which plain sums need",
+                "event",
+                event,
+                "has no (epsilon, 0) of its own, which plain sums need",
                 "use RenyiFilter, or charge an (epsilon, delta) pair that the mechanism satisfies",
-            )  # fmt: skip
+            )

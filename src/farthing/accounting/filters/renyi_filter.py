@@ -153,9 +153,8 @@ def _best_alpha(epsilon: float, slack: float, expecting: Charge | None) -> float
 
     if expecting is not None:
         event = as_event(expecting)
-        largest = (
-            512 if isinstance(event, Sampled) else _LARGEST_ALPHA
-        )  # one term per unit of order: keep it quick
+        # One term per unit of order: keep it quick.
+        largest = 512 if isinstance(event, Sampled) else _LARGEST_ALPHA
         orders = [alpha for alpha in _candidate_orders() if alpha <= largest]
         divergences = {alpha: float(renyi_divergence_upper(event, alpha)) for alpha in orders}
         if not all(divergences.values()):

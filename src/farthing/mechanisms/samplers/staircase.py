@@ -110,9 +110,8 @@ class Table:
     column_bits: int
     factor: Fraction  # M: a magnitude n is proposed and accepted with probability M * copies * w(n) / 2**selection_bits
     shares: list[int]  # c_k, out of 2**selection_bits
-    own: NDArray[
-        np.uint64
-    ]  # slots of a column's own entry, as the low bits of a word whose high bits are the column
+    # Slots of a column's own entry, as the low bits of a word whose high bits are the column.
+    own: NDArray[np.uint64]
     other: NDArray[np.int64]
     # The acceptance probability r_k(j) of block k lies between the two lines, in units of 2**-62.
     lower: NDArray[np.int64]
@@ -166,9 +165,8 @@ def table_of(distribution: Distribution, selection_bits: int, tail_bits: int, re
     areas = [2 * length * start for start in starts]
     if length == 1:
         areas[0] //= 2
-    areas[-1] = (
-        (2 * starts[-1] * spread) >> 32
-    ) + 1  # all that the geometric distribution of the tail could propose
+    # All that the geometric distribution of the tail could propose.
+    areas[-1] = ((2 * starts[-1] * spread) >> 32) + 1
     # M as a whole number of 2**-factor_bits. Rounding each share up adds less than 1, so one is kept back for each.
     factor_bits = 64 + max(0, sum(areas).bit_length() - fraction_bits)
     shift = factor_bits + fraction_bits
