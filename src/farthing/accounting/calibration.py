@@ -47,16 +47,26 @@ def calibrate(
 ) -> Calibration:
     """The least noise, or the largest epsilon per query, whose charges together cost at most (epsilon, delta).
 
-    `make_charges` maps a parameter > 0 to anything `compose` takes (or to a Composition). With direction="noise" a
-    larger parameter is more private (a noise multiplier); with direction="epsilon" a smaller one is (an
-    epsilon per query). The parameter returned is checked: `cost.upper <= epsilon`, proven, at that very float. It is
-    within about `tolerance` (relative) of the best one, plus what the width of the proven interval costs.
+    Args:
+        make_charges: Maps a parameter > 0 to anything `compose` takes, or to a Composition.
+        epsilon: The epsilon that all charges together may cost.
+        delta: The delta at which they may.
+        direction: "noise" if a larger parameter is more private (a noise multiplier), "epsilon" if a smaller one is (an
+            epsilon per query).
+        bracket: Limits the search to [low, high].
+        tolerance: How far, relatively, the parameter may be from the best one, beside what the width of the proven
+            interval costs.
+        progress: Called with (evaluations, parameter, epsilon).
 
-    `bracket` limits the search to [low, high]; `progress` is called with (evaluations, parameter, epsilon).
+    Returns:
+        The parameter and its cost. It is checked: `cost.upper <= epsilon`, proven, at that very float.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form, or no parameter meets the target.
 
     >>> from farthing.privacy import GaussianNoise
-    >>> found = calibrate(lambda m: [GaussianNoise(m)] * 10, epsilon=1.0, delta=1e-6)
-    >>> found.parameter, found.cost.upper <= 1.0, found.cost.proven
+    >>> ten = calibrate(lambda m: [GaussianNoise(m)] * 10, epsilon=1.0, delta=1e-6)
+    >>> ten.parameter, ten.cost.upper <= 1.0, ten.cost.proven
     (13.359..., True, True)
     >>> each = calibrate(lambda e: [e] * 100, epsilon=1.0, delta=1e-6, direction="epsilon")
     >>> each.parameter                       # plain sums would allow 0.01

@@ -91,9 +91,20 @@ def _add(events: dict[Event, int], event: Event, count: int) -> None:
 def compose(charges: Any, deltas: Any = None, counts: Any = None) -> Composition:
     """The composition of `charges`: a value that answers what they cost together.
 
-    `charges` is a sequence of epsilons (a NumPy array is fastest; `deltas` and `counts` may stand beside it), of
-    (epsilon, delta) pairs, or of events from `farthing.privacy`, mixed freely. The parameters must have been fixed in
-    advance: when they depend on earlier answers, only a filter's word counts (`farthing.accounting.filters`).
+    The parameters must have been fixed in advance: when they depend on earlier answers, only a filter's word counts
+    (`farthing.accounting.filters`).
+
+    Args:
+        charges: A sequence of epsilons (a NumPy array is fastest), of (epsilon, delta) pairs, or of events from
+            `farthing.privacy`, mixed freely.
+        deltas: The delta of each charge, where `charges` are epsilons; 0 by default.
+        counts: How often each charge is made; once by default.
+
+    Returns:
+        The composition. Nothing is computed until it is asked for `epsilon_at`, `delta_at` or a curve.
+
+    Raises:
+        InvalidValue: If something is not a charge, or costs more than epsilon 1e6.
 
     >>> hundred = compose([0.1], counts=[100])
     >>> hundred.epsilon_at(1e-6).upper < 4.774568
@@ -147,9 +158,17 @@ class Composition:
     def epsilon_at(self, delta: float, proof: bool = True) -> Bounds:
         """The least epsilon such that all charges together are (epsilon, delta)-DP.
 
-        With `proof` the bounds hold the optimum, floating-point error included, and `upper` is what to charge. Without,
-        they are a fast estimate with an honest margin, marked `proven=False`, for planning and sliders only.
-        Infinite when the charges leak more than `delta`.
+        Args:
+            delta: The delta of all charges together, from 0 to 1.
+            proof: Whether the bounds must be proven. Without, they are a fast estimate with an honest margin, marked
+                `proven=False`, for planning and sliders only.
+
+        Returns:
+            Bounds that hold the optimum, floating-point error included; `upper` is what to charge. Infinite when the
+            charges leak more than `delta`.
+
+        Raises:
+            InvalidValue: If `delta` is not a number from 0 to 1.
 
         >>> compose([(1.0, 1e-5)] * 3).epsilon_at(1e-6)
         Bounds(lower=inf, upper=inf, estimate=inf, proven=True)
@@ -164,6 +183,16 @@ class Composition:
 
     def delta_at(self, epsilon: float, proof: bool = True) -> Bounds:
         """The least delta such that all charges together are (epsilon, delta)-DP.
+
+        Args:
+            epsilon: The epsilon of all charges together, at least 0.
+            proof: Whether the bounds must be proven; without, they are a fast estimate.
+
+        Returns:
+            Bounds that hold the optimum; `upper` is what to charge.
+
+        Raises:
+            InvalidValue: If `epsilon` is not a finite number >= 0.
 
         >>> round(compose([1.0]).delta_at(0.0).upper, 12) == round((math.e - 1) / (math.e + 1), 12)
         True

@@ -193,13 +193,23 @@ def audit(
     two rates by Clopper-Pearson. A correct claim is contradicted with probability at most 1 - confidence, whatever the
     mechanism does, as long as its calls are independent of each other.
 
-    - `mechanism`: any function value -> output, or an object with `release`; an exception is an output too.
-    - `claim`: epsilon, (epsilon, delta), an event of farthing.privacy, a list of events, a Composition, or None for the
-      mechanism's own `event`. The whole claimed curve is compared, not only one point.
-    - `neighbours`: a pair (D, D') as a tuple, or a list of pairs; both directions are tried.
-    - `samples`: outputs a side and pair. `batch(value, count)` draws many at once and makes a million take seconds.
-    - `workers`: 1 stays in this process; by default each side gets one of its own when that saves time.
-    - `progress`: a function that is told the share done; True for a bar, None for a bar on a terminal only.
+    Args:
+        mechanism: Any function value -> output, or an object with `release`; an exception is an output too.
+        claim: epsilon, (epsilon, delta), an event of farthing.privacy, a list of events, a Composition, or None for the
+            mechanism's own `event`. The whole claimed curve is compared, not only one point.
+        neighbours: A pair (D, D') as a tuple, or a list of pairs; both directions are tried.
+        samples: Outputs for each side and pair.
+        confidence: How sure a contradiction must be.
+        batch: `batch(value, count)` draws many outputs at once, so that a million take seconds.
+        workers: 1 stays in this process; by default each side gets one of its own when that saves time.
+        progress: A function that receives the share done; True for a bar, None for a bar on a terminal only.
+
+    Returns:
+        The report: `violation`, the lower bound `epsilon_lower`, and the event that gave it.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form, or the mechanism fails on every call.
+        WorkerLost: If a process that draws samples ends early.
 
     >>> import random
     >>> def tell(bit):  # says it leaks log(3) = 1.0986, and leaks log(9)

@@ -390,11 +390,23 @@ class Ledger(OpenLedger):
         unit: Unit | str = "",
         sources: Iterable[str] = (),
     ) -> Entry:
-        """Open the budget of a dataset; `unit` says whose privacy it is.
+        """Open the budget of a dataset.
 
-        Words such as "row, add-remove" or "person, replace" are kept as data: `row` is one row, and a column of that
-        name is written in quotes. Other words are kept as they are, and no dataset has such a unit. `sources` name the
-        tables whose people it protects (see `attach`).
+        Args:
+            dataset: The name of the dataset.
+            epsilon: Its epsilon; rounded down to whole billionths.
+            delta: Its delta; rounded down to whole units of 1e-40.
+            unit: Whose privacy it is. Words such as "row, add-remove" or "person, replace" are stored as data: `row` is
+                one row, and a column of that name is written in quotes. Other words are stored as they are, and no
+                dataset has such a unit.
+            sources: Names of the tables whose people it protects (see `attach`).
+
+        Returns:
+            The entry.
+
+        Raises:
+            InvalidValue: If the dataset is registered already, or an argument has the wrong form.
+            NotAllowed: If the role is not "curator".
         """
         self._only("register a dataset", "curator")
         name, budget = checked_name(dataset, "dataset"), checked_budget(epsilon, delta)
@@ -467,11 +479,25 @@ class Ledger(OpenLedger):
     ) -> Charge:
         """Charge an event, durably, before anything is computed; the same request id is never charged twice.
 
-        `delta` is the delta at which an event without a pure epsilon enters the plain sums (chosen if not given).
-        `digest` is the caller's fingerprint of the request: a repeated request id must bring the same one. `others` are
-        further datasets whose people are touched: each pays from its own budget, all of them or none. `table` is a
-        fingerprint of the rows, of which a signature is stored for `table_changed`. Raises BudgetExceeded if it does
-        not fit; then an entry says so and no account has changed.
+        Args:
+            dataset: Whose budget pays.
+            event: What is charged: an event, an epsilon, or an (epsilon, delta) pair.
+            request_id: The name of the request.
+            world: "planned" if the parameters were fixed in advance, "adaptive" if they depend on earlier answers.
+            delta: The delta at which an event without a pure epsilon enters the plain sums; chosen by default.
+            analyst: Whose grant pays too, if a curator charges for an analyst.
+            digest: The caller's fingerprint of the request: a repeated request id must bring the same one.
+            use_reserve: The reserve that pays, for curators.
+            others: Further datasets whose people are touched: each pays from its own budget, all of them or none.
+            table: A fingerprint of the rows, of which a signature is stored for `table_changed`.
+
+        Returns:
+            The charge, durable by now.
+
+        Raises:
+            BudgetExceeded: If it does not fit; then an entry says so and no account has changed.
+            InvalidValue: If an argument has the wrong form, or the request id was charged for another request.
+            NotAllowed: If the role may not charge.
         """
         self._only("charge", "curator", "analyst")
         name = checked_name(dataset, "dataset")

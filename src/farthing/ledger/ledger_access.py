@@ -52,11 +52,26 @@ def open_ledger(
 ) -> Ledger:
     """Open the ledger at a path (SQLite) or an address (PostgreSQL); make it if there is none and `create`.
 
-    `actor` says who acts (the login name if not given) and `role` what they may do: "curator" (everything),
-    "analyst" (spend their own grant) or "auditor" (read). `key` is the path of the key file or the key itself;
-    otherwise it is `<path>.key`, or for a server `$FARTHING_LEDGER_KEY_FILE` or a file in the user's configuration.
-    `timeout` is how many seconds to wait for other users of the ledger. The whole ledger is verified first, and one
-    that does not verify is not opened; `progress` is called with how many entries are done, and how many there are.
+    The whole ledger is verified first, and one that does not verify is not opened.
+
+    Args:
+        url: A path such as "study.db", or an address such as "postgresql://user@host/database".
+        actor: Who acts; the login name by default.
+        role: What they may do: "curator" (everything), "analyst" (spend their own grant) or "auditor" (read).
+        key: The path of the key file, or the key itself; by default `<path>.key`, or for a server
+            `$FARTHING_LEDGER_KEY_FILE` or a file in the user's configuration.
+        create: Whether to make the ledger if there is none.
+        timeout: How many seconds to wait for other users of the ledger.
+        progress: Called with how many entries are verified, and how many there are.
+
+    Returns:
+        The open ledger; use it in a `with` statement, or close it.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form.
+        LedgerUnavailable: If there is none and `create` is false, or it cannot be reached.
+        LedgerTampered: If it does not verify.
+        NotAllowed: If somebody other than a curator would make it.
 
     >>> import tempfile, os
     >>> with tempfile.TemporaryDirectory() as folder:
