@@ -125,10 +125,10 @@ def known_tables(
         question = asked.get(name)
         if not question or question["where"] is not None:
             continue
-        for columns, shown, values, error in _tables(answer, question, everybody):
+        for columns, cells, values, error in _tables(answer, question, everybody):
             if set(columns) <= set(by_name) and math.isfinite(error):
                 parts = [
-                    _aligned(labels, by_name[column]) for column, labels in zip(columns, shown, strict=True)
+                    _aligned(labels, by_name[column]) for column, labels in zip(columns, cells, strict=True)
                 ]
                 if all(part is not None for part in parts):
                     found.append(_coarsened(columns, values, error, parts))
@@ -174,11 +174,11 @@ def _tables(answer: Answer, question: Mapping[str, Any], rows: float | None) -> 
 def _counts(columns: tuple[str, ...], answer: Answer) -> Iterator[_Table]:
     labels = answer.labels
     if len(columns) <= 1:
-        shown: list[Sequence[Any]] = [labels] if columns else []
+        cells: list[Sequence[Any]] = [labels] if columns else []
     else:
-        shown = [list(dict.fromkeys(label[place] for label in labels)) for place in range(len(columns))]
-    values = np.atleast_1d(np.asarray(answer.values, dtype=np.float64)).reshape([len(part) for part in shown])
-    yield columns, shown, values, _rms(answer.standard_errors)
+        cells = [list(dict.fromkeys(label[place] for label in labels)) for place in range(len(columns))]
+    values = np.atleast_1d(np.asarray(answer.values, dtype=np.float64)).reshape([len(part) for part in cells])
+    yield columns, cells, values, _rms(answer.standard_errors)
 
 
 def _rows(release: Mapping[str, Answer], asked: Mapping[str, Any]) -> float | None:

@@ -114,9 +114,8 @@ class MemoryJournal:
     @contextmanager
     def _here(self) -> Iterator[None]:
         """In turn, and in the process that knows all that was begun."""
-        if (
-            os.getpid() != self._process
-        ):  # before the lock, which a thread of the parent may have held for ever
+        # Before the lock, which a thread of the parent may have held for ever.
+        if os.getpid() != self._process:
             raise FarthingError(
                 "this session is kept in the memory of another process, and a copy of it would give out its rounds "
                 "once more; open it in this process and pay for it, or keep it in a ledger."

@@ -143,10 +143,10 @@ def ask_command(
         _show_answers(study, asked, session, as_json)
         return
     query_session = _opened(study, asked, session, agreed=yes, as_json=as_json)
-    told = _answer_all(query_session, conditions or _lines(as_json), as_json)
+    outcomes = _answer_all(query_session, conditions or _lines(as_json), as_json)
     if not as_json:
-        click.echo(_rest(query_session, told))
-    click.get_current_context().exit(2 if told["estimated"] or told["refused"] else 0)
+        click.echo(_rest(query_session, outcomes))
+    click.get_current_context().exit(2 if outcomes["estimated"] or outcomes["refused"] else 0)
 
 
 def read_bins(words: Sequence[str]) -> dict[str, Any] | None:
@@ -300,20 +300,20 @@ def _lines(as_json: bool) -> Iterator[str]:
 
 def _answer_all(query_session: QuerySession, conditions: Iterable[str], as_json: bool) -> Counter[str]:
     """Answer one after the other; how many were answered with a promise, only estimated, and refused."""
-    told: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for condition in conditions:
         try:
             _print(condition, query_session.ask(condition), query_session, as_json)
-            told["promised"] += 1
+            outcomes["promised"] += 1
         except SessionEnded as ended:
-            if not (told["estimated"] or as_json):
+            if not (outcomes["estimated"] or as_json):
                 click.echo(str(SessionEnded("updates", ended.rounds, _AT_THE_END)), err=True)
-            told["estimated"] += 1
+            outcomes["estimated"] += 1
             _print(condition, query_session.estimate(condition), query_session, as_json)
         except (InvalidValue, InvalidExpression) as problem:
-            told["refused"] += 1
+            outcomes["refused"] += 1
             _refuse(condition, problem, as_json)
-    return told
+    return outcomes
 
 
 def _print(condition: str, answer: Answer, query_session: QuerySession, as_json: bool) -> None:
@@ -344,9 +344,8 @@ def _refuse(condition: str, problem: FarthingError, as_json: bool) -> None:
 
 def _rest(query_session: QuerySession, told: Counter[str]) -> str:
     plan = query_session.plan
-    left = (
-        query_session.updates_left - query_session.running
-    )  # a round that is running ends with this process
+    # A round that is running ends with this process.
+    left = query_session.updates_left - query_session.running
     parts = [f"{left:,} of {plan.updates:,} updates left after this call"]
     if told["promised"]:
         times = f"{100 * plan.confidence:g} times in 100"

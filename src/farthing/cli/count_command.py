@@ -83,8 +83,8 @@ def count_command(file: str, share: str, as_json: bool, fresh: bool, yes: bool) 
     answer = made.answered
     if as_json:
         ends = {"rows": answer.values, "lower": answer.lower, "upper": answer.upper}
-        told = {**ends, "confidence": answer.confidence, "epsilon": made.epsilon, "spent_now": spent}
-        click.echo(json.dumps({**told, "request_id": made.request_id}, indent=2))
+        facts = {**ends, "confidence": answer.confidence, "epsilon": made.epsilon, "spent_now": spent}
+        click.echo(json.dumps({**facts, "request_id": made.request_id}, indent=2))
         return
     if not spent:
         click.echo("Answered from the ledger: the rows were counted before; nothing was spent now.\n")

@@ -157,15 +157,15 @@ def show_command(
         if plot is not None and len(wanted) != 1:
             way_out = f"name one of {', '.join(wanted)}" if wanted else "set a budget first"
             raise InvalidValue("plot", plot, f"can show one dataset, not {len(wanted)}", way_out)
-        shown = LedgerView.of(ledger, without_secrets(place), wanted, count)
+        view = LedgerView.of(ledger, without_secrets(place), wanted, count)
         if plot is not None:
             from farthing.plots import save
 
             save(picture_of(ledger, wanted[0]), plot)
         if as_json:
-            _print_json(ledger_json(shown))
+            _print_json(ledger_json(view))
         else:
-            print_ledger(shown, Console())
+            print_ledger(view, Console())
     if plot is not None:
         click.echo(f"Picture: {plot}", err=as_json)
 

@@ -30,7 +30,7 @@ class LedgerView:
     count: int
     budgets: tuple[Budget, ...]
     last: tuple[Entry, ...]
-    told: Mapping[str, str]  # what the answers among these entries are about, by request id
+    subjects: Mapping[str, str]  # what the answers among these entries are about, by request id
 
     @classmethod
     def of(cls, ledger: Ledger, place: str, datasets: Sequence[str], most: int) -> LedgerView:
@@ -46,8 +46,8 @@ class LedgerView:
                 grants[entry.dataset, entry.analyst] = None
         budgets = [ledger.budget(name) for name in datasets]
         budgets += [ledger.budget(name, analyst) for name, analyst in sorted(grants)]
-        told = {each.request_id: _told(ledger, each) for each in last if each.kind == "released"}
-        return cls(place, ledger.id, head, count, tuple(budgets), tuple(last), told)
+        subjects = {each.request_id: _subject(ledger, each) for each in last if each.kind == "released"}
+        return cls(place, ledger.id, head, count, tuple(budgets), tuple(last), subjects)
 
 
 def print_ledger(state: LedgerView, console: Console) -> None:
@@ -81,7 +81,7 @@ def ledger_json(state: LedgerView) -> dict[str, Any]:
         "last": [
             {
                 **entry.to_dict(),
-                "released": state.told.get(entry.request_id) if entry.kind == "released" else None,
+                "released": state.subjects.get(entry.request_id) if entry.kind == "released" else None,
             }
             for entry in state.last
         ],
@@ -251,15 +251,15 @@ def _payers(entry: Entry) -> str:
 
 def _request(state: LedgerView, entry: Entry) -> str:
     """The request id, and what was released where that is known."""
-    told = state.told.get(entry.request_id) if entry.kind == "released" else ""
-    return f"{entry.request_id}: {told}" if told else entry.request_id
+    subject = state.subjects.get(entry.request_id) if entry.kind == "released" else ""
+    return f"{entry.request_id}: {subject}" if subject else entry.request_id
 
 
-def _told(ledger: Ledger, entry: Entry) -> str:
+def _subject(ledger: Ledger, entry: Entry) -> str:
     from farthing.study.release import answer_subject
 
-    told = answer_subject(ledger, entry.request_id)
-    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 3]}..."
+    subject = answer_subject(ledger, entry.request_id)
+    return subject if len(subject) <= _LONGEST else f"{subject[: _LONGEST - 3]}..."
 
 
 def _table(

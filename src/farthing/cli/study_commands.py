@@ -62,13 +62,13 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
             with stages(Console(stderr=True)) as work:
                 work.begin("planning")
                 plan = asked.plan(study)
-                shown = plan.to_json() if as_json else f"{plan}\n\n{plan.explain()}" if explain else str(plan)
+                text = plan.to_json() if as_json else f"{plan}\n\n{plan.explain()}" if explain else str(plan)
         except (BudgetExceeded, Infeasible):
             if not _was_released(asked, study):
                 raise
             _show_released(asked, study, as_json)
             return
-        click.echo(shown)
+        click.echo(text)
         if not as_json:
             click.echo(f"\nTo release it: farthing release {file}")
             if any(clipped_columns(one.output.statistic, study.dataset.schema) for one in plan.statistics):
@@ -93,8 +93,8 @@ def _show_released(asked: StudyFile, study: Study, as_json: bool) -> None:
 
     release = study.released(asked.request_id)
     if as_json:
-        told = {**release.plan, "request_id": release.request_id, "released": True}
-        click.echo(json.dumps(plain(told), indent=2))
+        facts = {**release.plan, "request_id": release.request_id, "released": True}
+        click.echo(json.dumps(plain(facts), indent=2))
         return
     click.echo(_BEFORE.format(release.request_id))
     click.echo(f"It has: {', '.join(release)}. It was charged epsilon {release.cost:.6g} then.")

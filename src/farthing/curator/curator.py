@@ -385,9 +385,8 @@ def _drawn(question: Question, dataset: Dataset, marks: list[list[str]], tell: P
     try:
         finished = question.finish(answers)
         return text_of(answers, {**(finished or {}), _TABLES: marks} if any(marks) else finished)
-    except (
-        Exception
-    ):  # what was paid for is not lost: the numbers are recorded, and finished when they are delivered
+    # What was paid for is not lost: the numbers are recorded, and finished when they are delivered.
+    except Exception:
         return text_of(answers)
 
 

@@ -319,8 +319,8 @@ def _is_known(source: Source) -> bool:
 
 def _named(names: Set[str]) -> str:
     """Some of the names, which are no secret; all of them where they are few."""
-    shown = [repr(name) for name in sorted(names)[:_FEW]]
-    return ", ".join(shown) + f" and {len(names) - _FEW} more" * (len(names) > _FEW)
+    few = [repr(name) for name in sorted(names)[:_FEW]]
+    return ", ".join(few) + f" and {len(names) - _FEW} more" * (len(names) > _FEW)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -237,10 +237,11 @@ def _layout(parts: Iterator[tuple[bytes, bytes, bytes, bool]], separator: int) -
         bare, paired = bare + len(block.bare), paired + len(block.paired)
         if block.fault is not None:
             return Layout(rows, longest, fault=block.fault, line=block.line)
+    # In a file of one column, DuckDB takes a second kind of end for two rows.
     one_line_end = paired in (
         0,
         rows,
-    )  # in a file of one column, DuckDB takes a second kind of end for two rows
+    )
     return Layout(max(0, rows + (begun > 0) - 1), max(longest, begun), bare, one_line_end)
 
 
@@ -254,9 +255,8 @@ def _plain_rows(parts: Iterator[tuple[bytes, bytes, bytes, bool]], separator: in
         ends = block.ends - np.searchsorted(block.paired, block.ends)
         if not len(ends):
             length += len(body)
-            begun = (
-                [*begun, body.tobytes()] if length <= LONGEST_ROW else []
-            )  # too long already: let go of it
+            # Too long already: let go of it.
+            begun = [*begun, body.tobytes()] if length <= LONGEST_ROW else []
             continue
         first, last = int(ends[0]) + 1, int(ends[-1]) + 1
         if length + first <= LONGEST_ROW:

@@ -73,9 +73,9 @@ class Categories:
         self._check()
 
     def __repr__(self) -> str:
-        told = [f"values={self.values!r}"]
-        told += ["trim=True"] * self.trim + ["lower=True"] * self.lowered
-        return f"Categories({', '.join(told)})"
+        parts = [f"values={self.values!r}"]
+        parts += ["trim=True"] * self.trim + ["lower=True"] * self.lowered
+        return f"Categories({', '.join(parts)})"
 
     def _check(self) -> None:
         if isinstance(self.values, str | bytes) or not isinstance(self.values, list | tuple):
@@ -172,8 +172,8 @@ class Reals:
             raise InvalidValue("decimal", self.decimal, 'must be "," or "."', "leave it out for numbers")
 
     def __repr__(self) -> str:
-        told = f", decimal={self.decimal!r}" if self.decimal else ""
-        return f"Reals(lower={self.lower!r}, upper={self.upper!r}{told})"
+        decimal = f", decimal={self.decimal!r}" if self.decimal else ""
+        return f"Reals(lower={self.lower!r}, upper={self.upper!r}{decimal})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,9 +293,8 @@ def _least(kept: Any, wanted: float, most: int) -> int:
 def _unit_lines(unit: UnitCheck, rows: int) -> list[str]:
     named = ", ".join(unit.columns)
     lines = [f"unit {named}: {unit.units:,} units, the largest has {unit.most_rows:,} rows"]
-    best = {
-        bound: share for share, bound in unit.keeps if bound != unit.max_rows
-    }  # the largest share of each
+    # The largest share of each.
+    best = {bound: share for share, bound in unit.keeps if bound != unit.max_rows}
     advice = "".join(f"; {bound:,} would keep {share:.0%}" for bound, share in best.items())
     lines.append(f"  max_rows = {unit.max_rows:,} keeps {unit.kept:.1%} of the rows{advice}")
     if unit.kept < 0.9:

@@ -132,9 +132,8 @@ class WorkloadAnswers:
             centre=float(vector @ self.centre),
             least=0.0 if bool(np.all(vector >= 0)) else -math.inf,
         )
-        return (
-            replace(found, note=self.note) if self.note else found
-        )  # what an interval rests on goes with it
+        # What an interval rests on goes with it.
+        return replace(found, note=self.note) if self.note else found
 
     def explain(self) -> str:
         """In words: what was asked, what was measured, what it costs, and why this strategy."""
@@ -229,14 +228,14 @@ class WorkloadAnswers:
         )
         if not self.workload.queries <= _MOST_ROWS:
             return head
-        shown = min(_SHOWN, self.workload.queries)
-        labels = [self.workload.label(place) for place in range(shown)]
+        listed = min(_SHOWN, self.workload.queries)
+        labels = [self.workload.label(place) for place in range(listed)]
         width = max(map(len, labels))
         rows = [
             f"  {label:<{width}}  {with_error(float(answer), float(error))}"
             for label, answer, error in zip(labels, self.answers, self.standard_errors, strict=False)
         ]
-        more = self.workload.queries - shown
+        more = self.workload.queries - listed
         meaning = f"± is one standard error; query(...) gives an interval of {100 * self.confidence:.6g}%"
         return "\n".join([head, *rows, *([f"  ... and {more:,} more"] if more else []), f"  ({meaning})"])
 
@@ -440,9 +439,8 @@ def _check_answerable(one: Priced, name: str, workload: Workload) -> None:
 
 def _settled(workload: Workload, chosen: Priced, centre: Floats, measured: list[Floats]) -> Floats:
     """Cells >= 0 whose answers move as little as possible; where nothing better is known, a fit to the measurements."""
-    if isinstance(
-        workload, Prefix | AllRanges | Identity | Total
-    ):  # in closed form, over any number of cells
+    # In closed form, over any number of cells.
+    if isinstance(workload, Prefix | AllRanges | Identity | Total):
         return nearest_in_answers(centre, workload)
     known = isinstance(workload, Intervals) and workload.cells <= MOST_IN_ORDER
     return settled(workload, centre, [] if known else [chosen.estimator.nonnegative(measured)])

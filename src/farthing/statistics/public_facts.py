@@ -348,9 +348,8 @@ class Facts:
         given = self.expected.get(name)
         if isinstance(given, list):
             return present_share(name, given)
-        if isinstance(given, Mapping) and given.get(
-            None
-        ):  # categories with their shares, and that of no category
+        # Categories with their shares, and that of no category.
+        if isinstance(given, Mapping) and given.get(None):
             weights = [float(share) for share in given.values()]
             return 1.0 - float(given[None]) / sum(weights) if sum(weights) > 0 else 1.0
         return 1.0

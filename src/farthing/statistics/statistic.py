@@ -225,8 +225,8 @@ def text_of(where: Any) -> str:
     """A predicate in words: text as it was written, a deferred expression without its placeholder."""
     if isinstance(where, str):
         return where
-    shown = re.sub(r"\b_\.(?=\w)", "", repr(where))
-    return shown[1:-1] if shown.startswith("(") and shown.endswith(")") else shown
+    text = re.sub(r"\b_\.(?=\w)", "", repr(where))
+    return text[1:-1] if text.startswith("(") and text.endswith(")") else text
 
 
 def column_text(column: str) -> str:

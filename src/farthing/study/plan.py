@@ -509,9 +509,9 @@ class Plan:
             assumed = tuple(one.in_toml if self.from_file else str(one) for one in own)
             if not assumed:
                 raise
-            told = f"{refusal} The errors rest on assumptions: {'; '.join(assumed)}."
+            message = f"{refusal} The errors rest on assumptions: {'; '.join(assumed)}."
             raise Infeasible(
-                told, blocking=refusal.blocking, closest=refusal.closest, epsilon=refusal.epsilon,
+                message, blocking=refusal.blocking, closest=refusal.closest, epsilon=refusal.epsilon,
                 hardest=refusal.hardest, offers=refusal.offers,
             ) from None  # fmt: skip
 

@@ -362,8 +362,8 @@ def release_table(answers: Collection[Answer], warnings: Sequence[str] = (), abo
             notes.setdefault(answer.note, []).append(answer.name)
     for note, names in notes.items():  # several statistics of one column say the same: once is enough
         few = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3:,} more"]
-        told = f"{', '.join(few[:-1])} and {few[-1]}" if few[1:] else few[0]
-        lines += ["", *textwrap.wrap(f"note: {told}: {note}", 100, subsequent_indent="  ")]
+        subjects = f"{', '.join(few[:-1])} and {few[-1]}" if few[1:] else few[0]
+        lines += ["", *textwrap.wrap(f"note: {subjects}: {note}", 100, subsequent_indent="  ")]
     for text in warnings:
         lines += ["", *textwrap.wrap(f"warning: {text}", 100, subsequent_indent="  ")]
     if about is not None:

@@ -82,8 +82,10 @@ def errors_rest_on(
         return ()
     others = {each.name for each in asked} - {each.name for each in own} - {*dataset.schema}
     # A count that is expected says how large groups are, also to the others.
-    told = {name: value for name, value in expected.items() if name not in others or name.startswith("count")}
-    return design_of(own, dataset, told, counted=counted).assumptions
+    own_expected = {
+        name: value for name, value in expected.items() if name not in others or name.startswith("count")
+    }
+    return design_of(own, dataset, own_expected, counted=counted).assumptions
 
 
 _WORDS = {
@@ -194,10 +196,10 @@ class PlannedStatistic:
 
         In words, such as "the true share"; `at_best.error(0.95)` is the other end.
         """
-        told = self.output.depends_on
-        if not told or math.isinf(self.at_best.error(0.95)):
+        reason = self.output.depends_on
+        if not reason or math.isinf(self.at_best.error(0.95)):
             return ""
-        return told if self.standard_error > _ALIKE * self.at_best.standard_error else ""
+        return reason if self.standard_error > _ALIKE * self.at_best.standard_error else ""
 
     @property
     def condition(self) -> str:
@@ -250,9 +252,8 @@ class PlannedStatistic:
         """The 95% error for a table: one number, or from and to where cells differ."""
         best, worst = self._extremes
         if self.depends_on:
-            noisy = self.at_best.errors(0.95)[
-                self.at_best.standard_errors > 0
-            ]  # the last share of a cdf is 1
+            # The last share of a cdf is 1.
+            noisy = self.at_best.errors(0.95)[self.at_best.standard_errors > 0]
             lowest, highest = float(np.min(noisy, initial=math.inf)), max(worst, self.error())
             if math.isinf(highest):
                 return f"± {error_text(lowest)} to no limit"
@@ -452,12 +453,12 @@ class AtOnce:
         if self.numbers < 2:
             return ""
         few = list(self.errors.items())[:_MOST_NAMED]
-        told = ", ".join(self._told(name, error) for name, error in few)
+        errors = ", ".join(self._error_text(name, error) for name, error in few)
         more = f" and {len(self.errors) - len(few)} more" if len(self.errors) > len(few) else ""
         times = f"{'' if self.exact else 'at least '}{100 * self.confidence:g} times in 100"
-        return f"all {self.numbers:,} numbers are within these errors together, {times}: {told}{more}"
+        return f"all {self.numbers:,} numbers are within these errors together, {times}: {errors}{more}"
 
-    def _told(self, name: str, error: float) -> str:
+    def _error_text(self, name: str, error: float) -> str:
         """One error, never rounded down; where it rests on how values are spread, the same words say so."""
         condition = self.conditions.get(name)
         size = f"± {error_text(error)}" if math.isfinite(error) else "without a limit"

@@ -88,14 +88,14 @@ class Release(Mapping[str, Answer]):
         True
         >>> study.close(); folder.cleanup()
         """
-        told = self.plan.get("at_once")
-        if told is None:
+        at_once = self.plan.get("at_once")
+        if at_once is None:
             raise InvalidValue(
                 "request_id", self.request_id, "was released before intervals were kept for all numbers at once",
                 "take a confidence of 1 - 0.05 / numbers with at()",
             )  # fmt: skip
         if name is None:
-            return {name: answer.at(told["level"]) for name, answer in self.answers.items()}
+            return {name: answer.at(at_once["level"]) for name, answer in self.answers.items()}
         (level,) = [one["level_at_once"] for one in self.plan["statistics"] if one["name"] == self[name].name]
         return {name: self[name].at(level)}
 

@@ -162,15 +162,15 @@ def _exceeded(short: list[Budget], epsilon: float | None) -> BudgetExceeded:
     if epsilon is None or not any(each.remaining.epsilon > 0 for each in short):
         crumb = f" but {left.epsilon:.2g}" if left.epsilon > 0 else ""
         spent = " and ".join(f"{_called(each)} (epsilon={each.total.epsilon:g})" for each in short)
-        told = f"nothing is left of {spent}{crumb}; {ways}."
+        message = f"nothing is left of {spent}{crumb}; {ways}."
     else:
         lefts = " and ".join(
             f"the {shown_down(each.remaining.epsilon)} left of {_called(each)}" for each in short
         )
         most = "that" if len(short) == 1 else shown_down(left.epsilon)
         lower = f"plan with no more than {most}, or " if left.epsilon > 0 else ""
-        told = f"a plan of epsilon={epsilon:.12g} exceeds {lefts}; {lower}{ways}."
-    return BudgetExceeded(told, requested=epsilon, remaining=left, budget_id=_id(least))
+        message = f"a plan of epsilon={epsilon:.12g} exceeds {lefts}; {lower}{ways}."
+    return BudgetExceeded(message, requested=epsilon, remaining=left, budget_id=_id(least))
 
 
 def _way_out(budget: Budget, epsilon: float | None) -> str:

@@ -201,7 +201,7 @@ def test_one_mechanism_can_be_asked_by_itself(ledger: Ledger, rows: Rows) -> Non
 
 
 def test_a_question_of_any_kind_goes_through_the_same_door(ledger: Ledger, rows: Rows) -> None:
-    question = PlanQuestion(plan(), finishing=lambda answers: {"names": sorted(answers)})
+    question = PlanQuestion(plan(), post_processing=lambda answers: {"names": sorted(answers)})
     first = Curator(ledger).run(PEOPLE, question, ledger_name="survey", request_id="r-1")
     again = Curator(ledger).run(PEOPLE, question, ledger_name="survey", request_id="r-1")
     assert first.finished == again.finished == {"names": ["people", "years"]}

@@ -41,8 +41,8 @@ class HoldoutAnswer:
         return self.training - self.value
 
     def __str__(self) -> str:
-        shown = f"{self.value:.3g} ± {self.error:.2g}"
-        return f"{shown} (corrected: the training rows say {self.training:.3g})" if self.paid else shown
+        interval = f"{self.value:.3g} ± {self.error:.2g}"
+        return f"{interval} (corrected: the training rows say {self.training:.3g})" if self.paid else interval
 
 
 class Holdout:

@@ -181,9 +181,8 @@ class DatasetRows:
     def _is_predicate(self, statistic: Any) -> bool:
         try:
             return read(statistic, self._dataset.schema).is_predicate
-        except (
-            InvalidExpression
-        ):  # without bounds; with them it may be fine, and if not, that refusal is the one to show
+        # Without bounds; with them it may be fine, and if not, that refusal is the one to show.
+        except InvalidExpression:
             return False
 
 

@@ -136,9 +136,8 @@ class Cells(Generic[Number]):
 
 UNIFORM_PART = 2.0**-20
 """The part of every start that is spread evenly over the cells, so that no cell is ever ruled out."""
-_LEAST_FACTOR = (
-    2.0**-30
-)  # weights stay positive: a question that should count nothing is scaled down by this much
+# Weights stay positive: a question that should count nothing is scaled down by this much.
+_LEAST_FACTOR = 2.0**-30
 
 
 def gain_of_step(rows: float, weight: float, goal: float) -> float:

@@ -71,11 +71,12 @@ def split_budget(
 
 MOST_CELLS = 2**22
 STARTS = ("auto", "cells", "none")
+# Of epsilon for the start: a good start saves more questions than more updates would.
 _SHARES = (
     0.75,
     0.5,
     0.25,
-)  # of epsilon for the start: a good start saves more questions than more updates would
+)
 _ENOUGH = 2  # rounds, where there is a choice
 _FAINT = (
     0.8  # of the error: a start off by more than that on a common question leaves most of the work to updates
@@ -371,9 +372,8 @@ class _Facts:
         rounds = wanted or 1
         *_, thresholds, questions = self._round(share, rounds)
         fewest = max(thresholds + questions + 1, math.ceil((thresholds + questions) / (1 - _ROOM)))
-        least = float(
-            ceiling(fewest / self.rows, 3)
-        )  # as it is told, so that it is kept when it is typed back
+        # As it is told, so that it is kept when it is typed back.
+        least = float(ceiling(fewest / self.rows, 3))
         while least < 1 and not replace(self, alpha=least)._room(share, rounds):
             least = float(ceiling(least * (1 + 1e-9), 3))
         several = "" if rounds == 1 else f" and {rounds:,} updates"

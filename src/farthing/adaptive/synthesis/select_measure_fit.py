@@ -101,9 +101,8 @@ CELLS = (16, 64, 256, 1024)
 """The sizes of tables on offer: noise grows with the cells, and so does what a table can tell."""
 
 MOST_SETS = 600
-_MOST_EXPECTED = (
-    2.0**50
-)  # of rows in a cell: noise of a tiny budget, or a wrong known table, may say anything
+# Of rows in a cell: noise of a tiny budget, or a wrong known table, may say anything.
+_MOST_EXPECTED = 2.0**50
 _MOST_PAIRS = 300
 
 

@@ -106,9 +106,9 @@ class SynthesisPlan:
         cells, prices = math.prod(self.sizes), self.prices
         shares = [shares for shares in self.schedule.columns if shares]
         least, most = prices.standard_error(max(shares)), prices.standard_error(min(shares))
-        shown = f"{cells:,}" if cells < 10**7 else f"about 10^{math.log10(cells):.0f}"
+        size = f"{cells:,}" if cells < 10**7 else f"about 10^{math.log10(cells):.0f}"
         lines = [
-            f"synthesis of {len(self.sizes)} columns, {shown} cells, for epsilon={self.epsilon:.3g}, "
+            f"synthesis of {len(self.sizes)} columns, {size} cells, for epsilon={self.epsilon:.3g}, "
             f"delta={self.delta:.3g}",
             f"columns alone, noise of {_rows(least)} to {_rows(most)} rows in a cell",
         ]

@@ -91,9 +91,8 @@ class DuckDBEngine:
         return os.getpid() == self._process
 
     def _refuse_elsewhere(self) -> None:
-        if (
-            not self.is_here()
-        ):  # the threads of DuckDB did not come along, and a query would wait for them for ever
+        # The threads of DuckDB did not come along, and a query would wait for them for ever.
+        if not self.is_here():
             raise EngineError(self.name, "connection of another process", "make the dataset after the fork")
 
     def _refuse_collation(self) -> None:

@@ -206,9 +206,8 @@ def _connected(address: dict[str, Any], options: Mapping[str, Any]) -> Any:
         )
     try:
         backend = connect(**address, **options)
-        weakref.finalize(
-            backend, backend.con.close
-        )  # a dataset has no end of its own: the last table closes it
+        # A dataset has no end of its own: the last table closes it.
+        weakref.finalize(backend, backend.con.close)
         return backend
     except psycopg.Error as error:
         refusal = _refusal(error, address)
@@ -225,12 +224,13 @@ def _table(backend: Any, schema: str | None, name: str, shown: str) -> Any:
         return _with_safe_errors(lambda: backend.table(name, database=schema))
     except TableNotFound:
         pass  # said below, without Ibis's words
+    # From Ibis, about the type of a column.
     except (
         ValueError,
         TypeError,
         AttributeError,
         RuntimeError,
-    ):  # from Ibis, about the type of a column
+    ):
         rule, way_out = UNKNOWN_TYPE
     raise InvalidValue("table", shown, rule, way_out)
 

@@ -98,9 +98,8 @@ class SparkEngine:
         with self._turn:
             session, tag = self.backend._session, f"farthing-{uuid.uuid4().hex}"
             timer = threading.Timer(float(self._timeout), self.cancel) if self._timeout else None
-            session.addTag(
-                tag
-            )  # tags belong to a thread: what else runs in this session is not stopped with ours
+            # Tags belong to a thread: what else runs in this session is not stopped with ours.
+            session.addTag(tag)
             self._tag, self._share = tag, None
             try:
                 if timer:

@@ -119,11 +119,11 @@ class Coercion:
                 continue
             if part.value not in other.range.values:
                 near = nearest_label(str(part.value), other.range.values)
-                shown = ", ".join(repr(value) for value in other.range.values[:8])
+                categories = ", ".join(repr(value) for value in other.range.values[:8])
                 raise self.fault(
                     node,
                     f"{str(part.value)[:60]!r} is not among the categories",
-                    f"did you mean {near!r}" if near is not None else f"they are {shown}",
+                    f"did you mean {near!r}" if near is not None else f"they are {categories}",
                 )
 
 

@@ -95,9 +95,9 @@ class _Checker(Coercion):
         names = list(self.schema)
         near = [other for other in names if other.lower() == name.lower()]
         near = near or difflib.get_close_matches(name, names, 1)
-        shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
+        known = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
         way_out = (
-            f"did you mean {near[0]}" if near else f"the schema has {shown}; text stands in single quotes"
+            f"did you mean {near[0]}" if near else f"the schema has {known}; text stands in single quotes"
         )
         return self.fault(node, f"there is no column {name[:60]!r}", way_out, column=name)
 

@@ -21,9 +21,8 @@ from farthing.numerics import Bounds
 from farthing.numerics.bounds import rounded_down, rounded_up
 from farthing.privacy.events import ApproxDP, Composed, Event, GaussianNoise
 
-_LEAK = (
-    2.0**-64
-)  # set aside for what discrete Gaussian noise leaks beyond continuous noise, all steps together
+# Set aside for what discrete Gaussian noise leaks beyond continuous noise, all steps together.
+_LEAK = 2.0**-64
 _SMOOTHING = (
     4  # what discrete Gaussian noise is wider than the continuous noise it is charged as, squared steps
 )

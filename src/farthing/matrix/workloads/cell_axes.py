@@ -194,10 +194,10 @@ class Axis:
     def _edges_shown(self) -> str:
         marks = self.edges if self.edges is not None else self.labels
         assert marks is not None
-        shown = [written_constant(mark) for mark in (*marks[:4], *marks[4:][-2:])]
+        texts = [written_constant(mark) for mark in (*marks[:4], *marks[4:][-2:])]
         if len(marks) > 6:
-            shown.insert(4, "...")
-        return f"they are {', '.join(shown)}"
+            texts.insert(4, "...")
+        return f"they are {', '.join(texts)}"
 
 
 def _key(value: Any) -> tuple[bool, Any]:

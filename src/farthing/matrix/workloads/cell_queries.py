@@ -80,9 +80,8 @@ def mask_of(what: Question, axes: Sequence[Axis]) -> Floats:
     shape = tuple(len(axis) for axis in axes)
     try:
         found = np.asarray(what)
-        given = (
-            np.empty(0) if found.dtype.kind == "c" else found.astype(float)
-        )  # a complex number is no count
+        # A complex number is no count.
+        given = np.empty(0) if found.dtype.kind == "c" else found.astype(float)
     except (TypeError, ValueError, OverflowError):
         given = np.empty(0)
     if given.size != math.prod(shape) or (given.ndim > 1 and given.shape != shape):

@@ -63,8 +63,10 @@ def _outputs(facts: Facts, group: Group, slot: Slot, shared: Combination | None)
     for asked, members in zip(group.asked, group.refinement.members, strict=True):
         statistic = asked.question.statistic
         if statistic.kind == "cdf":
-            told = shares_expected(facts, asked.question)
-            yield CdfOutput.of(asked.question, asked.reference, slot, members, asked.expected, units, told)
+            expected = shares_expected(facts, asked.question)
+            yield CdfOutput.of(
+                asked.question, asked.reference, slot, members, asked.expected, units, expected
+            )
             continue
         known: Any = {
             "members": members,

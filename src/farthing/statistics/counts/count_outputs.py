@@ -72,9 +72,8 @@ def whole_counts(values: NDArray[np.int64], total: int, deviations: Floats) -> N
     """
     if total == int(values.sum()) and not (values < 0).any():
         return values
-    if (
-        not total < _LARGEST
-    ):  # so much noise that doubles are whole steps: what has been paid for is not refused
+    # So much noise that doubles are whole steps: what has been paid for is not refused.
+    if not total < _LARGEST:
         return np.maximum(values, 0)
     return rounded(counts_of_total(values.astype(np.float64), float(total), deviations), total)
 

@@ -207,9 +207,8 @@ class CdfOutput(CdfAssumptions):
         def interval_at(level: float) -> tuple[Floats, Floats]:
             # (total - share * whole)^2 <= factor^2 * variance of the left side, a quadratic in the share.
             spread = np.where(distribution.standard_errors > 0, distribution.standard_errors, 1.0)
-            half = (
-                0.5 / np.maximum(whole, 1.0) * (distribution.standard_errors > 0)
-            )  # whole numbers may step over the edge
+            # Whole numbers may step over the edge.
+            half = 0.5 / np.maximum(whole, 1.0) * (distribution.standard_errors > 0)
             factor = (distribution.errors(level) + half) / spread
             squares = factor**2 * variance
             clustered = self.rows_per_unit if self.statistic.for_population else 0

@@ -355,9 +355,8 @@ class MomentOutput(Output):
     ) -> Answer:
         """The estimate, told with its interval; it lies where the bounds say that the truth must."""
         values, errors, interval = self.estimate(measured, noises)
-        raw = (
-            interval.centre if isinstance(interval, Around) else None
-        )  # a sum before it was cut at its bounds
+        # A sum before it was cut at its bounds.
+        raw = interval.centre if isinstance(interval, Around) else None
         interval = cache(interval)
         low, high = interval(confidence)
         whole = int(np.sum(high - low >= self.most * (1 - 1e-9)))

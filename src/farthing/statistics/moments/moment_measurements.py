@@ -249,8 +249,8 @@ def _sizes(facts: Facts, statistic: Statistic, known: float | None) -> dict[str,
         return {"rows": np.maximum(whole * facts.present(statistic.column), 1.0), "sizes_expected": True}
     asked = np.atleast_1d(expected_rows(facts, statistic.where, statistic.by))
     rows = np.maximum(asked * facts.present(statistic.column), 1.0)
-    told = known is not None or sizes_expected(facts, statistic.where, statistic.by)
-    return {"rows": rows, "sizes_expected": told}
+    sizes = known is not None or sizes_expected(facts, statistic.where, statistic.by)
+    return {"rows": rows, "sizes_expected": sizes}
 
 
 @dataclass

@@ -133,9 +133,8 @@ class QuantileDistribution:
         """The variance of the error as a function of the pull, for quick look-ups."""
         found = np.log(np.maximum(self._plain_table, 1e-300))
         coarse = np.array([self._coarse(float(pull), rows) for pull in _PULLS])
-        if (
-            coarse.any()
-        ):  # samples take longer and change the distribution slowly: an eighth of the pulls tell as much
+        # Samples take longer and change the distribution slowly: an eighth of the pulls tell as much.
+        if coarse.any():
             some = np.unique(np.append(np.flatnonzero(coarse)[::8], np.flatnonzero(coarse)[-1]))
             exact = [max(self.variance(float(_PULLS[place]), rows), 1e-300) for place in some]
             found[coarse] = np.interp(np.flatnonzero(coarse), some, np.log(exact))

@@ -436,9 +436,8 @@ def _shares(grid: QuantileGrid, model: ColumnModel, facts: Facts, column: str) -
     if grid.text is None:  # whole numbers
         if model.assumed:
             return np.full(len(values), 1 / len(values))
-        if isinstance(
-            facts.expected.get(column), list | np.ndarray
-        ):  # public values are whole numbers themselves
+        # Public values are whole numbers themselves.
+        if isinstance(facts.expected.get(column), list | np.ndarray):
             return np.diff(model.share_below(values), prepend=0.0)
     edges = np.concatenate(([-np.inf], (values[1:] + values[:-1]) / 2, [np.inf]))
     return np.diff(model.share_below(edges))

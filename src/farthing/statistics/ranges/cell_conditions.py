@@ -267,5 +267,5 @@ def _way_out(axis: CellAxis, wanted: Any) -> str:
 
 
 def _few(values: Sequence[Any]) -> str:
-    shown = ", ".join(str(value) for value in values[:12])
-    return shown if len(values) <= 12 else f"{shown} ..."
+    known = ", ".join(str(value) for value in values[:12])
+    return known if len(values) <= 12 else f"{known} ..."

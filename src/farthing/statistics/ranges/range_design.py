@@ -272,8 +272,8 @@ def _output(facts: Facts, member: Member, slot: StrategySlot) -> Output:
             statistic, cdf_labels(question), (slot,), member.asked.reference,
             expected=member.expected, rows_per_unit=units, told=shares_expected(facts, question),
         )  # fmt: skip
-    shown = member.shown
-    counts = np.concatenate([shown.answers(group) for group in member.expected])
+    cells = member.shown
+    counts = np.concatenate([cells.answers(group) for group in member.expected])
     labels = question.labels
     if statistic.ranges:
         outer = labels_of(question.axes[:-1])
@@ -283,7 +283,7 @@ def _output(facts: Facts, member: Member, slot: StrategySlot) -> Output:
             labels = tuple((*group, pair) if wrapped else (group, pair) for group in outer for pair in pairs)
     return RangesOutput(
         statistic, labels, (slot,), np.full(len(counts), member.reference),
-        axes=question.axes, workload=shown, expected=counts, rows_per_unit=units,
+        axes=question.axes, workload=cells, expected=counts, rows_per_unit=units,
     )  # fmt: skip
 
 

@@ -80,8 +80,8 @@ def expectation_of(statistic: Statistic, facts: Facts, equations: NormalEquation
     gram[1:, 1:] += covariance[:-1, :-1] + 1e-9 * np.eye(len(means) - 1)
     slopes = np.sqrt(EXPLAINED * variances[-1] / (len(means) - 1) / variances[:-1])
     middle = np.concatenate(([means[-1] - slopes @ means[:-1]], slopes))
-    told = target.column in facts.expected
-    targets = [(float(means[-1]), float(variances[-1]))] if told else [(m, 1 - m**2) for m in _TARGETS]
+    expected = target.column in facts.expected
+    targets = [(float(means[-1]), float(variances[-1]))] if expected else [(m, 1 - m**2) for m in _TARGETS]
     lines = tuple(line for one in targets for line in _steepest(*one, means[:-1], variances[:-1]))
     return Expectation(
         gram,
@@ -90,7 +90,7 @@ def expectation_of(statistic: Statistic, facts: Facts, equations: NormalEquation
         complete,
         unsaid=tuple(one for one in equations.features if one.column not in facts.expected),
         joint=len({one.column for one in equations.features}) == 1,
-        target_expected=told,
+        target_expected=expected,
         line_expected=given is not None,
     )
 

@@ -39,17 +39,17 @@ def declared_dataset(name: str, words: Mapping[str, Any], source: Source) -> Dat
 
 def _domain(column: str, entry: Any, source: Source) -> Any:
     real = entry.get("real") if isinstance(entry, Mapping) else None
-    told = (
+    facts = (
         {key: value for key, value in entry.items() if key != "real"} if isinstance(entry, Mapping) else entry
     )
-    bounds = told.get("range") if isinstance(told, Mapping) else None
+    bounds = facts.get("range") if isinstance(facts, Mapping) else None
     if real is not None and bounds is None:
         raise InvalidValue(f"schema.{column}", entry, "must have a range where it says real")
     if isinstance(bounds, list | tuple):
         if real is None:
-            real = told.get("decimal") is not None or _holds_fractions(column, source)
-        told = {**told, "range": [_bound(column, bound, bool(real)) for bound in bounds]}
-    return domain_of_entry(column, told)
+            real = facts.get("decimal") is not None or _holds_fractions(column, source)
+        facts = {**facts, "range": [_bound(column, bound, bool(real)) for bound in bounds]}
+    return domain_of_entry(column, facts)
 
 
 def _holds_fractions(column: str, source: Source) -> bool:

@@ -437,11 +437,15 @@ def plan_lines(asked: PlanDescription) -> list[str]:
         return [*call_lines("fit", asked.statistics, options, asked.expected)]
     lines = [*call_lines("plan", asked.statistics, {"epsilon": asked.epsilon}, asked.expected)]
     given = list(zip(asked.statistics, asked.controls, strict=True))
-    lines += [control_line("weight", one.name, told["weight"]) for one, told in given if "weight" in told]
     lines += [
-        control_line("require", one.name, within=told["within"], confidence=told.get("confidence", 0.95))
-        for one, told in given
-        if "within" in told
+        control_line("weight", one.name, control["weight"]) for one, control in given if "weight" in control
+    ]
+    lines += [
+        control_line(
+            "require", one.name, within=control["within"], confidence=control.get("confidence", 0.95)
+        )
+        for one, control in given
+        if "within" in control
     ]
     return [*lines, *([control_line("reserve", epsilon=asked.reserve)] if asked.reserve else [])]
 

@@ -198,17 +198,17 @@ def _scale(statistic: PlannedStatistic) -> float | None:
 def _expected_value(statistic: PlannedStatistic, expected: Mapping[str, Any]) -> float | None:
     """The one number that somebody expects of it, said by its name, by its column or as the number of rows."""
     asked = statistic.output.statistic
-    told = expected.get(statistic.name)
-    if told is None and not asked.by and asked.where is None:
+    value = expected.get(statistic.name)
+    if value is None and not asked.by and asked.where is None:
         if asked.kind == "count":
-            told = expected.get("rows")
+            value = expected.get("rows")
         elif asked.kind in ("mean", "std") and isinstance(expected.get(asked.column), tuple):
-            told = expected[asked.column][0 if asked.kind == "mean" else 1]
-    if isinstance(told, list | tuple) and len(told) == 1:
-        (told,) = told
-    if isinstance(told, bool) or not isinstance(told, int | float) or statistic.cells != 1:
+            value = expected[asked.column][0 if asked.kind == "mean" else 1]
+    if isinstance(value, list | tuple) and len(value) == 1:
+        (value,) = value
+    if isinstance(value, bool) or not isinstance(value, int | float) or statistic.cells != 1:
         return None
-    return _finite(float(told))
+    return _finite(float(value))
 
 
 def _unit(statistic: PlannedStatistic) -> str:

@@ -284,10 +284,10 @@ def _statistic(answer: Answer) -> str:
     head = f"<h3>{escape(answer.name)}</h3>"
     note = f'<p class="soft">Note: {escape(answer.note)}.</p>' if answer.note else ""
     if not answer.labels:
-        return f"{head}<p><b>{_told(rows[0])}</b> <span class='soft'>({level})</span></p>{note}"
+        return f"{head}<p><b>{_interval_text(rows[0])}</b> <span class='soft'>({level})</span></p>{note}"
     chart = _chart(answer, [(row["cell"], row["value"], row["lower"], row["upper"]) for row in rows])
     body = "".join(
-        f"<tr><td>{escape(row['cell'])}</td><td>{_told(row)}</td><td>{number_text(row['standard_error'])}</td></tr>"
+        f"<tr><td>{escape(row['cell'])}</td><td>{_interval_text(row)}</td><td>{number_text(row['standard_error'])}</td></tr>"
         for row in rows[:_MOST_ROWS]
     )
     more = (
@@ -334,7 +334,7 @@ def _drawn(chart: Callable[..., str], *data: Any) -> str:
     return f'<div class="wide">{chart(*data)}</div><div class="narrow">{chart(*data, width=358)}</div>'
 
 
-def _told(row: Mapping[str, Any]) -> str:
+def _interval_text(row: Mapping[str, Any]) -> str:
     return escape(with_interval(row["value"], row["lower"], row["upper"]))
 
 

@@ -64,10 +64,10 @@ def pair_map(quality: Quality, columns: Sequence[str], width: int = 760) -> str:
                 f"<title>{escape(title)}</title></rect>"
             )
             if len(names) <= _TEXT_UP_TO and side >= 28:
-                told = percent(one.at_most) if one.at_most < 0.0995 else f"{100 * one.at_most:.0f}%"
+                text = percent(one.at_most) if one.at_most < 0.0995 else f"{100 * one.at_most:.0f}%"
                 parts.append(
                     f'<text class="in" x="{place + side / 2:.0f}" y="{y + side / 2 + 4:.0f}" '
-                    f'text-anchor="middle">{told}</text>'
+                    f'text-anchor="middle">{text}</text>'
                 )
     return "".join([*parts, "</svg>"])
 
@@ -212,9 +212,9 @@ def _style(file: str) -> str:
 
 
 def _warnings(synthetic: SyntheticFacts) -> str:
-    told = [f"{text}." for text in ("; ".join(synthetic.quality.warnings),) if text]
-    told += budget_cautions(synthetic.cost, synthetic.question.delta)
-    return "".join(f"<p><b>Warning:</b> {escape(text)}</p>" for text in told)
+    warnings = [f"{text}." for text in ("; ".join(synthetic.quality.warnings),) if text]
+    warnings += budget_cautions(synthetic.cost, synthetic.question.delta)
+    return "".join(f"<p><b>Warning:</b> {escape(text)}</p>" for text in warnings)
 
 
 def _numbers(synthetic: SyntheticFacts) -> str:

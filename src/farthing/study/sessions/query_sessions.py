@@ -117,9 +117,8 @@ def plan_session(
     axes = asked.axes(study.dataset)
     name = request_id or asked.name(study)
     running = study.ledger.stored(name)
-    if (
-        running is not None and running.state == "reserved"
-    ):  # to wait for it would be to give it up in the end
+    # To wait for it would be to give it up in the end.
+    if running is not None and running.state == "reserved":
         raise InvalidValue("request_id", name, "is being run by another process just now", "try again later")
     stored = stored_session(study.curator, name)
     if stored is not None:

@@ -234,12 +234,11 @@ def quality_of(
         # No distance is below 0: one that noise has moved there says 0, and not that the noise is known.
         error, at_most = (_share(max(float(distance), 0.0) + more, rows) for more in (0.0, noise))
         measured = any(set(columns) <= each for each in together)
+        # The draw knows nothing of the error, so they rarely add up.
         marginals.append(
             MarginalQuality(
                 tuple(names[place] for place in columns),
-                min(
-                    math.hypot(error, chance), 1.0
-                ),  # the draw knows nothing of the error, so they rarely add up
+                min(math.hypot(error, chance), 1.0),
                 min(at_most + chance, 1.0),
                 measured,
             )

@@ -31,8 +31,8 @@ class SyntheticAnswer:
     error: float | None
 
     def __repr__(self) -> str:
-        told = "(not vouched for)" if self.error is None else f"± {number_text(self.error)}"
-        return f"{number_text(self.value, 6)} {told}"
+        error = "(not vouched for)" if self.error is None else f"± {number_text(self.error)}"
+        return f"{number_text(self.value, 6)} {error}"
 
 
 def synthetic_answer(

@@ -328,9 +328,8 @@ def _families(
     if _cells(sizes, used) <= largest_table:
         families.append([(used, ())])
     wider = [*asked]
-    for more in range(
-        len(asked[-1]) + 1, len(used) + 1
-    ):  # tables of more columns tell about many marginals at once
+    # Tables of more columns tell about many marginals at once.
+    for more in range(len(asked[-1]) + 1, len(used) + 1):
         wider += [subset for subset in combinations(used, more) if _cells(sizes, subset) <= largest_table]
         if len(wider) > _MOST_LEVELS:
             break

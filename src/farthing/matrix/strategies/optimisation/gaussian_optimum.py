@@ -138,9 +138,8 @@ def best_for_gaussian(gram: Floats, *, told: Progress = lambda fraction: None) -
             half = vectors / scale[:, None] * np.sqrt(values)
             best = Certified(half @ half.T, error, least)
         told((turn + 1) / _ROUNDS)
-        gap = (
-            error / least - 1.0
-        )  # of this round: the first ones may be worse than cells alone, and on a good way
+        # Of this round: the first ones may be worse than cells alone, and on a good way.
+        gap = error / least - 1.0
         if not best.gap > _TOLERANCE or not gap < _STALLED * before:
             break
         before = gap

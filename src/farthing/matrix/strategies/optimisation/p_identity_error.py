@@ -209,9 +209,8 @@ class LaplaceError:
         Only sums over windows are formed: what costs most is G M', a few running sums over (cells, p) numbers.
         """
         windows = self.windows
-        table = np.zeros(
-            (windows.cells, windows.rows)
-        )  # T', so that a piece of a window is one piece of memory
+        # T', so that a piece of a window is one piece of memory.
+        table = np.zeros((windows.cells, windows.rows))
         pieces = list(_pieces(windows))
         for row, start, stop, at in pieces:
             table[start:stop, row] = weights[at : at + stop - start]
