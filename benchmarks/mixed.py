@@ -29,6 +29,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.mixed_contenders import TOO_FEW
 from benchmarks.mixed_farthing import KNOWN, ROWS, TRUTH, WRONG
 from benchmarks.mixed_farthing import released as released_by_farthing
 from benchmarks.mixed_tables import QUESTIONS, Asked, People
@@ -144,12 +145,19 @@ def compared(
                         or pure.get(key)
                         or _by_peer(environment, contender, setting, paths[setting.table], releases, seconds)
                     )
-                    if found.get("failure", "").startswith("stopped"):
+                    if _too_slow(found):
                         stopped[contender] = found
                     if contender not in NEEDS_DELTA:
                         pure[key] = found
                     outcomes.append(outcome(setting, contender, people, questions, found))
             yield outcomes
+
+
+def _too_slow(found: dict[str, Any]) -> bool:
+    """Whether a peer gave nothing to compare because it takes too long."""
+    reasons = found.get("missing", {}).values()
+    none = not found.get("answers") and any(reason.endswith(TOO_FEW) for reason in reasons)
+    return none or str(found.get("failure", "")).startswith("stopped")
 
 
 def _by_farthing(
@@ -294,7 +302,7 @@ def _mean_ratio(outcomes: Sequence[Outcome], one: Outcome) -> str:
 
 SELF_COLUMNS = (
     "statistic",
-    *(f"{what}, {known}" for known in KNOWN for what in ("predicted / RMSE", "coverage")),
+    *(f"{what}, {known}" for known in KNOWN for what in ("predicted", "coverage")),
 )
 
 
@@ -338,7 +346,11 @@ def show_mixed(console: Console, outcomes: Sequence[Outcome]) -> None:
     title = f"{outcomes[0].setting.title}: RMSE"
     for header, rows, name in (
         (header_of(outcomes), rows_of_setting(outcomes), title),
-        (SELF_COLUMNS, rows_of_predictions(outcomes), "what farthing predicted"),
+        (
+            SELF_COLUMNS,
+            rows_of_predictions(outcomes),
+            "farthing: predicted standard error over RMSE, and coverage",
+        ),
     ):
         table = Table(
             *header, title=name, title_justify="left", title_style="bold", box=SIMPLE, padding=(0, 1, 0, 0)
@@ -392,4 +404,4 @@ def about(tables: Sequence[People], environments: Sequence[Environment]) -> list
 
 
 def _short(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    return f"{value:,.0f}" if 1000 <= value < 100_000 else f"{value:.3g}".replace("e+0", "e")

@@ -21,6 +21,7 @@ from benchmarks.mixed_tables import BOUNDS, CATEGORIES, Asked, People
 
 Draw = Callable[[], Any]  # one number for each cell
 Contender = Callable[[Asked], Draw | None]
+TOO_FEW = " are too few to compare"
 CANDIDATES = 3_001  # points among which a tool without a rule of its own chooses a quantile
 
 
@@ -440,6 +441,6 @@ def released(
                 attempt(name, draw)
     for name in list(draws):
         if len(answers[name]) < min(2, releases):
-            missing[name] = f"{len(answers[name])} releases in {seconds:.0f} s are too few to compare"
+            missing[name] = f"{len(answers[name])} releases in {seconds:.0f} s{TOO_FEW}"
             del draws[name]
     return {"answers": {name: answers[name] for name in draws}, "missing": missing}

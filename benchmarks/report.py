@@ -145,6 +145,7 @@ def _mixed(mixed: Sequence[Sequence[Outcome]], about: Sequence[str]) -> list[str
     for outcomes in mixed:
         lines += [f"### {outcomes[0].setting.title}", ""]
         lines += [*_markdown(header_of(outcomes), rows_of_setting(outcomes)), ""]
+        lines += ["farthing: predicted standard error over RMSE, and coverage", ""]
         lines += [*_markdown(SELF_COLUMNS, rows_of_predictions(outcomes)), ""]
         lines += [*(f"- {line}" for line in remarks(outcomes)), ""]
     return lines

@@ -148,6 +148,22 @@ def test_a_peers_releases_come_back_with_what_it_does_not_have(
     assert "somebody: variance of hours: ValueError: needs more rows" in lines
 
 
+def test_a_peer_that_takes_too_long_is_named_with_what_it_did(people: People) -> None:
+    from benchmarks.mixed import _too_slow
+
+    def peer(people: People, number: int, epsilon: float, delta: float) -> Any:
+        return lambda asked: lambda: asked.truth(people)
+
+    mixed_contenders.PEERS["snail"] = peer
+    try:
+        found = mixed_contenders.released("snail", people, twelve()[:1], 1.0, 0.0, 3, -1.0)
+    finally:
+        del mixed_contenders.PEERS["snail"]
+    assert found["missing"] == {"count": "0 releases in -1 s are too few to compare"}
+    assert _too_slow(found) and _too_slow({"failure": "stopped after 9 s"})
+    assert not _too_slow({"failure": "not installed"}) and not _too_slow({"answers": {"count": [[1.0]]}})
+
+
 def outcomes_of(people: People, size: dict[str, float]) -> list[Outcome]:
     """Contenders whose errors have these sizes, alternately up and down."""
     turns = np.resize((1.0, -1.0), 10)
